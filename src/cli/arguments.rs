@@ -1,4 +1,5 @@
-//! Flags, environment variables and the settings file: flag > environment > file > default.
+//! Command-line arguments. Precedence: flag, then environment variable, then settings file, then
+//! default.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -33,7 +34,7 @@ pub struct Arguments {
     pub verb: Verb,
 }
 
-/// The verb of a confined child.
+/// The verb that runs a confined parser process.
 pub const PARSE: &str = "parse";
 
 /// The verb.
@@ -218,7 +219,7 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
-    /// The name in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -263,12 +264,13 @@ pub struct VerifyOptions {
 }
 
 impl Arguments {
-    /// Reads a command line: flag over environment over settings file over default. A variable
-    /// that is set to an empty text counts as not set.
+    /// Parses a command line. A flag takes precedence over the environment, which takes precedence
+    /// over the settings file and then the default. A variable set to an empty text counts as
+    /// unset.
     ///
     /// # Errors
-    /// An argument, variable, file, key or value that is no valid one; and the request for help,
-    /// which clap prints as it does errors of arguments.
+    /// An invalid argument, variable, file, key or value. A request for help is also reported as an
+    /// error, which clap prints.
     pub fn read(line: impl Iterator<Item = OsString>) -> Result<Self, Box<dyn Error>> {
         let mut line: Vec<OsString> = line.collect();
         let command = Self::command()
@@ -327,8 +329,8 @@ impl Arguments {
     }
 }
 
-/// Refuses `--tenant` of what is made for all tenants: who gives it means `--scope`. A tenant of
-/// the environment or of a profile is that of other verbs.
+/// Refuses `--tenant` as a flag when something is created for all tenants, because `--scope` was
+/// probably meant. A tenant from the environment or a profile is meant for other verbs and ignored.
 fn refuse_scope(command: &Command, given: &ArgMatches) -> Result<(), clap::Error> {
     let is_made = matches!(given.subcommand_name(), Some("create" | "add"));
     let is_flag = |id: &&str| given.value_source(id) == Some(ValueSource::CommandLine);
@@ -342,7 +344,7 @@ fn refuse_scope(command: &Command, given: &ArgMatches) -> Result<(), clap::Error
     }
 }
 
-/// The flag of `serve` that was given without a verb.
+/// Returns the flag of `serve` that was given without a verb.
 fn serve_flag(error: &clap::Error, command: &Command) -> Option<String> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_verb_missing = matches!(
@@ -355,7 +357,7 @@ fn serve_flag(error: &clap::Error, command: &Command) -> Option<String> {
     (is_verb_missing && is_of_serve).then(|| flag.clone())
 }
 
-/// Adds to a command line what a settings file says and neither a flag nor a variable does.
+/// Adds to a command line the settings of a file that neither a flag nor a variable sets.
 fn add_file(
     line: &mut Vec<OsString>,
     verb: &Command,
@@ -384,7 +386,7 @@ fn add_file(
     Ok(())
 }
 
-/// A value of the settings file as the command line spells it.
+/// Formats a value of the settings file as it would be written on the command line.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

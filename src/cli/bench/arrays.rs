@@ -1,22 +1,22 @@
-//! Arrays as other tools write them: .npy (format 1 to 3, row-major, little-endian), .fvecs and
-//! .ivecs (each row behind its length).
+//! Arrays in the formats of other tools: .npy (format versions 1 to 3, row-major, little-endian),
+//! .fvecs and .ivecs (each row preceded by its length).
 
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// A two-dimensional array; one-dimensional files have rows of one.
+/// A two-dimensional array; a one-dimensional file becomes rows of one element.
 #[derive(Debug)]
 pub struct Array<T> {
     /// Elements, row by row.
     pub values: Vec<T>,
-    /// Elements of a row.
+    /// Number of elements per row.
     pub width: usize,
 }
 
 impl<T> Array<T> {
-    /// Rows, in order.
+    /// Iterates over the rows in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[T]> {
         self.values.chunks_exact(self.width)
     }
@@ -38,7 +38,7 @@ pub fn floats(path: &Path) -> Result<Array<f32>, Box<dyn Error>> {
     }
 }
 
-/// Reads row ids from .npy (int32, int64, uint32) or .ivecs; negative ones mean none.
+/// Reads row ids from .npy (int32, int64, uint32) or .ivecs; a negative id means no row.
 pub fn ids(path: &Path) -> Result<Array<i64>, Box<dyn Error>> {
     let bytes = read(path)?;
     let int = |b: &[u8]| i64::from(i32::from_le_bytes(b.try_into().expect("four bytes")));
@@ -58,7 +58,7 @@ pub fn ids(path: &Path) -> Result<Array<i64>, Box<dyn Error>> {
     }
 }
 
-/// Reads one bool a row from .npy.
+/// Reads one bool per row from .npy.
 pub fn flags(path: &Path) -> Result<Vec<bool>, Box<dyn Error>> {
     let bytes = read(path)?;
     let npy = Npy::parse(path, &bytes)?;
@@ -73,7 +73,7 @@ pub fn write_floats(path: &Path, rows: &[Vec<f32>]) -> Result<(), Box<dyn Error>
     let width = rows.first().map_or(0, Vec::len);
     let shape = format!("({}, {width})", rows.len());
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    // Data begins at a multiple of 64 bytes behind magic, version and length: 10 bytes.
+    // Data begins at a multiple of 64 bytes, after 10 bytes of magic, version and length.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 11;
     let header = format!("{header:padded$}\n");
     let mut file = BufWriter::new(File::create(path)?);
@@ -119,7 +119,7 @@ fn vecs<T>(
     Ok(Array { values, width })
 }
 
-/// A .npy file: magic, version, length of the header, header as a Python literal, data.
+/// A .npy file: magic, version, header length, header as a Python literal, data.
 struct Npy<'a> {
     kind: &'a str,
     width: usize,

@@ -1,10 +1,10 @@
-//! `lodestone bench device`: time in which the GPU finds the candidates of a search, and the CPU's.
+//! `lodestone bench device`: measures how fast the GPU finds the candidates of a search, and the
+//! CPU.
 //!
-//! Rows are random codes, resident on the device before the clock starts. Timed is the part of a
-//! search that the server calls: upload of queries, kernels, download of results, choice of the
-//! best on the host. The rates are lower limits of the kernels' own. The first answers of every
-//! setting
-//! are compared with the CPU's.
+//! Rows are random codes that are on the device before timing starts. The time covers the part of a
+//! search that the server calls: uploading queries, kernels, downloading results and selecting the
+//! best on the host. The rates are therefore lower bounds of the kernels' own. The first answers of
+//! every setting are compared with the CPU's.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use serde_json::{Value, json};
 use crate::cli::arguments::BenchDevice;
 use crate::cli::bench::{report, round};
 
-/// Runs that are timed of each setting, and those before the clock starts.
+/// Number of timed runs per setting, and of warm-up runs before them.
 const RUNS: usize = 30;
 const WARM_UP_RUNS: usize = 3;
-/// Queries whose answers are compared with the CPU's.
+/// Number of queries whose answers are compared with the CPU's.
 const COMPARED_QUERIES: usize = 2;
-/// Names the rows; one run of this verb has no others.
+/// Identifies the rows to the device; a run of this verb uses no others.
 const IDENTITY: u128 = 1;
 
-/// Measures and reports.
+/// Runs the measurement and writes the report.
 pub fn run(options: &BenchDevice) -> Result<(), Box<dyn Error>> {
     let (rows, dimension) = (options.rows, options.dimension);
     if rows == 0 || dimension == 0 || options.batch.contains(&0) {
@@ -49,7 +49,7 @@ pub fn run(options: &BenchDevice) -> Result<(), Box<dyn Error>> {
         ids.fill(bytemuck::cast_slice_mut(&mut row[..dimension]));
         row.iter_mut().for_each(|code| *code = (*code).max(-127));
     }
-    // Such a row has about this length; the residual is that of rounding to the nearest code.
+    // Approximate length of such a row; the residual is that of rounding to the nearest code.
     let length = 127.0 * (dimension as f32 / 3.0).sqrt();
     let scales = vec![1.0 / length; rows];
     let residuals = vec![(dimension as f32 / 12.0).sqrt() / length; rows];

@@ -1,8 +1,8 @@
 //! `lodestone bench embed`: embeds a file of passages and measures the rate.
 //!
-//! Passages go the way of ingestion: tokenised, then in the bulk lane of the model's queue. Loading
-//! the model is not counted. Vectors are exactly those that the server would store, before they
-//! are rounded to half floats.
+//! Passages are processed as in ingestion: tokenized, then embedded in the bulk lane of the model's
+//! queue. Loading the model is not timed. The vectors are those that the server would store, before
+//! rounding to half precision.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,10 +14,10 @@ use serde_json::json;
 use crate::cli::arguments::BenchEmbed;
 use crate::cli::bench::{arrays, cpu_seconds, report, round};
 
-/// Passages that are embedded once before the clock starts.
+/// Number of passages embedded before timing starts.
 const WARM_UP_PASSAGES: usize = 16;
 
-/// Embeds and reports.
+/// Embeds the passages and writes the report.
 pub fn run(options: &BenchEmbed) -> Result<(), Box<dyn Error>> {
     let passages = passages(&options.texts)?;
     let files = ModelFiles::read(&options.model_dir, &|path| std::fs::read(path))?;
@@ -41,7 +41,7 @@ pub fn run(options: &BenchEmbed) -> Result<(), Box<dyn Error>> {
     report(&measured, options.json.as_deref())
 }
 
-/// One passage a line; an empty line is an empty passage, so that rows keep their numbers.
+/// Reads one passage per line. An empty line is an empty passage, so that row numbers match.
 fn passages(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("--texts {}: {error}", path.display()))?;

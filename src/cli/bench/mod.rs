@@ -1,9 +1,9 @@
 //! `lodestone bench`: measures parts of the product on given data.
 //!
 //! - `arrays`: .npy, .fvecs and .ivecs files
-//! - `vectors`: build and search of vectors, per setting; `segment`: the segment that it searches;
-//!   `pages`: what it touches of it
-//! - `embed`: passages to vectors
+//! - `vectors`: building and searching a vector segment; `segment`: the segment that it searches;
+//!   `pages`: the memory that searches touch
+//! - `embed`: embedding of passages
 //! - `device`: the GPU's part of a search
 
 mod arrays;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::cli::arguments::Bench;
 
-/// Runs the bench that the command line names.
+/// Runs the benchmark given on the command line.
 pub fn run(bench: &Bench) -> Result<(), Box<dyn Error>> {
     match bench {
         Bench::Device(options) => device::run(options),
@@ -39,7 +39,7 @@ fn report(report: &Value, path: Option<&Path>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU seconds of the process so far, in hundredths.
+/// Returns the CPU time of the process so far, in seconds with a resolution of 1/100.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);

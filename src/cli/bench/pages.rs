@@ -1,14 +1,14 @@
-//! Pages of a mapped segment that searches touch, as the system counts them.
+//! Pages of memory-mapped segments touched by searches, as counted by the kernel.
 
 use std::io;
 
-/// Forgets which pages of mapped files were touched, so that [`touched_bytes`] counts anew.
+/// Resets the kernel's record of touched pages, so that [`touched_bytes`] starts at zero.
 pub fn forget() -> io::Result<()> {
     std::fs::write("/proc/self/clear_refs", "3")
 }
 
-/// Bytes of the pages of mapped segments that were touched since [`forget`], about: a page that the
-/// processor still remembers from before is not counted. `None` where the system does not tell.
+/// Returns the approximate size of the segment pages touched since [`forget`]. Pages still cached
+/// in the processor's TLB are missed. `None` if the kernel does not report it.
 pub fn touched_bytes() -> Option<u64> {
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let (mut is_segment, mut kibibytes) = (false, None);

@@ -1,4 +1,4 @@
-//! The segment that `lodestone bench vectors` searches: built in a folder, or opened there again.
+//! The segment that `lodestone bench vectors` searches, newly built or opened from a folder.
 
 use std::error::Error;
 use std::path::Path;
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use crate::cli::bench::arrays::Array;
 
-/// Rows of one source: the largest batch of vectors that the server accepts at once.
+/// Rows per source: the largest batch of vectors that the server accepts.
 const BATCH_ROWS: usize = 2000;
-/// File of a kept folder that describes its segment.
+/// Name of the file in a kept folder that describes its segment.
 const DESCRIPTION: &str = "bench.json";
 
 /// Builds a segment of the rows in a folder, and describes it there.
@@ -47,7 +47,7 @@ pub fn build(base: Array<f32>, folder: &Path) -> Result<Segment, Box<dyn Error>>
     Ok(Segment::open(&store, &key, shape.collection, &meta)?)
 }
 
-/// Opens the segment that [`build`] has left in a folder.
+/// Opens the segment that [`build`] left in a folder.
 pub fn open(folder: &Path) -> Result<Segment, Box<dyn Error>> {
     let path = folder.join(DESCRIPTION);
     let wrong = |problem: &dyn std::fmt::Display| format!("--open {}: {problem}", path.display());

@@ -1,10 +1,9 @@
 //! `lodestone bench vectors`: builds a segment on disk as the server does, and searches it.
 //!
-//! Timed is a search of the server below HTTP: preparing the query, choosing a path, tiers,
-//! rescoring. Filters are kept from query to query, as the server keeps them. A recall is counted
-//! against the ids that the caller gives, on the answers of batches of the size that is timed.
-//! Rates by CPU second come from the process's own CPU time, so that other work on the machine does
-//! not count.
+//! Timing covers a search of the server below HTTP: preparing the query, choosing a path, tiers,
+//! rescoring. Filters are kept between queries, as in the server. Recall is computed against the
+//! ids that the caller supplies, on answers to batches of the size being timed. Rates per CPU
+//! second use the CPU time of the process, so that other work on the machine does not matter.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -19,17 +18,17 @@ use serde_json::{Value, json};
 use crate::cli::arguments::{BenchVectors, IndexKind};
 use crate::cli::bench::{arrays, cpu_seconds, pages, report, round, segment};
 
-/// Runs of a setting, the quickest of which counts where settings are compared.
+/// Number of runs per setting; the fastest counts when settings are compared.
 const RUNS: usize = 3;
-/// Deviations of T0's bound that are tried for a target: few read less of T1 and lose more.
+/// Deviations of T0's bound tried for a target: lower values read less of T1 but lose more.
 const DEVIATIONS: [f32; 6] = [2.5, 2.0, 1.5, 1.25, 1.0, 0.5];
-/// Patience that is tried for a target: lists passed in vain before a search ends.
+/// Patience values tried for a target: lists without improvement before a search ends.
 const PATIENCE: [usize; 34] = [
     1, 2, 3, 4, 6, 8, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128, 160,
     192, 224, 256, 320, 384, 448, 512, 640, 768, 1024,
 ];
 
-/// Builds or opens, searches and reports.
+/// Builds or opens the segment, searches it and writes the report.
 pub fn run(options: &BenchVectors) -> Result<(), Box<dyn Error>> {
     let own = std::env::temp_dir();
     let own = options.dir.as_ref().unwrap_or(&own);
@@ -99,7 +98,7 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
     }))
 }
 
-/// Each truth with its filter; the first without where there is one truth more than filters.
+/// Pairs each truth with its filter; if there is one truth more than filters, the first has none.
 fn questions(options: &BenchVectors) -> Vec<(&PathBuf, Option<&PathBuf>)> {
     let unfiltered = options.truth.len() - options.filter.len();
     let filters = std::iter::repeat_n(None, unfiltered).chain(options.filter.iter().map(Some));
@@ -127,7 +126,7 @@ fn mask(path: &Path, rows: usize) -> Result<RoaringBitmap, Box<dyn Error>> {
     Ok(passing.map(|(row, _)| row as u32).collect())
 }
 
-/// Queries and expected neighbours, under one filter or none.
+/// Queries and their expected neighbours, with or without a filter.
 struct Question<'a> {
     tiers: &'a Tiers<'a>,
     prepared: &'a [PreparedQuery],
@@ -137,7 +136,7 @@ struct Question<'a> {
     k: usize,
 }
 
-/// A recall that was asked for, and the search that reaches it, if one does.
+/// A requested recall and the search that reaches it, if one does.
 type Setting = (Option<f64>, Option<Thoroughness>);
 
 struct Speed {
@@ -192,8 +191,8 @@ impl Question<'_> {
         }))
     }
 
-    /// The settings to measure: the server's own, the exact one, the caller's, or the quickest that
-    /// meets each target.
+    /// Returns the settings to measure: the server's own, the exact one, the caller's, or the
+    /// fastest that reaches each target.
     fn settings(
         &self,
         kind: IndexKind,
@@ -222,8 +221,8 @@ impl Question<'_> {
         }
     }
 
-    /// The setting that meets the target in the least CPU time in batches of this size, if one
-    /// does: for each number of deviations the least patience, as far as it can still win.
+    /// Finds the setting that reaches the target with the least CPU time in batches of this size,
+    /// if one does. For each number of deviations, patience grows only as long as it can still win.
     fn quickest(&self, target: f64, batch: usize) -> Result<Option<Thoroughness>, Box<dyn Error>> {
         let (mut least, mut quickest) = (f64::INFINITY, None);
         for deviations in DEVIATIONS {
@@ -246,7 +245,7 @@ impl Question<'_> {
         Ok(quickest)
     }
 
-    /// Share of the true neighbours found in batches of this size, and the path taken.
+    /// Returns the share of true neighbours found in batches of this size, and the path taken.
     fn recall(
         &self,
         thoroughness: Thoroughness,
@@ -275,7 +274,7 @@ impl Question<'_> {
         Ok(search_together(&SimdBackend, tiers, queries, filter, self.k, thoroughness)?)
     }
 
-    /// Asks batch after batch until the budget is used up, each query at least once.
+    /// Searches batch after batch until the time budget is used up, each query at least once.
     fn speed(
         &self,
         thoroughness: Thoroughness,
@@ -305,7 +304,7 @@ impl Question<'_> {
         })
     }
 
-    /// One batch over so many threads.
+    /// Searches one batch with the given number of threads.
     fn ask(
         &self,
         batch: &[&[f32]],

@@ -1,4 +1,5 @@
-//! `lodestone export` and `lodestone import`: tenants out of a running server and into another.
+//! `lodestone export` and `lodestone import`: writes a tenant of a running server to an archive,
+//! and imports it into another.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Seek, SeekFrom};
@@ -15,9 +16,9 @@ use super::{ClientVerb, EXIT_CODES};
 use crate::cli::counted;
 use crate::cli::transport::query;
 
-/// First bytes of an archive.
+/// The first bytes of an archive.
 const BEGINNING: &[u8] = br#"{"member":"archive""#;
-/// Bytes of the end of an archive in which its last line stands.
+/// Length of the end of an archive that is searched for its last line, in bytes.
 const END_BYTES: u64 = 4096;
 
 /// Write a tenant with everything in it to a file: originals, metadata, chunks, vectors, memories.
@@ -32,7 +33,7 @@ pub struct ExportOptions {
 }
 
 impl ClientVerb for ExportOptions {
-    /// Writes a tenant of a server to a file. The file has its name when it is whole.
+    /// Writes a tenant to a file, which gets its final name only once it is complete.
     fn run(&self) -> Result<(), Failure> {
         let connection = Connection::new(&self.server)?;
         let tenant = connection.tenant()?;
@@ -76,8 +77,8 @@ fn part_of(to: &Path) -> PathBuf {
     to.with_file_name(name)
 }
 
-/// The file of an export until it is whole. What one that was broken off has left is written over;
-/// one that is under way has a lock on it.
+/// Opens the partial file of an export. Leftovers of an interrupted export are overwritten; an
+/// export in progress holds a lock on its file.
 fn begin(part: &Path) -> io::Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(part)?;
     match file.try_lock() {
@@ -91,11 +92,11 @@ fn begin(part: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives a whole file its name, unless that is taken meanwhile.
+/// Renames a complete file to its final name, unless that has been taken in the meantime.
 fn publish(part: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(part, to) {
         Ok(()) => fs::remove_file(part),
-        // A file system without links.
+        // The file system does not support hard links.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => {
             fs::rename(part, to)
         }
@@ -124,11 +125,11 @@ fn write_whole(
     }
 }
 
-/// Makes a tenant from an archive: a new one, or one into which nothing was uploaded. Its name is
-/// that of the archive where none is named.
+/// Creates a tenant from an archive, or fills one into which nothing was uploaded. Without a name
+/// given, it is named as in the archive.
 ///
 /// # Errors
-/// [`Failure`].
+/// [`Failure`] if the archive is not usable or the server refuses it.
 pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
     let pairs: Vec<_> =
         connection.tenant_if_named().map(|name| ("tenant_id", name)).into_iter().collect();

@@ -1,4 +1,4 @@
-//! `lodestone ask`: an answer as it is written, then its citations.
+//! `lodestone ask`: prints an answer while it is being written, then its citations.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -54,7 +54,7 @@ impl ClientVerb for AskOptions {
     }
 }
 
-/// Prints an answer as it is written, and its citations.
+/// Prints an answer as it arrives, followed by its citations.
 fn told(connection: &Connection, request: &Request<'_>) -> Result<Value, Failure> {
     let opened = connection.open(request)?;
     let done = read_events(BufReader::new(opened.body), &|delta| print_text(&lines(delta)))?;
@@ -66,7 +66,7 @@ fn told(connection: &Connection, request: &Request<'_>) -> Result<Value, Failure
     Ok(done)
 }
 
-/// Reads the events of a stream (API 5.4); returns the data of the last one, `done`.
+/// Reads the events of a stream (API 5.4) and returns the data of the last one, `done`.
 fn read_events(stream: impl BufRead, print: &dyn Fn(&str)) -> Result<Value, Failure> {
     let broken = |problem: &str| Failure::Failed(format!("the answer broke off: {problem}"));
     let mut event = String::new();
@@ -87,7 +87,7 @@ fn read_events(stream: impl BufRead, print: &dyn Fn(&str)) -> Result<Value, Fail
     Err(broken("the server closed the connection"))
 }
 
-/// Numbered lines with title, pages and id of each source that the answer names.
+/// Formats a numbered line with title, pages and id for each source that the answer cites.
 fn citations(answer: &Value) -> Vec<String> {
     let mut pages: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for citation in answer["citations"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! One server, one key and one scope; a request and its answer.
+//! A connection to one server, with one key and one scope.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,28 +15,29 @@ use super::screen;
 use crate::cli::authorities;
 use crate::cli::transport::{Http, Lost, Opened, Payload, Request, query};
 
-/// Address that `lodestone serve` listens on by default.
+/// The default address of `lodestone serve`.
 const SERVER: &str = "http://127.0.0.1:8080";
-/// Bytes of a download that are written at once.
+/// Size of the pieces in which a download is written.
 const PART_BYTES: usize = 64 << 10;
-/// A file of a key that is longer is not one.
+/// Largest file read as a key.
 const KEY_FILE_BYTES_MAX: usize = 4096;
 
-/// A server, asked with one key about one scope.
+/// A server that is queried with one key in one scope.
 pub struct Connection {
     http: Http,
     server: String,
     tenant: Option<String>,
     sub_tenant: String,
-    /// Whether answers are printed as they come.
+    /// Whether to print responses unchanged as JSON.
     pub is_json: bool,
 }
 
 impl Connection {
-    /// The connection that flags, environment and profile name, in this order.
+    /// Creates the connection that flags, environment and profile describe, in this order of
+    /// precedence.
     ///
     /// # Errors
-    /// [`Failure::Usage`].
+    /// [`Failure::Usage`] if they are invalid.
     pub fn new(options: &ServerOptions) -> Result<Self, Failure> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let path = profile::path(variable);
@@ -52,7 +53,7 @@ impl Connection {
             let problem = format!("server {server}: not an address such as {SERVER}");
             return Err(Failure::Usage(problem));
         }
-        // The key of one server is not shown to another.
+        // The key for one server must not be sent to another.
         let is_of_profile = own.is_none_or(|own| own == server);
         let of_profile = if is_of_profile { profile.clone() } else { Profile::default() };
         let key = key(options, &of_profile, variable)?.map(|key| key.trim().to_owned());
@@ -72,10 +73,10 @@ impl Connection {
         })
     }
 
-    /// The tenant.
+    /// Returns the tenant.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where none is named.
+    /// [`Failure::Usage`] if none is named.
     pub fn tenant(&self) -> Result<&str, Failure> {
         self.tenant.as_deref().ok_or_else(|| {
             let problem = "no tenant: name one with --tenant, LODESTONE_TENANT or a profile";
@@ -83,30 +84,30 @@ impl Connection {
         })
     }
 
-    /// The way to the server.
+    /// Returns the HTTP client.
     pub fn http(&self) -> &Http {
         &self.http
     }
 
-    /// Its address.
+    /// Returns the address of the server.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The tenant, where one is named.
+    /// Returns the tenant, if one is named.
     pub fn tenant_if_named(&self) -> Option<&str> {
         self.tenant.as_deref()
     }
 
-    /// The sub-tenant as it was named; empty means `default`.
+    /// Returns the sub-tenant as given; empty means `default`.
     pub fn sub_tenant(&self) -> &str {
         &self.sub_tenant
     }
 
-    /// A body with the scope and `members`.
+    /// Builds a request body from the scope and `members`, leaving out null ones.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where no tenant is named.
+    /// [`Failure::Usage`] if no tenant is named.
     pub fn body(&self, members: Value) -> Result<Value, Failure> {
         let mut body = json!({"tenant_id": self.tenant()?, "sub_tenant_id": self.sub_tenant});
         if let (Some(body), Value::Object(members)) = (body.as_object_mut(), members) {
@@ -115,27 +116,27 @@ impl Connection {
         Ok(body)
     }
 
-    /// A path with the scope and `pairs` as its query.
+    /// Builds a path whose query holds the scope and `pairs`.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where no tenant is named.
+    /// [`Failure::Usage`] if no tenant is named.
     pub fn scoped(&self, path: &str, pairs: &[(&str, &str)]) -> Result<String, Failure> {
         let scope = [("tenant_id", self.tenant()?), ("sub_tenant_id", &self.sub_tenant)];
         Ok(format!("{path}{}", query(&[&scope, pairs].concat())))
     }
 
-    /// Asks with GET.
+    /// Sends a GET and shows the response.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn get(&self, path: String, show: impl FnOnce(&Value)) -> Result<(), Failure> {
         self.show(&Request { path, body: None }, show).map(drop)
     }
 
-    /// Asks with POST.
+    /// Sends a POST and shows the response.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn post(
         &self,
         path: impl Into<String>,
@@ -145,18 +146,19 @@ impl Connection {
         self.show(&Request { path: path.into(), body: Some(Payload::Json(body)) }, show).map(drop)
     }
 
-    /// Asks with DELETE.
+    /// Sends a DELETE and shows the response.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn delete(&self, path: String, show: impl FnOnce(&Value)) -> Result<(), Failure> {
         self.show(&Request { path, body: Some(Payload::Delete) }, show).map(drop)
     }
 
-    /// Sends a request, and shows the answer: for people by `show`, otherwise as it came.
+    /// Sends a request and shows the response: as JSON unchanged if requested, otherwise with
+    /// `show`.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn show(&self, request: &Request<'_>, show: impl FnOnce(&Value)) -> Result<Value, Failure> {
         let (answer, json) = self.answer(request)?;
         if self.is_json {
@@ -167,10 +169,10 @@ impl Connection {
         Ok(json)
     }
 
-    /// Sends a request; returns the whole answer, as it came and as JSON.
+    /// Sends a request and returns the whole response, as received and as JSON.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn answer(&self, request: &Request<'_>) -> Result<(Vec<u8>, Value), Failure> {
         let answer = self.open(request)?.whole().map_err(|error| self.lost(&error))?;
         let json = serde_json::from_slice(&answer).map_err(|_| {
@@ -180,20 +182,20 @@ impl Connection {
         Ok((answer, json))
     }
 
-    /// Sends a request; returns when a good answer begins.
+    /// Sends a request and returns as soon as a successful response begins.
     ///
     /// # Errors
-    /// [`Failure`]; for machines the error body is printed as it came.
+    /// [`Failure`] otherwise; with JSON output, the error body is printed unchanged.
     pub fn open(&self, request: &Request<'_>) -> Result<Opened, Failure> {
         let opened = self.http.open(request, &AtomicU64::new(0));
         self.good(opened.map_err(|error| self.lost(&error))?)
     }
 
-    /// Posts a JSON message with headers of its own; `see` gets each line of a good answer as it
-    /// comes.
+    /// Posts a JSON message with additional headers, and passes each line of a successful response
+    /// to `see` as it arrives.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response, or it breaks off.
     pub fn speak(
         &self,
         path: &str,
@@ -209,10 +211,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the answer of a GET to `out`, which is called `name`, whatever its length.
+    /// Writes the response of a GET, of any length, to `out`, which is called `name` in errors.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response, or writing fails.
     pub fn download(&self, path: &str, out: &mut dyn Write, name: &str) -> Result<(), Failure> {
         let opened = self.http.open_whole(path).map_err(|error| self.lost(&error))?;
         let mut body = BufReader::with_capacity(PART_BYTES, self.good(opened)?.body);
@@ -228,13 +230,13 @@ impl Connection {
         }
     }
 
-    /// Sends JSON Lines; returns the answer.
+    /// Sends JSON Lines and returns the response.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Vec<u8>, Failure> {
         let opened = self.http.send_lines(path, lines).map_err(|error| {
-            // A server that refuses a long body in the middle of it closes the connection.
+            // A server that refuses a long body while it is being sent closes the connection.
             Failure::Failed(format!(
                 "{} did not take it all: {error}; it is not there, or its disk is full: its log \
                  says why",
@@ -244,7 +246,7 @@ impl Connection {
         self.good(opened?)?.whole().map_err(|error| self.lost(&error))
     }
 
-    /// An answer that is no error.
+    /// Returns a successful response; converts any other into a failure.
     fn good(&self, opened: Opened) -> Result<Opened, Failure> {
         let (status, retry_after_s) = (opened.status, opened.retry_after_s);
         if (200..300).contains(&status) {
@@ -267,7 +269,7 @@ impl Connection {
     }
 }
 
-/// Whether an address has a host, and a port that can be one if any.
+/// Whether an address has a host and, if it has a port, a valid one.
 fn names_host(server: &str) -> bool {
     let address = server.parse::<Uri>().ok();
     let authority = address.and_then(|address| address.into_parts().authority);

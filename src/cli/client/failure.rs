@@ -1,29 +1,29 @@
-//! Failures of a verb, and the exit code of each kind.
+//! Failures of a verb and their exit codes.
 
 use serde_json::Value;
 
-/// Something that ends a verb.
+/// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It did not work.
+    /// The operation failed.
     #[error("{0}")]
     Failed(String),
-    /// The flags, variables or the profile make no sense.
+    /// The flags, variables or profile are invalid.
     #[error("{0}")]
     Usage(String),
-    /// The server has no such thing, or the key does not see it.
+    /// The object does not exist, or the key has no access to it.
     #[error("{0}")]
     NotFound(String),
-    /// The key is missing, not valid, or may not do this.
+    /// The key is missing, invalid, or lacks permission.
     #[error("{0}")]
     NotAllowed(String),
-    /// The documents hold nothing of what was asked for.
+    /// The documents contain nothing that matches.
     #[error("nothing was found")]
     NothingFound,
 }
 
 impl Failure {
-    /// The exit code of the program.
+    /// Returns the exit code of the program.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(_) => 1,
@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// A failure of the same kind with another message.
+    /// Returns a failure of the same kind with another message.
     pub fn told(&self, words: String) -> Self {
         match self {
             Self::Failed(_) => Self::Failed(words),
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// The failure that an error body (API 1.6) tells of.
+    /// Converts an error body (API 1.6) into a failure.
     pub fn of(server: &str, status: u16, retry_after_s: Option<u64>, body: &Value) -> Self {
         let reason = body["reason"].as_str().unwrap_or_default();
         let told = match body["message"].as_str() {

@@ -1,4 +1,4 @@
-//! `lodestone graph`: relations that the documents state.
+//! `lodestone graph`: shows relations that the documents state.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::options::ServerOptions;
 use super::screen::{cell, print_table};
 use super::{ClientVerb, EXIT_CODES};
 
-/// Passages that are searched for the name of an entity.
+/// Number of passages retrieved for the name of an entity.
 const PASSAGES: u32 = 100;
 
 /// List the relations of an entity, or those that sources state.

@@ -1,4 +1,4 @@
-//! `lodestone jobs`: processing that waits, runs or has ended, and another try of failed jobs.
+//! `lodestone jobs`: lists processing jobs and retries failed ones.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -62,8 +62,8 @@ impl ClientVerb for JobsOptions {
     }
 }
 
-/// Retries one job after the other, and tells of those that are refused. The failure is theirs,
-/// where all are of one kind.
+/// Retries jobs one after the other and reports those that are refused. If all failures are of one
+/// kind, so is the failure returned.
 fn retry(connection: &Connection, ids: &[String], scope: &str) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for id in ids {

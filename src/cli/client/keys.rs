@@ -1,4 +1,4 @@
-//! `lodestone key`: API keys of a server.
+//! `lodestone key`: manages the API keys of a server.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl ClientVerb for KeyOptions {
     }
 }
 
-/// Scopes as the API takes them: a tenant once, with its sub-tenants or with all.
+/// Converts scopes to the form of the API: each tenant once, with its sub-tenants or all of them.
 pub(super) fn tenants(scopes: &[String]) -> Value {
     let mut listed: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
     for scope in scopes {
@@ -117,7 +117,7 @@ pub(super) fn tenants(scopes: &[String]) -> Value {
     listed.into_iter().map(scope).collect()
 }
 
-/// The scope of a key or a webhook in one line.
+/// Formats the scope of a key or webhook in one line.
 pub(super) fn scopes(tenants: &Value) -> String {
     let scope = |one: &Value| {
         let subs: Vec<String> =

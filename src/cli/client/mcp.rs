@@ -1,4 +1,4 @@
-//! `lodestone mcp`: the tools of a server for a program that starts its tools as processes.
+//! `lodestone mcp`: offers the tools of a server to programs that start their tools as processes.
 //!
 //! ```text
 //! stdin, one JSON-RPC message a line -> POST <server>/mcp -> its messages, one a line -> stdout
@@ -19,11 +19,11 @@ use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::query;
 use lodestone_types::limits;
 
-/// Bytes of one message from the client; a longer line is not one.
+/// Longest message from the client in bytes.
 const LINE_BYTES_MAX: u64 = 32 << 20;
-/// Requests that wait for their answer at once; a further line is read when one has ended.
+/// Number of concurrent requests; at this limit, the next line is read when one has finished.
 const REQUESTS_MAX: usize = 16;
-/// JSON-RPC's code of an error of the server's own.
+/// JSON-RPC error code for a request without an answer.
 const NO_ANSWER: i64 = -32000;
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
@@ -54,9 +54,9 @@ struct Bridge<'a> {
 
 #[derive(Default)]
 struct State {
-    /// The version that `initialize` agreed on.
+    /// Protocol version agreed on by `initialize`.
     version: Option<String>,
-    /// Requests whose answer nobody waits for any more.
+    /// Requests whose answer is no longer wanted.
     cancelled: BTreeSet<String>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Bridge<'a> {
         Self { connection, path, state: Mutex::default() }
     }
 
-    /// Passes messages on until `input` ends and every request has its answer.
+    /// Relays messages until `input` ends and every request has been answered.
     fn carry<W: Write + Send>(
         &self,
         input: impl BufRead,
@@ -120,7 +120,7 @@ impl<'a> Bridge<'a> {
                     let id = message["params"]["requestId"].to_string();
                     held(&self.state).cancelled.insert(id);
                 }
-                // A request that changes what the next ones mean is waited for.
+                // `initialize` changes the meaning of later requests, so it must finish first.
                 if message["method"] == "initialize" {
                     self.pass(&message, output);
                 } else if give.send(message).is_err() {
@@ -132,7 +132,7 @@ impl<'a> Bridge<'a> {
         })
     }
 
-    /// Sends one message and writes the answers to it.
+    /// Relays one message and writes the answers to it.
     fn pass<W: Write>(&self, message: &Value, output: &Mutex<W>) {
         let id = message.get("id").filter(|id| !id.is_null());
         let is_wanted =
@@ -164,7 +164,7 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    /// Headers that repeat parts of the message, as streamable HTTP wants them.
+    /// Returns the headers that streamable HTTP requires to repeat parts of the message.
     fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
         let params = &message["params"];
         let own = params["_meta"][VERSION_KEY].as_str().map(str::to_owned);
@@ -179,7 +179,8 @@ impl<'a> Bridge<'a> {
     }
 }
 
-/// The reason why a line is not sent: no answer to it would have its id, or come at all.
+/// Returns the reason why a line cannot be relayed: the server would not answer it, or not with its
+/// id.
 fn unfit(message: &Value, bytes: usize) -> Option<String> {
     if !message.is_object() {
         return Some("a line has to be one message, which is an object".to_owned());
@@ -188,18 +189,18 @@ fn unfit(message: &Value, bytes: usize) -> Option<String> {
     (bytes > max).then(|| format!("the message has {bytes} bytes, and the server takes {max}"))
 }
 
-/// The error of a request that the server did not answer.
+/// Builds the error response for a request that the server did not answer.
 fn failure(id: &Value, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
-/// One line; a client that has gone is noticed at the end of standard input.
+/// Writes one line. A closed client is noticed at the end of standard input instead.
 fn write<W: Write>(output: &Mutex<W>, message: &Value) {
     let mut output = held(output);
     let _ = writeln!(output, "{message}").and_then(|()| output.flush());
 }
 
-/// A thread that panicked held no half-made state.
+/// Locks a mutex even if poisoned: a panicking thread leaves no inconsistent state here.
 fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! `lodestone memory`: personal facts of a sub-tenant.
+//! `lodestone memory`: manages the personal memories of a sub-tenant.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
-//! Verbs for people: questions to a running server and its answers as tables.
+//! Interactive verbs, which query a running server and print its responses as tables.
 //!
-//! - `options`: flags of all of them; `profile`: servers and keys by name; `connection`: both put
-//!   together, one request and its answer; `failure`: what went wrong, and the exit code
-//! - `screen`: text of documents made harmless, tables, questions before a deletion
+//! - `options`: flags shared by all of them; `profile`: named servers and keys; `connection`:
+//!   requests with both; `failure`: errors and exit codes
+//! - `screen`: safe output of document text, tables, confirmation before deletions
 //! - `mcp`: the tools of a server on standard input and output
-//! - `archive`: tenants out of a server and into another; `import`: what other products hold
-//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists;
-//!   `reembed`: the model of tenants; `webhooks`: receivers of events
+//! - `archive`: export and import of tenants; `import`: import from other products
+//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
+//!   and changes; `reembed`: the embedding model of tenants; `webhooks`: event receivers
 
 mod archive;
 mod ask;
@@ -54,16 +54,16 @@ const EXIT_CODES_OF_SEARCHES: &str = concat!(
     "4: no valid key, or one that may not do this; 5: nothing was found."
 );
 
-/// A verb that asks a server.
+/// A verb that queries a server.
 pub trait ClientVerb {
-    /// Asks, and prints the answer.
+    /// Runs the verb and prints the response.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`], which determines the exit code.
     fn run(&self) -> Result<(), Failure>;
 }
 
-/// Runs a verb and reports its failure.
+/// Runs a verb, and reports its failure on standard error.
 pub fn run(verb: &dyn ClientVerb) -> ExitCode {
     match verb.run() {
         Ok(()) => ExitCode::SUCCESS,

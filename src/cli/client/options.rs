@@ -1,4 +1,4 @@
-//! Flags that say which server is asked, with which key, about which tenant.
+//! Flags that select server, key and tenant.
 
 use std::path::PathBuf;
 
@@ -37,8 +37,8 @@ pub struct ServerOptions {
     pub json: bool,
 }
 
-/// Hides the flags of the scope in the help of operations that do not go by it: they are about all
-/// tenants, or name theirs.
+/// Hides the scope flags in the help of operations that ignore them because they concern all
+/// tenants or name their own.
 pub fn hide_scope(verb: Command) -> Command {
     let operations: &[&str] = match verb.get_name() {
         "tenant" => &["ls", "create", "rm", "limits"],

@@ -1,4 +1,4 @@
-//! `profiles.toml`: servers, keys and tenants by name.
+//! `profiles.toml`: named combinations of server, key and tenant.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,12 +9,12 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 
-/// Permissions of group and others.
+/// File permissions of group and others.
 const OTHERS: u32 = 0o077;
-/// The profile that is taken without being named.
+/// The profile used if none is named.
 const DEFAULT: &str = "default";
 
-/// A section of the file.
+/// One section of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Profile {
@@ -22,9 +22,9 @@ pub struct Profile {
     pub server: Option<String>,
     /// The API key.
     pub api_key: Option<String>,
-    /// File that holds it.
+    /// File that holds the API key.
     pub api_key_file: Option<PathBuf>,
-    /// Certificates of the authorities that vouch for the server.
+    /// Certificates of the authorities trusted for the server.
     pub ca_file: Option<PathBuf>,
     /// The tenant.
     pub tenant: Option<String>,
@@ -32,7 +32,7 @@ pub struct Profile {
     pub sub_tenant: Option<String>,
 }
 
-/// Place of the file, by the variables of the environment.
+/// Locates the file from environment variables.
 pub fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME");
@@ -40,11 +40,11 @@ pub fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(config.join("lodestone/profiles.toml"))
 }
 
-/// The profile of a name; without a name the one called default, or an empty one.
+/// Reads the profile `name`; without a name, the default profile, or an empty one if there is none.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that is not valid, that others can read although it holds a key,
-/// or that lacks the profile.
+/// [`Failure::Usage`] if the file is invalid, lacks the named profile, or holds a key although
+/// others can read it.
 pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure> {
     let lacking = || match (name, path) {
         (None, _) => Ok(Profile::default()),
@@ -62,7 +62,7 @@ pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return lacking(),
         text => text.map_err(|error| wrong(&error))?,
     };
-    // Messages of the parser name the line and do not quote it: a key may stand there.
+    // Parser messages name the line but never quote it, since it may contain a key.
     let mut profiles: BTreeMap<String, Profile> =
         basic_toml::from_str(&text).map_err(|error| wrong(&error))?;
     let mode = std::fs::metadata(path).map_err(|error| wrong(&error))?.mode();

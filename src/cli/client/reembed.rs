@@ -66,7 +66,7 @@ impl ClientVerb for ReembedOptions {
 }
 
 impl ReembedOptions {
-    /// Asks before the vectors of all tenants are discarded, and names them.
+    /// Lists the tenants concerned and asks before the vectors of all of them are discarded.
     fn confirm_all(&self, connection: &Connection) -> Result<(), Failure> {
         let (_, answer) =
             connection.answer(&Request { path: "/admin/reembed".to_owned(), body: None })?;

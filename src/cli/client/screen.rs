@@ -1,4 +1,5 @@
-//! Text for a terminal or a pipe: nothing in a document can steer the terminal.
+//! Text output to a terminal or pipe, filtered so that document content cannot control the
+//! terminal.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -10,13 +11,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::failure::Failure;
 use crate::cli::print_text;
 
-/// Narrowest column of a table that does not fit.
+/// Minimum column width when a table has to be narrowed.
 const COLUMN_MIN: usize = 6;
-/// Columns of a terminal that does not tell.
+/// Width assumed for a terminal that does not report it.
 const TERMINAL: usize = 80;
 const GAP: &str = "  ";
 
-/// Whether a character moves the cursor, begins an escape sequence or turns the direction of text.
+/// Whether a character moves the cursor, starts an escape sequence or changes the text direction.
 fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -25,7 +26,7 @@ fn is_harmful(c: char) -> bool {
         )
 }
 
-/// Text of several lines without what could steer a terminal.
+/// Replaces characters that could control a terminal in multi-line text.
 pub fn lines(text: &str) -> String {
     let harmless = |c| match c {
         '\n' => '\n',
@@ -36,12 +37,12 @@ pub fn lines(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// Text without control characters, in one line.
+/// Returns text as a single line without control characters.
 pub fn one_line(text: &str) -> String {
     lines(text).replace('\n', " ")
 }
 
-/// A value of an answer in one line; nothing for null.
+/// Formats a value of a response in one line; empty for null.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -50,7 +51,7 @@ pub fn cell(value: &Value) -> String {
     }
 }
 
-/// Seconds since 1970, as the API tells times, for people: UTC to the second.
+/// Formats an API time (seconds since 1970) as UTC to the second.
 pub fn moment(value: &Value) -> String {
     let seconds = value.as_str().and_then(|text| text.parse::<f64>().ok());
     let time = seconds.and_then(|s| OffsetDateTime::from_unix_timestamp(s as i64).ok());
@@ -60,8 +61,8 @@ pub fn moment(value: &Value) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Prints JSON as it came. On a terminal characters that could steer it are written as JSON
-/// escapes, which say the same.
+/// Prints JSON unchanged. On a terminal, characters that could control it are replaced by
+/// equivalent JSON escapes.
 pub fn print_json(answer: &[u8]) {
     let text = String::from_utf8_lossy(answer);
     let text = match std::io::stdout().is_terminal() {
@@ -83,7 +84,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Prints rows: on a terminal below a head and cut to its width, otherwise separated by tabs.
+/// Prints rows: on a terminal as a table fitted to its width, otherwise separated by tabs.
 pub fn print_table(head: &[&str], rows: Vec<Vec<String>>) {
     if !std::io::stdout().is_terminal() {
         for row in rows {
@@ -96,7 +97,7 @@ pub fn print_table(head: &[&str], rows: Vec<Vec<String>>) {
     }
 }
 
-/// Columns of the terminal behind a stream.
+/// Returns the width of the terminal behind a stream.
 pub fn columns(stream: impl AsFd) -> usize {
     match rustix::termios::tcgetwinsize(stream) {
         Ok(size) if size.ws_col > 0 => size.ws_col.into(),
@@ -104,7 +105,7 @@ pub fn columns(stream: impl AsFd) -> usize {
     }
 }
 
-/// Text of at most `width` columns: the end of a longer one is an ellipsis.
+/// Shortens text to `width` columns, ending it with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -119,7 +120,7 @@ pub fn cut(text: &str, width: usize) -> String {
     cut
 }
 
-/// The lines of a table that is `columns` wide at most; the widest column gives way first.
+/// Formats a table of at most `columns` width, narrowing the widest columns first.
 fn table(head: &[&str], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     let head: Vec<String> = head.iter().map(ToString::to_string).collect();
     let all = || std::iter::once(&head).chain(rows);
@@ -143,7 +144,7 @@ fn table(head: &[&str], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     all().map(line).collect()
 }
 
-/// Prints names and values, one a line.
+/// Prints names and values, one pair per line.
 pub fn print_pairs(pairs: &[(&str, String)]) {
     let is_terminal = std::io::stdout().is_terminal();
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -155,10 +156,10 @@ pub fn print_pairs(pairs: &[(&str, String)]) {
     }
 }
 
-/// Asks before something is lost; needs `--yes` where nobody can be asked.
+/// Asks for confirmation before data is lost; without a terminal, requires `--yes`.
 ///
 /// # Errors
-/// [`Failure::Usage`] without a terminal, [`Failure::Failed`] where the answer is no.
+/// [`Failure::Usage`] without a terminal, [`Failure::Failed`] if the answer is no.
 pub fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `lodestone search`: the best passages for a query.
+//! `lodestone search`: finds the best passages for a query.
 
 use clap::{Args, value_parser};
 use lodestone_types::limits;
@@ -48,7 +48,7 @@ impl ClientVerb for SearchOptions {
     }
 }
 
-/// Parts that the results lack, a line each.
+/// Describes what the results lack, one line each.
 pub(super) fn lacking(metadata: &Value) -> Vec<String> {
     let reason = cell(&metadata["degraded_message"]);
     let words = metadata["degraded"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -87,7 +87,7 @@ fn row(chunk: &Value) -> Vec<String> {
     ]
 }
 
-/// The page, slide or sheet of a chunk, out of the JSON text of its layout (API 4.4).
+/// Returns page, slide or sheet of a chunk, from the JSON text of its layout (API 4.4).
 fn page(chunk: &Value) -> String {
     let layout = chunk["layout"].as_str().unwrap_or_default();
     let layout: Value = serde_json::from_str(layout).unwrap_or(Value::Null);

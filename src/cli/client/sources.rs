@@ -1,4 +1,4 @@
-//! `lodestone sources`: what was sent, one source of it, and taking it out.
+//! `lodestone sources`: lists, shows and deletes sources.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `lodestone tenant`: tenants of a server.
+//! `lodestone tenant`: manages the tenants of a server.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ struct LimitOptions {
     max_ingest_workers: Option<Value>,
 }
 
-/// A limit on the wire: a number, or null, which follows the server's settings.
+/// Parses a limit in API form: a number, or null for the server's setting.
 fn limit(text: &str) -> Result<Value, String> {
     match text {
         "none" => Ok(Value::Null),
@@ -98,7 +98,7 @@ fn limit(text: &str) -> Result<Value, String> {
 }
 
 impl LimitOptions {
-    /// A body with the limits that are given.
+    /// Builds a body with the limits that were given.
     fn body(&self) -> Map<String, Value> {
         let limits = [
             ("max_sources", &self.max_sources),
@@ -165,8 +165,8 @@ fn usage_path(id: &str) -> String {
     format!("/tenant/usage{}", query(&[("tenant_id", id)]))
 }
 
-/// Changes the limits that are `given`: the server sets all at once, so the others are sent as it
-/// tells them. Without any, shows them.
+/// Changes the `given` limits. The server replaces all limits at once, so the others are sent with
+/// their current values. Without any given, shows the limits.
 fn change_limits(
     connection: &Connection,
     id: &str,

@@ -1,4 +1,4 @@
-//! `lodestone webhook`: receivers of the events of a server.
+//! `lodestone webhook`: manages the webhooks of a server.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

@@ -1,17 +1,17 @@
-//! Items into batches: few enough and small enough that a lost one costs little.
+//! Groups items into batches small enough that losing one costs little.
 
 use super::plan::{Item, Origin};
 
-/// Files of one request; the server advises no more.
+/// Maximum number of files per request, as recommended for the server.
 pub const FILES_MAX: usize = 20;
-/// Bytes of one request; a file beyond goes alone.
+/// Maximum size of a request in bytes; a larger file is sent alone.
 pub const BYTES_MAX: u64 = 16 << 20;
 
-/// Items of one request: files, or pages.
+/// Items of one request: either files or pages.
 pub type Batch = Vec<Item>;
 
-/// Cuts items into batches and keeps their order. Files and pages never share one: they go to
-/// different operations.
+/// Groups items into batches, keeping their order. Files and pages are never mixed, because they go
+/// to different operations.
 pub fn batches(items: Vec<Item>) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut bytes = 0;

@@ -1,8 +1,8 @@
-//! One request until it has an answer that trying again would not change.
+//! Sends one request, retrying until there is an answer that further attempts would not change.
 //!
-//! 429 and 503 mean "later": they are waited for as `Retry-After` says. A broken connection, 408,
-//! 500, 502 and 504 may be a restart: they are tried again with growing pauses. Uploads carry
-//! their ids, so sending one twice is harmless. Everything else is an answer.
+//! 429 and 503 mean "later" and are retried after `Retry-After`. A broken connection, 408, 500, 502
+//! and 504 may be due to a restart and are retried with growing pauses. Uploads carry their ids, so
+//! sending one twice is harmless. Everything else is final.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -12,42 +12,45 @@ use serde_json::Value;
 use super::stop::Pause;
 use crate::cli::transport::{Payload, Reply, Request, Transport};
 
-/// Attempts without an answer: with the pauses below a server may be away for two minutes.
+/// Maximum number of attempts without an answer; with the pauses below, a server may be unreachable
+/// for two minutes.
 pub const LOST_ATTEMPTS_MAX: u32 = 12;
-/// Attempts before the first answer of a run: a wrong address is reported soon.
+/// Maximum number of attempts before the first answer of a run, so that a wrong address is reported
+/// soon.
 pub const FIRST_ATTEMPTS_MAX: u32 = 3;
 const LOST_PAUSE_MIN: Duration = Duration::from_millis(250);
 const LOST_PAUSE_MAX: Duration = Duration::from_secs(20);
-/// Pause where a busy server names no time.
+/// Pause if a busy server states none.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
-/// Longest single pause that a busy server may ask for.
+/// Longest single pause that a busy server may request.
 const BUSY_PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A full queue empties as fast as documents are processed; half an hour without space is an error.
+/// A full queue drains as fast as documents are processed; half an hour without progress is an
+/// error.
 pub const BUSY_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Error body of the server (API 1.6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({status} {reason})")]
 pub struct ErrorBody {
-    /// The status.
+    /// Status code.
     pub status: u16,
     /// The error code.
     pub error_code: String,
-    /// The reason word.
+    /// Reason identifier.
     pub reason: String,
-    /// The text for people.
+    /// Message for people.
     pub message: String,
-    /// Items of a batch that failed, where it lists them.
+    /// Failed items of a batch, if the body lists them.
     pub failed: Vec<Value>,
 }
 
-/// Reasons why a request has no useful answer.
+/// The reason why a request has no useful answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The run was stopped.
     #[error("stopped")]
     Stopped,
-    /// No answer after several attempts.
+    /// There was no answer after several attempts.
     #[error("no answer after {attempts} attempts: {problem}")]
     Unreachable {
         /// Number of attempts.
@@ -55,13 +58,13 @@ pub enum CallError {
         /// Error of the last attempt.
         problem: String,
     },
-    /// An error answer.
+    /// The server answered with an error.
     #[error(transparent)]
     Refused(ErrorBody),
 }
 
 impl ErrorBody {
-    /// Reads the body of a failure.
+    /// Reads the body of an error response.
     pub fn of(reply: &Reply) -> Self {
         let text = |name: &str| reply.json[name].as_str().unwrap_or_default().to_owned();
         let message = match text("message") {
@@ -73,33 +76,33 @@ impl ErrorBody {
         Self { status: reply.status, error_code, reason, message, failed }
     }
 
-    /// Whether every other request of the run would fail too.
+    /// Whether all other requests of the run would fail too.
     pub fn ends_the_run(&self) -> bool {
-        // A server that failed or was busy for so long will not take the others.
+        // A server that failed or was busy for so long will not accept the others either.
         matches!(self.status, 300..=399 | 401 | 403 | 404 | 405 | 429 | 500..)
     }
 }
 
-/// Makes requests until they have an answer.
+/// Sends requests until they have an answer.
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
-    /// Carries them.
+    /// Sends the requests.
     pub transport: &'a dyn Transport,
     /// Waits between attempts.
     pub pause: &'a dyn Pause,
-    /// Attempts without an answer before giving up.
+    /// Number of attempts without an answer before giving up.
     pub lost_attempts_max: u32,
-    /// Counts bytes of files as they leave.
+    /// Counts the bytes of files as they are sent.
     pub sent_bytes: &'a AtomicU64,
-    /// Called for every wait, so that the run does not look stuck.
+    /// Called before every wait, so that the run does not appear stuck.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Caller<'_> {
-    /// An answer with a good status.
+    /// Sends a request and returns the body of a successful response.
     ///
     /// # Errors
-    /// [`CallError`]; a form whose files cannot be read keeps its error and counts as unreachable.
+    /// [`CallError`]; a form with unreadable files keeps its error and counts as unreachable.
     pub fn call(&self, request: &Request<'_>) -> Result<Value, CallError> {
         let (mut lost, mut waited) = (0, Duration::ZERO);
         loop {
@@ -126,7 +129,7 @@ impl Caller<'_> {
                 Ok(reply) => return Err(CallError::Refused(ErrorBody::of(&reply))),
                 Err(error) => (error.problem, None),
             };
-            // A local file that cannot be read now cannot be read the next time either.
+            // A local file that cannot be read will not become readable by retrying.
             let is_ours = matches!(&request.body, Some(Payload::Form(form)) if form.has_fault());
             lost += 1;
             if lost >= self.lost_attempts_max || is_ours {
@@ -149,12 +152,12 @@ impl Caller<'_> {
     }
 }
 
-/// The pause after the `lost`-th attempt without an answer, from 1.
+/// Returns the pause after the `lost`-th attempt without an answer, counted from 1.
 fn lost_pause(lost: u32) -> Duration {
     LOST_PAUSE_MIN.saturating_mul(1 << (lost - 1).min(10)).min(LOST_PAUSE_MAX)
 }
 
-/// Pause before the next attempt at a busy server.
+/// Returns the pause before the next attempt at a busy server.
 pub fn busy_pause(retry_after_s: Option<u64>) -> Duration {
     let asked = retry_after_s.map_or(BUSY_PAUSE, Duration::from_secs);
     asked.clamp(Duration::from_secs(1), BUSY_PAUSE_MAX)

@@ -1,5 +1,5 @@
-//! Differences of a run from those before it: items that are sent, items whose metadata alone are
-//! other ones, and items that are as the server has them.
+//! Compares a run with earlier ones: items to send, items whose metadata alone changed, and items
+//! that the server has unchanged.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -15,18 +15,19 @@ use super::send::{SendError, Tally};
 use super::server::{Server, Status};
 use super::state::{Entry, State};
 
-/// Difference of an item from what an earlier run had accepted.
+/// Difference between an item and its state when it was last accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// None.
+    /// Nothing changed.
     Nothing,
-    /// Other metadata are given.
+    /// Only the metadata changed.
     Metadata,
-    /// It is new, another file, or a page.
+    /// The item is new, changed, or a page.
     Everything,
 }
 
-/// The difference of an item. Metadata that are not given make none: what is stored stays.
+/// Compares an item with its entry. Metadata that is not given counts as unchanged, because the
+/// stored metadata is kept.
 pub fn change(entry: Option<&Entry>, item: &Item, maps: &Maps) -> Change {
     let (Some(entry), Origin::File(path)) = (entry, &item.origin) else {
         return Change::Everything;
@@ -39,24 +40,24 @@ pub fn change(entry: Option<&Entry>, item: &Item, maps: &Maps) -> Change {
     }
 }
 
-/// Items of a run by what is to be done.
+/// Items of a run, sorted by what has to be done.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Items to send.
     pub sent: Vec<Item>,
-    /// Items whose metadata alone are to be changed.
+    /// Items whose metadata has to be updated.
     pub retagged: Vec<Item>,
-    /// Id and name of what is left out and still processed: its end is the end of this run too.
+    /// Id and name of unchanged items still being processed, which this run waits for as well.
     pub running: Vec<Named>,
-    /// Maps that the server has of pages, by id.
+    /// Metadata stored on the server for pages, by id.
     pub stored: HashMap<String, Map<String, Value>>,
 }
 
-/// Sorts items, changes the metadata of those that differ in nothing else, and asks for the maps of
-/// pages, which sending them again would replace.
+/// Sorts the items, updates those of which only the metadata changed, and fetches the stored
+/// metadata of pages, which sending them again would replace.
 ///
 /// # Errors
-/// [`SendError`].
+/// [`SendError`] if the server or the state file fails.
 pub fn settled(
     server: &Server<'_>,
     state: Option<&State>,
@@ -77,11 +78,11 @@ pub fn settled(
     Ok(changes)
 }
 
-/// Sorts items: left out is what an earlier run had accepted, if it is unchanged and the server
-/// still has it in good order.
+/// Sorts items. An item is skipped if an earlier run sent it, it is unchanged, and the server still
+/// has it without an error.
 ///
 /// # Errors
-/// [`CallError`].
+/// [`CallError`] if the server fails.
 pub fn changes(
     server: &Server<'_>,
     state: Option<&State>,
@@ -110,10 +111,10 @@ pub fn changes(
     Ok(changes)
 }
 
-/// Changes the metadata of items one after the other; returns those that are processed anew.
+/// Updates the metadata of items one by one; returns those that are processed again as a result.
 ///
 /// # Errors
-/// [`SendError`]; what was changed before it is remembered.
+/// [`SendError`]; updates made before it are recorded.
 pub fn retag(
     server: &Server<'_>,
     state: &State,
@@ -132,7 +133,7 @@ pub fn retag(
                 state.append(entry.as_slice())?;
                 tally.retagged_count.fetch_add(1, Ordering::Relaxed);
             }
-            // Deleted meanwhile, or against the schema: the fault of this item.
+            // Deleted in the meantime, or in conflict with the schema: a failure of this item only.
             Err(CallError::Refused(body))
                 if !body.ends_the_run() || body.reason == "source_not_found" =>
             {

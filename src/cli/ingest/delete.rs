@@ -1,8 +1,9 @@
-//! Sources whose files are gone: found in the record of earlier runs, deleted from the server.
+//! Sources whose files are gone, which are found in the records of earlier runs and deleted from
+//! the server.
 //!
-//! Only a file that was sent from one of the named folders, and that is neither there nor part of
-//! this run, counts as gone: one that a pattern leaves out, or that cannot be read, does not. Where
-//! a folder holds no file at all, the disk that is mounted there may be missing: people are asked.
+//! A file counts as gone only if it was sent from one of the named folders, no longer exists and is
+//! not part of this run; a file that is excluded by a pattern or unreadable does not. If a folder
+//! contains no file at all, a disk may not be mounted, so the user is asked first.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -19,10 +20,10 @@ use crate::cli::client::failure::Failure;
 use crate::cli::client::screen;
 use crate::cli::counted;
 
-/// Ids of one request; they stand in its address.
+/// Number of ids per request, which are sent in its URL.
 const IDS_MAX: usize = 20;
 
-/// Entries of earlier runs whose files are gone, by path.
+/// Returns the entries of earlier runs whose files are gone, sorted by path.
 pub fn gone(entries: &HashMap<String, Entry>, inputs: &[PathBuf], items: &[Item]) -> Vec<Entry> {
     let folders = inputs.iter().filter(|input| input.is_dir());
     let folders: Vec<PathBuf> =
@@ -32,7 +33,7 @@ pub fn gone(entries: &HashMap<String, Entry>, inputs: &[PathBuf], items: &[Item]
         let path = Path::new(&entry.path);
         folders.iter().any(|folder| path.starts_with(folder))
             && !planned.contains(entry.file_id.as_str())
-            // A name that is not UTF-8 was recorded in another form.
+            // A name that is not UTF-8 was recorded with replacement characters.
             && !entry.path.contains(char::REPLACEMENT_CHARACTER)
             && is_absent(path)
     };
@@ -41,10 +42,10 @@ pub fn gone(entries: &HashMap<String, Entry>, inputs: &[PathBuf], items: &[Item]
     gone
 }
 
-/// As [`gone`], after asking where a folder of them is without a single file.
+/// As [`gone`], after asking the user if one of the folders concerned contains no file at all.
 ///
 /// # Errors
-/// [`Failure`] where the answer is no, or nobody can be asked.
+/// [`Failure`] if the answer is no, or nobody can be asked.
 pub fn confirmed(
     entries: &HashMap<String, Entry>,
     options: &IngestOptions,
@@ -63,7 +64,7 @@ pub fn confirmed(
     Ok(gone)
 }
 
-/// Whether there is nothing but directories in a directory.
+/// Whether a directory contains nothing but directories.
 fn is_bare(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return true };
     entries
@@ -76,10 +77,10 @@ fn is_absent(path: &Path) -> bool {
         .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// Deletes their sources, forgets them and adds them to `deleted`.
+/// Deletes the sources of the entries, records that, and adds them to `deleted`.
 ///
 /// # Errors
-/// [`SendError`]; what was deleted before it is forgotten.
+/// [`SendError`]; deletions made before it are recorded.
 pub fn delete(
     server: &Server<'_>,
     state: &State,

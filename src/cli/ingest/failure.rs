@@ -1,4 +1,4 @@
-//! An item of a run that failed, and the stage at which it did.
+//! Failures of items, and the stage at which they occurred.
 
 use std::fmt::{self, Display};
 
@@ -11,46 +11,46 @@ use super::call::ErrorBody;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Before it was sent.
+    /// Before the item was sent.
     Local,
-    /// The server did not accept it.
+    /// The server did not accept the item.
     Upload,
-    /// It was accepted and could not be processed.
+    /// The item was accepted but could not be processed.
     Processing,
 }
 
 /// An item that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// The path or address.
+    /// Path or address.
     pub name: String,
-    /// The id of its source, or empty.
+    /// Id of the source; possibly empty.
     pub file_id: String,
-    /// Stage at which it failed.
+    /// Stage at which the item failed.
     pub step: Step,
-    /// The error code: the server's, or one of the client.
+    /// Error code of the server or the client.
     pub error_code: String,
-    /// The reason word of the server, or empty.
+    /// Reason given by the server; possibly empty.
     pub reason: String,
-    /// The text for people.
+    /// Message for people.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure on this side.
+    /// Creates a failure on the client's side.
     pub fn local(name: String, file_id: &str, error_code: &str, message: &str) -> Self {
         let (error_code, message) = (error_code.to_owned(), message.to_owned());
         let (file_id, reason) = (file_id.to_owned(), String::new());
         Self { name, file_id, step: Step::Local, error_code, reason, message }
     }
 
-    /// The request that carried it was refused.
+    /// Creates a failure because the request was refused.
     pub fn of_request(name: String, file_id: &str, body: &ErrorBody) -> Self {
         let ErrorBody { error_code, reason, message, .. } = body.clone();
         Self { name, file_id: file_id.to_owned(), step: Step::Upload, error_code, reason, message }
     }
 
-    /// It is an entry of `failed` in the answer to a batch.
+    /// Creates a failure from an entry of `failed` in a batch response.
     pub fn of_entry(name: String, file_id: &str, entry: &Value) -> Self {
         let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
         Self {

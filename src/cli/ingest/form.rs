@@ -1,4 +1,4 @@
-//! A multipart form that is read from disk while it is sent: never a file in memory.
+//! A multipart form that is read from disk while it is sent, without holding files in memory.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Take};
@@ -8,25 +8,25 @@ use parking_lot::Mutex;
 
 use super::plan::Stamp;
 
-/// Occurs in no sensible document; a file that holds it all the same breaks its own batch alone,
-/// because every form adds a number of its own.
+/// Boundary prefix that no sensible document contains. If a file contains it anyway, only its own
+/// batch fails, because every form appends a number of its own.
 const BOUNDARY: &str = "lodestone-ingest-7d1f0c52b8e94a36";
 
-/// A file that is open, with what the system said about it then.
+/// An open file, with its size and time at opening.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// The open file, at its beginning.
+    /// The file, positioned at its beginning.
     pub file: File,
-    /// Its name, as the server shall know it.
+    /// The file name to send to the server.
     pub filename: String,
-    /// Size and time at opening: what is sent, and what the state file remembers.
+    /// Size and time at opening, which determine what is sent and recorded in the state file.
     pub stamp: Stamp,
 }
 
 /// A local error while a form was read.
 #[derive(Debug)]
 pub struct ReadError {
-    /// The file's position in the form.
+    /// Position of the file in the form.
     pub index: usize,
     /// Description of the error.
     pub problem: String,
@@ -43,7 +43,8 @@ pub struct Form {
 }
 
 impl Form {
-    /// A form with `texts` (name, value) and the files in field `files`; `number` is its own.
+    /// Creates a form of `texts` (name, value) and of files in the field `files`; `number` makes
+    /// its boundary unique.
     pub fn new(texts: &[(&str, String)], files: Vec<OpenFile>, number: u64) -> Self {
         let boundary = format!("{BOUNDARY}-{number}");
         let mut head = String::new();
@@ -52,7 +53,7 @@ impl Form {
             head += &format!("\r\n\r\n{value}\r\n");
         }
         let with_head = |(index, file): (usize, OpenFile)| {
-            // The line break before a boundary belongs to it, not to the file above.
+            // The line break before a boundary is part of the boundary, not of the preceding file.
             let line = if index == 0 { "" } else { "\r\n" };
             let name = quoted(&file.filename);
             let head = format!(
@@ -66,32 +67,32 @@ impl Form {
         Self { texts: head.into_bytes(), files, end, boundary, error: Mutex::new(None) }
     }
 
-    /// The header that announces the form.
+    /// Returns the `content-type` header of the form.
     pub fn content_type(&self) -> String {
         format!("multipart/form-data; boundary={}", self.boundary)
     }
 
-    /// Bytes of the whole form.
+    /// Returns the length of the whole form in bytes.
     pub fn content_length(&self) -> u64 {
         let parts = self.files.iter().map(|(head, file)| head.len() as u64 + file.stamp.bytes);
         self.texts.len() as u64 + parts.sum::<u64>() + self.end.len() as u64
     }
 
-    /// Takes what went wrong on this side while the form was read.
+    /// Takes the local error that occurred while the form was read.
     pub fn take_error(&self) -> Option<ReadError> {
         self.error.lock().take()
     }
 
-    /// Whether something went wrong on this side.
+    /// Whether a local error occurred.
     pub fn has_fault(&self) -> bool {
         self.error.lock().is_some()
     }
 
-    /// Reads the form from its beginning; `read_bytes` counts. Of one form one reader at a time:
-    /// readers share the files' positions.
+    /// Returns a reader of the form from its beginning; `read_bytes` counts what it reads. A form
+    /// may have only one reader at a time, because readers share the file positions.
     ///
     /// # Errors
-    /// A file that cannot be wound back.
+    /// If a file cannot be rewound.
     pub fn reader<'a>(&'a self, read_bytes: &'a AtomicU64) -> io::Result<FormReader<'a>> {
         let mut pieces = vec![Piece::Text(Cursor::new(&self.texts))];
         for (index, (head, open)) in self.files.iter().enumerate() {
@@ -105,8 +106,8 @@ impl Form {
     }
 }
 
-/// A file name between quotes, as browsers write it. A server takes what follows a backslash for
-/// the name, so one in a name is written as another character.
+/// Escapes a file name as browsers do. A backslash is replaced, because servers treat what follows
+/// it as the whole name.
 fn quoted(name: &str) -> String {
     let mut quoted = String::with_capacity(name.len());
     for character in name.chars() {
@@ -129,7 +130,7 @@ enum Piece<'a> {
 #[derive(Debug)]
 pub struct FormReader<'a> {
     form: &'a Form,
-    /// Pieces still to be read, the next one last.
+    /// Pieces still to be read, in reverse order.
     pieces: Vec<Piece<'a>>,
     read_bytes: &'a AtomicU64,
 }
@@ -144,7 +145,7 @@ impl Read for FormReader<'_> {
                 Piece::Text(text) => (text.read(buffer), None),
                 Piece::File { index, rest } => {
                     let read = rest.read(buffer);
-                    // The length was promised: a file that ends early cannot be made up for.
+                    // The length was already announced, so a file that ends early cannot be sent.
                     let read = match read {
                         Ok(0) if rest.limit() > 0 => {
                             Err(io::Error::other("it became shorter while it was read"))

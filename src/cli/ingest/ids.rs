@@ -1,24 +1,24 @@
-//! File ids out of paths and addresses: readable, the same in every run, never the same for two.
+//! Derives file ids from paths and addresses: readable, stable across runs, and unique.
 //!
-//! Components are joined with `:`. Whatever the id rules refuse, `:` and `%` themselves, and bytes
-//! that are no UTF-8 stand as `%XX`, so that decoding an id gives its path back: two paths cannot
-//! have one id. The server compares ids in Unicode NFC, which is no identity on paths; an id that
-//! NFC would change is written in ASCII throughout. Too long an id keeps both of its ends around
-//! `%~` and a hash, and `%~` is in no other id.
+//! Components are joined with `:`. Characters that the id rules refuse, `:` and `%` themselves, and
+//! bytes that are not UTF-8 are escaped as `%XX`, so that an id can be decoded to its path and no
+//! two paths share an id. The server compares ids in Unicode NFC, which maps different paths to one
+//! id; an id that NFC would change is therefore escaped to pure ASCII. An id that is too long keeps
+//! its beginning and end around `%~` and a hash; `%~` cannot occur in any other id.
 
 use lodestone_types::limits;
 use sha2::{Digest, Sha256};
 use unicode_normalization::is_nfc;
 
 const SEPARATOR: char = ':';
-/// Follows `%` where no escape does: the mark of an id that was shortened.
+/// Marks a shortened id: a `%` that begins no escape.
 const SHORTENED: &str = "%~";
-/// 128 bits of the hash, in hexadecimal.
+/// Hexadecimal digits of the hash: 128 bits.
 const HASH_CHARS: usize = 32;
-/// Characters of either end that a shortened id keeps.
+/// Characters that a shortened id keeps at either end.
 const END_CHARS: usize = (limits::ID_CHARS_MAX - SHORTENED.len() - HASH_CHARS) / 2;
 
-/// The id of a path, whose components are given as the system encodes them.
+/// Returns the id of a path from its components as encoded by the operating system.
 pub fn of_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> String {
     let components: Vec<&[u8]> = components.into_iter().collect();
     let plain = joined(&components, false);
@@ -34,7 +34,7 @@ pub fn of_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Stri
     format!("{head}{SHORTENED}{}{tail}", &hash[..HASH_CHARS])
 }
 
-/// The id of a web address, which no path shares: no path has an empty component.
+/// Returns the id of a web address. No path shares it, because no path has an empty component.
 pub fn of_url(url: &str) -> String {
     of_components(url.split('/').map(str::as_bytes))
 }
@@ -61,7 +61,7 @@ fn joined(components: &[&[u8]], is_ascii_only: bool) -> String {
     without_white_ends(&id)
 }
 
-/// White space at either end is refused; one escaped character shields the rest.
+/// Escapes white space at either end, which is refused; escaping one character suffices.
 fn without_white_ends(id: &str) -> String {
     let white = |character: &char| character.is_whitespace();
     let mut escaped = String::with_capacity(id.len());

@@ -1,24 +1,24 @@
-//! Metadata of a run: what goes with every item of it.
+//! Metadata of a run, which is sent with every item.
 
 use serde_json::{Map, Value};
 
 use super::options::SourceTime;
 
-/// Facts that go with every item: its metadata, and the origin of its date.
+/// Data sent with every item: its metadata, and the origin of its date.
 #[derive(Debug, Default)]
 pub struct Maps {
-    /// Of the document.
+    /// Metadata of the document.
     pub document: Option<Map<String, Value>>,
-    /// Of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant: Option<Map<String, Value>>,
     /// Origin of the dates of files.
     pub source_time: Option<SourceTime>,
-    /// A hash of both maps.
+    /// Hash of both maps.
     pub hash: String,
 }
 
 impl Maps {
-    /// The maps that are given, as members of a request.
+    /// Returns the given maps as members of a request.
     pub fn given(&self) -> Map<String, Value> {
         let maps = [("document_metadata", &self.document), ("tenant_metadata", &self.tenant)];
         let given = maps.into_iter().filter_map(|(name, map)| Some((name, map.as_ref()?)));

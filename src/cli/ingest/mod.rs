@@ -1,4 +1,5 @@
-//! `lodestone ingest`: files, folders and pages into a running server, over its public API.
+//! `lodestone ingest`: uploads files, folders and web pages to a running server over its public
+//! API.
 //!
 //! ```text
 //! arguments -> plan -> what an earlier run had accepted? -> batches -> upload -> state file
@@ -6,17 +7,17 @@
 //!                                          summary, exit code <- wait until processed
 //! ```
 //!
-//! Killing it at any point loses nothing: what the server accepted is in the state file, and what
-//! is not there is sent again under the same id, which replaces and never doubles.
+//! Interrupting it at any point loses nothing: items that the server accepted are in the state
+//! file, and any others are sent again under the same id, which replaces and never duplicates.
 //!
-//! - `options`: the flags; `plan`: files and pages to send; `ids`: paths to file ids
-//! - `state`: accepted items; `changes`: what is different now; `batch`: items of one request;
-//!   `maps`: their metadata
-//! - `form`: a request read from disk; `call`: attempts until an answer
+//! - `options`: the flags; `plan`: files and pages to send; `ids`: file ids derived from paths
+//! - `state`: accepted items; `changes`: differences from earlier runs; `batch`: items of one
+//!   request; `maps`: their metadata
+//! - `form`: a request body read from disk; `call`: retries until there is an answer
 //! - `server`: operations of the server; `send`: uploading; `wait`: waiting for processing
 //! - `delete`: sources whose files are gone
-//! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result;
-//!   `failure`: an item that failed
+//! - `stop`: Ctrl-C; `progress`: the bar or log lines; `summary`: the result; `failure`: an item
+//!   that failed
 
 mod batch;
 pub mod call;
@@ -62,15 +63,15 @@ use state::State;
 use stop::{EXIT_INTERRUPTED, HOW_TO_RESUME, Pause as _, Stop};
 use summary::{Deleted, Summary};
 
-/// Something failed; the summary names it.
+/// Exit code if something failed, as listed in the summary.
 const EXIT_FAILED: u8 = 1;
-/// The command makes no sense or nothing could be done.
+/// Exit code if the command is invalid or nothing could be done.
 const EXIT_NOTHING_DONE: u8 = 2;
 
 /// Id and name of a source.
 type Named = (String, String);
 
-/// Sends what the arguments name; prints the summary.
+/// Sends what the arguments name, and prints the summary.
 pub fn run(options: &IngestOptions) -> ExitCode {
     match ingest(options) {
         Ok(code) => ExitCode::from(code),
@@ -88,7 +89,7 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let state_path = state_path(options, &connection)?;
     let filters = Filters::new(&options.include, &options.exclude)?;
     let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
-    // Of a folder that has become empty sources are deleted; one that is not there is a failure.
+    // An empty folder may still have sources to delete; a missing folder is a failure.
     if plan.items.is_empty() && plan.failures.is_empty() && !options.delete {
         return Err("nothing to send: no file is there but hidden and excluded ones".into());
     }
@@ -216,8 +217,8 @@ impl Run<'_> {
         })
     }
 
-    /// Sources that were deleted because their files are gone; none where something has ended the
-    /// run before.
+    /// Deletes sources whose files are gone and returns them; does nothing if the run has already
+    /// ended with an error.
     fn delete(&self, server: &Server<'_>, tally: &Tally, gone: &[state::Entry]) -> Vec<Deleted> {
         let mut deleted = Vec::new();
         if let Some(state) = self.state.filter(|_| tally.ended_by.lock().is_none())
@@ -228,7 +229,8 @@ impl Run<'_> {
         deleted
     }
 
-    /// Number of items that ended well, if waiting was asked for and nothing ended the run.
+    /// Waits for processing and returns the number of successes; `None` if waiting was not
+    /// requested or an error ended the run.
     fn wait(&self, server: &Server<'_>, tally: &Tally, is_waiting: bool) -> Option<usize> {
         if !is_waiting || tally.ended_by.lock().is_some() {
             return None;
@@ -244,8 +246,8 @@ impl Run<'_> {
     }
 }
 
-/// Shows the run until it has finished. The server's queue tells how much of what was accepted is
-/// still to be processed; jobs of others in the same scope make that a lower bound.
+/// Shows progress until the run has finished. How many accepted items are processed follows from
+/// the server's queue; as jobs of others in the same scope are included, it is a lower bound.
 fn watch(server: &Server<'_>, progress: &Progress, tally: &Tally, finished: &Stop) {
     while finished.pause(progress.tick()) {
         let awaited = tally.awaited.lock().len();
@@ -259,7 +261,7 @@ fn watch(server: &Server<'_>, progress: &Progress, tally: &Tally, finished: &Sto
     }
 }
 
-/// One line for the person who typed the command.
+/// Formats an error as one line for the user.
 fn explain(address: &str, error: &CallError) -> String {
     match error {
         CallError::Stopped => "stopped".to_owned(),
@@ -284,7 +286,7 @@ fn maps(options: &IngestOptions) -> Result<Maps, Box<dyn Error>> {
     Ok(Maps { document, tenant, source_time: options.source_time, hash })
 }
 
-/// A JSON object out of a flag, or out of the file that it names.
+/// Parses a JSON object from a flag, or from the file that it names.
 fn map(flag: &str, text: &str) -> Result<Map<String, Value>, Box<dyn Error>> {
     let text = match text.strip_prefix('@') {
         None => text.to_owned(),
@@ -309,7 +311,7 @@ fn state_path(
         (_, true) => Ok(None),
         (Some(path), false) => Ok(Some(path.clone())),
         (None, false) => {
-            // Leaving the sub-tenant out means `default`.
+            // An absent sub-tenant means `default`.
             let named = Some(connection.sub_tenant()).filter(|name| !name.is_empty());
             let scope = [connection.server(), connection.tenant()?, named.unwrap_or("default")];
             let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -318,7 +320,7 @@ fn state_path(
     }
 }
 
-/// Prints what would be sent, as far as this side knows.
+/// Prints what would be sent, as far as the client can tell.
 fn dry_run(
     options: &IngestOptions,
     plan: &Plan,

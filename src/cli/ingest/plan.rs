@@ -1,4 +1,4 @@
-//! The plan of a run: files in a fixed order with their ids, pages, and counts of skipped files.
+//! Plans a run: files in a fixed order with their ids, web pages, and counts of skipped files.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::failure::Failure;
 use super::ids;
 
-/// Files of one run: what is planned is kept in memory, about half a KiB each.
+/// Maximum number of files per run; the plan takes about half a KiB of memory per file.
 pub const FILES_MAX: usize = 4_000_000;
 
 const MATCHING: MatchOptions = MatchOptions {
@@ -20,7 +20,7 @@ const MATCHING: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// Errors that leave nothing to send.
+/// Errors that prevent a run.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// An argument names nothing.
@@ -52,7 +52,7 @@ pub enum PlanError {
         /// The other file.
         second: PathBuf,
     },
-    /// More files than a run may hold.
+    /// There are more files than a run may hold.
     #[error("more than {max} files: send them folder by folder")]
     TooMany {
         /// The limit.
@@ -60,12 +60,12 @@ pub enum PlanError {
     },
 }
 
-/// One file or one web page to send.
+/// One file or web page to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// A file, or the address of a page.
+    /// The file, or the address of a page.
     pub origin: Origin,
-    /// The id of its source.
+    /// Id of the source.
     pub id: String,
     /// Size and time of a file when it was found.
     pub stamp: Stamp,
@@ -83,14 +83,14 @@ pub enum Origin {
 /// Properties that tell a changed file from an unchanged one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its last change, since 1970; 0 where the system does not tell.
+    /// Last modification in nanoseconds since 1970; 0 if unknown.
     pub mtime_ns: u64,
 }
 
 impl Stamp {
-    /// The stamp of what the system says about a file.
+    /// Takes the stamp from file metadata.
     pub fn of(metadata: &Metadata) -> Self {
         let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let mtime_ns = since.and_then(|time| u64::try_from(time.as_nanos()).ok()).unwrap_or(0);
@@ -99,7 +99,7 @@ impl Stamp {
 }
 
 impl Item {
-    /// The path or address, for people.
+    /// Returns the path or address, for messages.
     pub fn name(&self) -> String {
         match &self.origin {
             Origin::File(path) => path.display().to_string(),
@@ -108,14 +108,14 @@ impl Item {
     }
 }
 
-/// Counts of files that were left out of the walk, by reason.
+/// Counts of files that were skipped, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LeftOut {
-    /// Files and directories whose name begins with a dot.
+    /// Files and directories with a name that begins with a dot.
     pub hidden: usize,
     /// Symbolic links to a directory above them.
     pub loops: usize,
-    /// Files that `--include` and `--exclude` leave out, and excluded directories.
+    /// Files skipped because of `--include` or `--exclude`, and excluded directories.
     pub filtered: usize,
     /// Sockets, pipes and devices.
     pub special: usize,
@@ -124,15 +124,15 @@ pub struct LeftOut {
 /// Everything that the arguments name.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// In the order of the arguments, directories in the order of names.
+    /// Items in the order of the arguments, and within directories in order of name.
     pub items: Vec<Item>,
-    /// Counts of files that were left out.
+    /// Counts of skipped files.
     pub left_out: LeftOut,
     /// Paths that could not be read.
     pub failures: Vec<Failure>,
 }
 
-/// Patterns of `--include` and `--exclude`.
+/// The patterns of `--include` and `--exclude`.
 #[derive(Debug, Default)]
 pub struct Filters {
     include: Vec<Pattern>,
@@ -140,10 +140,10 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Reads the patterns.
+    /// Parses the patterns.
     ///
     /// # Errors
-    /// [`PlanError::Glob`] names the first invalid one.
+    /// [`PlanError::Glob`] for the first invalid pattern.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, PlanError> {
         let read = |patterns: &[String]| -> Result<Vec<Pattern>, PlanError> {
             patterns.iter().map(|text| pattern(text)).collect()
@@ -168,7 +168,7 @@ fn pattern(text: &str) -> Result<Pattern, PlanError> {
 }
 
 fn matches(pattern: &Pattern, below: &Path) -> bool {
-    // A name is asked for whatever it begins with: hidden files were sorted out before.
+    // Hidden files were sorted out before, so a leading dot needs no literal match here.
     let options = MatchOptions { require_literal_leading_dot: false, ..MATCHING };
     match pattern.as_str().contains('/') {
         true => pattern.matches_path_with(below, options),
@@ -178,10 +178,10 @@ fn matches(pattern: &Pattern, below: &Path) -> bool {
     }
 }
 
-/// Finds everything that `inputs` name, at most `files_max` files.
+/// Finds everything that `inputs` name, up to `files_max` files.
 ///
 /// # Errors
-/// [`PlanError`]; what cannot be read below a directory is a failure of the plan instead.
+/// [`PlanError`]; an unreadable entry within a directory becomes a failure of the plan instead.
 pub fn plan(inputs: &[PathBuf], filters: &Filters, files_max: usize) -> Result<Plan, PlanError> {
     let mut planner = Planner { filters, files_max, plan: Plan::default(), seen: HashSet::new() };
     for input in inputs {
@@ -202,7 +202,8 @@ struct Planner<'a> {
     filters: &'a Filters,
     files_max: usize,
     plan: Plan,
-    /// Absolute paths and addresses that are planned: overlapping arguments send a file once.
+    /// Absolute paths and addresses already planned, so that overlapping arguments send a file
+    /// once.
     seen: HashSet<PathBuf>,
 }
 
@@ -216,7 +217,8 @@ impl Planner<'_> {
         match fs::metadata(input) {
             Ok(found) if found.is_dir() => self.directory(input),
             Ok(found) => self.file(input, named_parts(input), input, &found),
-            // A name may hold brackets: only what is no file is a pattern.
+            // A file name may contain brackets, so only an argument that is not a file is a
+            // pattern.
             Err(_) if text.contains(['*', '?', '[']) => self.glob(text),
             Err(error) => Err(refuse(error.to_string())),
         }
@@ -349,8 +351,8 @@ impl Planner<'_> {
     }
 }
 
-/// The names of a file as it was given, or its own name alone where that would tell of folders
-/// outside: of an absolute path, or one that leaves the working directory.
+/// Returns the path components of a file argument, or only the file name if the components would
+/// reveal outer folders: for an absolute path, or one that leaves the working directory.
 fn named_parts(path: &Path) -> Vec<Vec<u8>> {
     let is_inside =
         path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -364,10 +366,10 @@ fn named_parts(path: &Path) -> Vec<Vec<u8>> {
     }
 }
 
-/// The names from the folder `root` on, its own included.
+/// Returns the path components from the folder `root` on, including its own name.
 fn parts_below(root: &Path, path: &Path) -> Vec<Vec<u8>> {
     let below = path.strip_prefix(root).unwrap_or(path);
-    // "." and ".." have a name too: that of the folder that they stand for.
+    // "." and ".." use the name of the folder that they refer to.
     let own = match root.components().next_back() {
         Some(Component::Normal(name)) => Some(name.to_owned()),
         _ => fs::canonicalize(root).ok().and_then(|root| root.file_name().map(Into::into)),
@@ -376,7 +378,7 @@ fn parts_below(root: &Path, path: &Path) -> Vec<Vec<u8>> {
     own.chain(below.iter().map(|name| name.as_encoded_bytes().to_vec())).collect()
 }
 
-/// The folders of a pattern before its first wildcard.
+/// Returns the components of a pattern before its first wildcard.
 fn literal_base(pattern: &Path) -> PathBuf {
     let is_literal =
         |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);

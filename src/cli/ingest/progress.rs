@@ -8,15 +8,15 @@ use parking_lot::Mutex;
 use super::send::Tally;
 use crate::cli::bar::{Bar, picture, time_left};
 
-/// Interval of looks at the server's queue, on a terminal.
+/// Interval at which the server's queue is checked with a bar.
 const TICK_OF_BAR: Duration = Duration::from_secs(1);
-/// Interval of looks at the server's queue where each look writes a line to a log.
+/// Interval at which the server's queue is checked if each check writes a log line.
 const TICK_OF_LINES: Duration = Duration::from_secs(5);
 
-/// Time for which the same note is not repeated: a full queue makes every request wait.
+/// Time for which an identical note is suppressed, because a full queue delays every request.
 const NOTE_AGAIN: Duration = Duration::from_secs(30);
 
-/// Shows how far a run is.
+/// Displays the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<Bar>,
@@ -28,14 +28,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of `to_send` items that are to be sent, and of `total` that are to be accepted or, if
+    /// Creates a display for `to_send` items to send, of `total` items to be accepted or, if
     /// `is_waiting`, processed.
     pub fn new(to_send: usize, total: usize, is_waiting: bool) -> Self {
         let bar = Bar::new();
         Self { bar, to_send, total, is_waiting, begun: Instant::now(), noted: Mutex::new(None) }
     }
 
-    /// Time between two calls of [`Self::show`].
+    /// Returns the interval between calls of [`Self::show`].
     pub fn tick(&self) -> Duration {
         if self.bar.is_some() { TICK_OF_BAR } else { TICK_OF_LINES }
     }
@@ -58,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Prints a note beside the bar, unless it was just printed.
+    /// Prints a note above the bar, unless the same note was just printed.
     pub fn note(&self, text: &str) {
         let mut noted = self.noted.lock();
         let is_old = |(last, at): &(String, Instant)| last == text && at.elapsed() < NOTE_AGAIN;
@@ -79,7 +79,7 @@ impl Progress {
         }
     }
 
-    /// Number of items that are done.
+    /// Returns the number of finished items.
     fn done(&self, tally: &Tally) -> usize {
         let decided = tally.decided.load(Ordering::Relaxed);
         let done = match self.is_waiting {
@@ -99,7 +99,7 @@ impl Progress {
         let mebibytes = tally.sent_bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
         let mut line = format!("sent {accepted} ({mebibytes:.1} MiB)");
         if tally.decided.load(Ordering::Relaxed) < self.to_send {
-            // Afterwards nothing moves, and the rate would only seem to sink.
+            // Afterwards nothing is sent, and the rate would only appear to drop.
             line += &format!(" at {:.1} MiB/s", mebibytes / seconds);
         }
         if self.is_waiting {

@@ -1,4 +1,4 @@
-//! Batches to the server, several at a time; what it accepts goes into the state file.
+//! Sends batches to the server, several at a time, and records accepted items in the state file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,41 +24,41 @@ use super::summary::{ReadInPart, Summary, sorted};
 /// Errors that end a run before everything is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The server will not take the rest.
+    /// The server will not accept the rest.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The record of accepted items cannot be written.
+    /// The state file cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// Progress so far.
+/// Counts and results collected during a run, shared by its threads.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Id and name of what is being processed: items of this run, and of earlier ones.
+    /// Id and name of items being processed, of this run and earlier ones.
     pub awaited: Mutex<Vec<(String, String)>>,
     /// Items that failed.
     pub failures: Mutex<Vec<Failure>>,
-    /// Documents that were processed, but not read whole.
+    /// Documents that were processed, but only in part.
     pub warnings: Mutex<Vec<ReadInPart>>,
-    /// Items whose metadata alone were changed.
+    /// Number of items whose metadata alone was updated.
     pub retagged_count: AtomicUsize,
-    /// Items of this run that were accepted.
+    /// Number of items of this run that were accepted.
     pub accepted_count: AtomicUsize,
-    /// Bytes of accepted files.
+    /// Total size of the accepted files in bytes.
     pub accepted_bytes: AtomicU64,
-    /// Bytes that have left, those of lost requests included.
+    /// Bytes sent, including those of lost requests.
     pub sent_bytes: AtomicU64,
-    /// Of the awaited items those that have ended, as far as is known.
+    /// Number of awaited items known to have ended.
     pub processed: AtomicUsize,
-    /// Items that were accepted or failed.
+    /// Number of items that were accepted or failed.
     pub decided: AtomicUsize,
-    /// The first error, of all threads, that ended the sending early.
+    /// The first error, of any thread, that ended the sending early.
     pub ended_by: Mutex<Option<SendError>>,
 }
 
 impl Tally {
-    /// Its part of the summary; failures and warnings are taken out of it.
+    /// Builds the summary of these counts, taking failures and warnings out of the tally.
     pub fn summary(&self) -> Summary {
         Summary {
             sent: self.accepted_count.load(Ordering::Relaxed),
@@ -71,30 +71,31 @@ impl Tally {
     }
 }
 
-/// Sends batches.
+/// Sends the batches of a run.
 pub struct Sender<'a> {
     /// Destination scope.
     pub server: Server<'a>,
-    /// Remembers what is accepted.
+    /// Records the accepted items.
     pub state: Option<&'a State>,
-    /// Go with every item.
+    /// Metadata sent with every item.
     pub maps: &'a Maps,
-    /// Maps that the server has of pages, by id: fetching a page again replaces them.
+    /// Stored metadata of pages, by id, because fetching a page again replaces it.
     pub stored: &'a HashMap<String, Map<String, Value>>,
-    /// Counts.
+    /// Counts of the run.
     pub tally: &'a Tally,
-    /// Ends the pauses of all threads once one has found that the run is over.
+    /// Ends the pauses of all threads once one of them finds that the run is over.
     pub halt: &'a (dyn Fn() + Sync),
 }
 
-/// A request with the items that are in it.
+/// A request and the items in it.
 enum Cargo<'a> {
     Files { form: Form, items: Vec<(&'a Item, Stamp)> },
     Pages { body: Value, items: Vec<(&'a Item, Stamp)> },
 }
 
 impl Sender<'_> {
-    /// Sends everything with `jobs` requests in flight. What ends it early is in the tally.
+    /// Sends everything with `jobs` concurrent requests. An error that ends it early is in the
+    /// tally.
     pub fn send_all(&self, batches: &[Batch], jobs: usize) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -113,7 +114,7 @@ impl Sender<'_> {
         });
     }
 
-    /// Sends one batch until each of its items is accepted or has failed.
+    /// Sends one batch until each of its items has been accepted or has failed.
     fn send(&self, batch: &Batch, number: u64) -> Result<(), SendError> {
         let mut rest: Vec<&Item> = batch.iter().collect();
         let mut waited = Duration::ZERO;
@@ -167,7 +168,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Opens files, or lists pages. What cannot be opened has failed.
+    /// Opens the files or lists the pages of a request. Files that cannot be opened count as
+    /// failed.
     fn cargo<'a>(&self, rest: &[&'a Item], number: u64) -> Cargo<'a> {
         let (mut items, mut files, mut pages) = (Vec::new(), Vec::new(), Vec::new());
         for item in rest {
@@ -212,7 +214,7 @@ impl Sender<'_> {
         page.into()
     }
 
-    /// Takes an answer in; returns the items that are to come again. `refusal` is the error of the
+    /// Processes a response and returns the items to send again. `refusal` is the error of the
     /// whole batch.
     fn settle<'a>(
         &self,
@@ -265,7 +267,7 @@ impl Sender<'_> {
     }
 }
 
-/// Whether trying again later may cure the error of one item.
+/// Whether the error of an item is temporary, so that retrying may succeed.
 fn is_passing(entry: &Value) -> bool {
     let code = entry["error_code"].as_str();
     matches!(code, Some("SERVICE_UNAVAILABLE" | "INTERNAL_SERVER_ERROR" | "RATE_LIMITED"))

@@ -1,4 +1,4 @@
-//! The operations of the server that a run needs, for one tenant and sub-tenant.
+//! The server operations that a run uses, for one tenant and sub-tenant.
 
 use std::collections::HashMap;
 
@@ -9,44 +9,44 @@ use super::call::{CallError, Caller};
 use super::form::Form;
 use crate::cli::transport::{Payload, Request, query};
 
-/// Seconds that the server may hold a poll back until the job ends.
+/// Seconds for which the server may hold a poll until the job ends.
 const POLL_SECONDS: &str = "30";
 
-/// States of a source's processing.
+/// Processing state of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It waits or runs.
+    /// Waiting or being processed.
     Pending,
-    /// It is searchable.
+    /// Processed and searchable.
     Success,
-    /// It ended with a reason.
+    /// Processing failed.
     Errored,
 }
 
-/// A source as a listing shows it.
+/// A source as listed by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
     /// Messages about parts that were not read.
     pub warnings: Vec<String>,
 }
 
-/// State of a source, and the reason.
+/// The processing state of a source, with the error if it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processing {
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
-    /// The error code, or empty.
+    /// Error code; possibly empty.
     pub error_code: String,
-    /// For an error, why.
+    /// The reason for a failure.
     pub message: String,
 }
 
 /// One scope of one server.
 #[derive(Clone, Copy)]
 pub struct Server<'a> {
-    /// Makes the requests.
+    /// Sends the requests.
     pub caller: Caller<'a>,
     /// The tenant.
     pub tenant: &'a str,
@@ -55,20 +55,20 @@ pub struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Uploads files, new ones too; metadata that are not in the form stay as they are stored. The
-    /// answer to the batch.
+    /// Uploads files, both new and known ones; metadata that is not in the form is kept. Returns
+    /// the response to the batch.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn upload(&self, form: &Form) -> Result<Value, CallError> {
         self.post("/upload/batch_update", &[], Payload::Form(form))
     }
 
-    /// Changes the given maps of a source, and nothing else; the state of its processing, which
-    /// begins anew where its words change with them.
+    /// Updates the given metadata maps of a source and nothing else. Returns the processing state,
+    /// since processing starts again if the indexed text depends on them.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn update_metadata(
         &self,
         id: &str,
@@ -81,18 +81,18 @@ impl Server<'_> {
         Ok(status(&answer["status"]))
     }
 
-    /// Has pages fetched; the answer to the batch.
+    /// Asks the server to fetch pages; returns the response to the batch.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn scrape(&self, items: &Value) -> Result<Value, CallError> {
         self.post("/upload/batch_scrape_webpage", &[], Payload::Json(items))
     }
 
-    /// Sources by id; those that the server does not have are absent.
+    /// Looks up sources by id; those that the server does not have are absent.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn sources(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, CallError> {
         self.listed(ids, &|source| {
             let warnings = source["warnings"].as_array().into_iter().flatten();
@@ -102,10 +102,10 @@ impl Server<'_> {
         })
     }
 
-    /// The stored maps of sources by id, as members of an upload.
+    /// Returns the stored metadata maps of sources by id, as members of an upload.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn stored_maps(
         &self,
         ids: &[&str],
@@ -116,7 +116,7 @@ impl Server<'_> {
         })
     }
 
-    /// Facts that `read` takes from each source that the server has.
+    /// Extracts data with `read` from each source that the server has.
     fn listed<T>(
         &self,
         ids: &[&str],
@@ -125,7 +125,7 @@ impl Server<'_> {
         let mut found = HashMap::with_capacity(ids.len());
         let mut blocks: Vec<&[&str]> = ids.chunks(limits::SOURCE_IDS_MAX).collect();
         if blocks.is_empty() {
-            // Asking for nothing still tells whether the server and the key will do.
+            // An empty request still checks that server and key work.
             blocks.push(&[]);
         }
         for block in blocks {
@@ -135,7 +135,7 @@ impl Server<'_> {
             let path = "/list/sources_by_id".to_owned();
             let answer = self.caller.call(&Request { path, body: Some(Payload::Json(&body)) });
             let answer = match answer {
-                // The first upload makes the tenant, where the key may do that.
+                // The first upload creates the tenant, if the key permits it.
                 Err(CallError::Refused(body)) if body.reason == "tenant_not_found" => {
                     return Ok(HashMap::new());
                 }
@@ -150,21 +150,21 @@ impl Server<'_> {
         Ok(found)
     }
 
-    /// Deletes sources. Those that the server does not have are none the worse.
+    /// Deletes sources; unknown ones are ignored.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn delete(&self, ids: &[&str]) -> Result<(), CallError> {
         let pairs: Vec<(&str, &str)> = ids.iter().map(|id| ("source_ids", *id)).collect();
         self.post("/upload/delete_source", &pairs, Payload::Delete)?;
         Ok(())
     }
 
-    /// State of one source, once it has ended or the server has waited long enough; `None`
-    /// when it is gone.
+    /// Polls the processing state of a source, until it has ended or the server's wait time is
+    /// over; `None` if the source is gone.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn processing(&self, id: &str) -> Result<Option<Processing>, CallError> {
         let path = "/upload/verify_processing";
         let pairs = [("file_id", id), ("wait", POLL_SECONDS)];
@@ -179,11 +179,11 @@ impl Server<'_> {
         Ok(Some(Processing { status: status(&answer["status"]), error_code, message }))
     }
 
-    /// Jobs of the scope that wait or run, of all clients; `tell` gets the reason for which the
-    /// newest waits where it is another than the queue.
+    /// Returns the number of jobs in the scope, of all clients, that are waiting or running. Passes
+    /// `tell` the reason why the newest is waiting, unless it merely waits in the queue.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the request fails.
     pub fn outstanding(&self, tell: &dyn Fn(&str)) -> Result<usize, CallError> {
         let path = format!("/jobs{}&limit=1", self.scope(&[]));
         let answer = self.caller.call(&Request { path, body: None })?;
@@ -211,7 +211,7 @@ impl Server<'_> {
         query(&[&scope, pairs].concat())
     }
 
-    /// A name always: without one, a look-up goes on in the other sub-tenants.
+    /// Always names the sub-tenant, because without a name the look-up would also search others.
     fn sub_tenant_name(&self) -> &str {
         match self.sub_tenant {
             "" => "default",
@@ -220,7 +220,7 @@ impl Server<'_> {
     }
 }
 
-/// Words of a newer server that are unknown here are neither end.
+/// Words that only a newer server uses are treated as pending.
 fn status(word: &Value) -> Status {
     match word.as_str() {
         Some("success") => Status::Success,

@@ -1,14 +1,14 @@
-//! The state file: the items that the server has accepted, one JSON line per file.
+//! The state file, which lists the items that the server has accepted, one JSON line per file.
 //!
 //! ```text
 //! {"path": "/home/me/docs/a.pdf", "bytes": 1234, "mtime_ns": 17..., "file_id": "docs:a.pdf",
 //!  "metadata": "hash of the metadata that were sent along", "source_time": "mtime"}
 //! ```
 //!
-//! A line is appended after the server's 200 and before the next request of that thread, in one
-//! write: it survives the death of the process, and a power cut costs no more than sending some
-//! files again. The last line of an id wins. A line that is torn or unknown is passed over. One
-//! process at a time: the file is locked.
+//! A line is appended in a single write after the server's 200 and before the next request of that
+//! thread. It survives a crash of the process; a power cut costs no more than sending some files
+//! again. The last line of an id wins, and torn or unknown lines are skipped. The file is locked,
+//! so that only one process uses it at a time.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -23,15 +23,15 @@ use super::maps::Maps;
 use super::options::SourceTime;
 use super::plan::{Item, Origin, Stamp};
 
-/// Characters of a hash in a name or a line: 64 bits tell the tenants of one user apart.
+/// Hexadecimal digits of a hash; 64 bits suffice to tell the tenants of one user apart.
 const HASH_CHARS: usize = 16;
-/// Paths and ids are bounded by the system and by the id rules; a longer line is foreign.
+/// Longest line in bytes. Paths and ids are limited, so a longer line is not ours.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// Errors of the state file.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It cannot be read or made.
+    /// The file cannot be read or created.
     #[error("state file {}: {source}", path.display())]
     Io {
         /// The file.
@@ -39,13 +39,13 @@ pub enum StateError {
         /// Description of the error.
         source: io::Error,
     },
-    /// Another run uses it.
+    /// Another run is using the file.
     #[error("state file {}: another run is using it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// No directory for it is known.
+    /// There is no directory to put it in.
     #[error("neither XDG_STATE_HOME nor HOME is set: name a --state FILE, or --no-state")]
     NoHome,
 }
@@ -53,21 +53,21 @@ pub enum StateError {
 /// An item that the server accepted in some run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The absolute path.
+    /// Absolute path.
     pub path: String,
-    /// Its size when it was sent.
+    /// Size when it was sent.
     pub bytes: u64,
-    /// Its last change then.
+    /// Last modification when it was sent.
     pub mtime_ns: u64,
-    /// The id of its source.
+    /// Id of the source.
     pub file_id: String,
-    /// The hash of the metadata that were sent along.
+    /// Hash of the metadata sent with it.
     #[serde(default)]
     pub metadata: String,
-    /// Origin of the date that was sent along, if any.
+    /// Origin of the date sent with it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_time: Option<SourceTime>,
-    /// Whether the source was deleted since.
+    /// Whether the source has been deleted since.
     #[serde(default, skip_serializing_if = "is_false")]
     pub deleted: bool,
 }
@@ -77,8 +77,8 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Entry {
-    /// An item that was accepted; none for pages, which may have changed and are fetched again in
-    /// every run.
+    /// Creates the entry of an accepted item; `None` for pages, which are fetched again in every
+    /// run because they may have changed.
     pub fn of(item: &Item, stamp: Stamp, maps: &Maps) -> Option<Self> {
         let Origin::File(path) = &item.origin else { return None };
         Some(Self {
@@ -92,7 +92,7 @@ impl Entry {
         })
     }
 
-    /// Whether a file is as it was when it was accepted, with the date that is asked for, if any.
+    /// Whether a file is unchanged since it was accepted, and has the requested date, if any.
     pub fn is_of(&self, path: &Path, stamp: Stamp, source_time: Option<SourceTime>) -> bool {
         let then = Stamp { bytes: self.bytes, mtime_ns: self.mtime_ns };
         let has_date = source_time.is_none() || source_time == self.source_time;
@@ -109,10 +109,10 @@ pub struct State {
 }
 
 impl State {
-    /// Opens or makes the file, locks it and reads what it knows.
+    /// Opens or creates the file, locks it and reads its entries.
     ///
     /// # Errors
-    /// [`StateError`].
+    /// [`StateError`] if that fails or another run holds the lock.
     pub fn open(path: &Path) -> Result<Self, StateError> {
         let failed = |source| StateError::Io { path: path.into(), source };
         if let Some(folder) = path.parent() {
@@ -130,20 +130,20 @@ impl State {
         Ok(Self { file: Mutex::new(file), path: path.into(), entries })
     }
 
-    /// The item that an earlier run had accepted under an id.
+    /// Returns the entry of an earlier run for an id.
     pub fn entry(&self, file_id: &str) -> Option<&Entry> {
         self.entries.get(file_id)
     }
 
-    /// Items of earlier runs.
+    /// Returns the entries of earlier runs, by id.
     pub fn entries(&self) -> &HashMap<String, Entry> {
         &self.entries
     }
 
-    /// Remembers what the server has accepted or deleted.
+    /// Records what the server has accepted or deleted.
     ///
     /// # Errors
-    /// [`StateError::Io`].
+    /// [`StateError::Io`] if the file cannot be written.
     pub fn append(&self, entries: &[Entry]) -> Result<(), StateError> {
         let mut lines = String::new();
         for entry in entries {
@@ -155,10 +155,10 @@ impl State {
     }
 }
 
-/// Entries of a state file, by id, without locking or creating it.
+/// Reads the entries of a state file, by id, without locking or creating it.
 ///
 /// # Errors
-/// A file that is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn peek(path: &Path) -> Result<HashMap<String, Entry>, StateError> {
     match File::open(path).and_then(|file| read(&file)) {
         Ok(entries) => Ok(entries),
@@ -181,7 +181,7 @@ fn read(file: &File) -> io::Result<HashMap<String, Entry>> {
     Ok(entries)
 }
 
-/// Ends a torn last line, so that the next one does not join it.
+/// Terminates a torn last line, so that the next one starts on a line of its own.
 fn mend(file: &mut File) -> io::Result<()> {
     let mut last = [b'\n'];
     if file.seek(SeekFrom::End(0))? > 0 {
@@ -194,24 +194,24 @@ fn mend(file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// Default path of the state of one server, tenant and sub-tenant; `variable` looks into
-/// the environment.
+/// Returns the default path of the state file for one server, tenant and sub-tenant; `variable`
+/// looks up environment variables.
 ///
 /// # Errors
-/// [`StateError::NoHome`].
+/// [`StateError::NoHome`] if neither variable is set.
 pub fn default_path(
     variable: impl Fn(&str) -> Option<PathBuf>,
     scope: [&str; 3],
 ) -> Result<PathBuf, StateError> {
-    // A relative folder is to be ignored, says the XDG base directory specification.
+    // The XDG base directory specification says that relative paths must be ignored.
     let named = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let home = || variable("HOME").map(|home| home.join(".local/state"));
     let folder = named.or_else(home).ok_or(StateError::NoHome)?;
-    // No byte of an address or an id is a line break.
+    // Addresses and ids contain no line breaks, so the joined text is unambiguous.
     Ok(folder.join("lodestone/ingest").join(format!("{}.jsonl", hash(&scope.join("\n")))))
 }
 
-/// A short hash in hexadecimal.
+/// Returns a short hash in hexadecimal.
 pub fn hash(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))[..HASH_CHARS].to_owned()
 }

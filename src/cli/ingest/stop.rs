@@ -1,26 +1,26 @@
-//! Ctrl-C, and pauses that it cuts short.
+//! Ctrl-C handling, and pauses that it interrupts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Time for the requests in flight after Ctrl-C; what the server accepted by then is remembered.
+/// Time given to requests in flight after Ctrl-C; items accepted by then are recorded.
 const GRACE: Duration = Duration::from_secs(3);
-/// Exit code that shells expect of a program that Ctrl-C ended.
+/// Exit code that shells expect of a program ended by Ctrl-C.
 pub const EXIT_INTERRUPTED: u8 = 130;
-/// Message for people.
+/// Message for the user.
 pub const HOW_TO_RESUME: &str = "stopped; run the same command again to send the rest";
 
-/// Waits, and knows when there is nothing to wait for any more.
+/// Waits that can be interrupted.
 pub trait Pause: Sync {
-    /// Waits; false when the run was stopped before or meanwhile.
+    /// Waits for `time`; returns false if the run was stopped before or during the wait.
     fn pause(&self, time: Duration) -> bool;
     /// Whether the run was stopped.
     fn is_stopped(&self) -> bool;
 }
 
-/// A switch that is thrown once.
+/// A one-way switch that stops a run.
 #[derive(Debug, Default)]
 pub struct Stop {
     is_thrown: Mutex<bool>,
@@ -28,7 +28,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Ends every pause, and every one to come.
+    /// Ends all current and future pauses.
     pub fn throw(&self) {
         *self.is_thrown.lock() = true;
         self.thrown.notify_all();
@@ -47,8 +47,8 @@ impl Pause for Stop {
     }
 }
 
-/// Throws the returned switch at Ctrl-C and, if the process still runs a moment later or is asked
-/// again, ends it: a request that nobody answers must not hold up its end.
+/// Returns a switch that Ctrl-C throws. The process is ended by force after a grace period or at a
+/// second Ctrl-C, so that an unanswered request cannot hold it up.
 pub fn at_interrupt() -> std::io::Result<Arc<Stop>> {
     let stop = Arc::new(Stop::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

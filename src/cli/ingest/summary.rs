@@ -8,63 +8,63 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::plan::LeftOut;
 
-/// A document that was processed, but not read whole.
+/// A document that was processed, but only in part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReadInPart {
-    /// The path or address.
+    /// Path or address.
     pub name: String,
-    /// The id of its source.
+    /// Id of the source.
     pub file_id: String,
-    /// The server's text about the part that was not read.
+    /// The server's message about the part that was not read.
     pub message: String,
 }
 
 /// A source that was deleted because its file is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Deleted {
-    /// The path that it had.
+    /// Path of the file.
     pub name: String,
-    /// The id of its source.
+    /// Id of the source.
     pub file_id: String,
 }
 
-/// The end of a run.
+/// The result of a run.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
-    /// Files and pages that the arguments name.
+    /// Number of files and pages that the arguments name.
     pub found: usize,
-    /// Items that the server accepted.
+    /// Number of items that the server accepted.
     pub sent: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub sent_bytes: u64,
-    /// Items whose metadata alone were changed.
+    /// Number of items whose metadata alone was updated.
     pub metadata_updated: usize,
-    /// Accepted by an earlier run, unchanged since, and still there.
+    /// Number of items accepted by an earlier run, unchanged since, and still on the server.
     pub skipped_unchanged: usize,
-    /// Left out of the walk.
+    /// Counts of skipped files.
     pub left_out: LeftOut,
-    /// Items whose processing ended well, those included that an earlier run had sent and that
-    /// were still at work; null when nobody waited.
+    /// Number of items processed successfully, including items of earlier runs that were still in
+    /// progress; null if the run did not wait.
     pub processed: Option<usize>,
     /// Number of sources that were deleted because their files are gone.
     pub deleted: usize,
     /// Sources that were deleted because their files are gone.
     pub deleted_sources: Vec<Deleted>,
-    /// Items that were neither accepted nor refused before the run ended.
+    /// Number of items neither accepted nor refused before the run ended.
     pub not_sent: usize,
-    /// Documents that were not read whole, an entry a warning.
+    /// Documents that were not read completely, one entry per warning.
     pub warnings: Vec<ReadInPart>,
     /// Items that failed.
     pub failed: Vec<Failure>,
-    /// Error that ended the run early, or null.
+    /// Error that ended the run early; null otherwise.
     pub ended_by: Option<String>,
-    /// Whether Ctrl-C ended it.
+    /// Whether Ctrl-C ended the run.
     pub interrupted: bool,
-    /// Duration.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Everything that was collected, by name.
+/// Takes everything that was collected, sorted by name.
 pub fn sorted<T>(collected: &Mutex<Vec<T>>, name: impl Fn(&T) -> &String) -> Vec<T> {
     let mut collected = std::mem::take(&mut *collected.lock());
     collected.sort_by(|one, other| name(one).cmp(name(other)));

@@ -1,8 +1,8 @@
-//! Waiting until everything that was accepted is processed.
+//! Waits until everything that was accepted has been processed.
 //!
-//! Jobs run about in the order in which they were accepted. So the last one is polled, held back
-//! by the server until it ends; then all are asked about at once, a thousand ids a request, and of
-//! those that are still open the last is polled next.
+//! Jobs run roughly in the order of acceptance. Therefore the last one is polled, with the server
+//! holding each poll until the job ends. Then all are looked up at once, a thousand ids per
+//! request, and the last of those still open is polled next.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -14,14 +14,14 @@ use super::send::Tally;
 use super::server::{Server, Status};
 use super::summary::ReadInPart;
 
-/// Pause between rounds: a server that does not hold polls back is not asked without end.
+/// Pause between rounds, so that a server that does not hold polls is not flooded with requests.
 const ROUND_PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits for the accepted items, given as id and name; failures go to the tally. Returns how many
-/// ended well.
+/// Waits for the accepted items, given as id and name; failures go to the tally. Returns the number
+/// of successes.
 ///
 /// # Errors
-/// [`CallError`]; what ended by then is counted in the tally.
+/// [`CallError`]; items that ended before it are counted in the tally.
 pub fn wait(
     server: &Server<'_>,
     accepted: &[(String, String)],
@@ -83,7 +83,7 @@ fn rest(server: &Server<'_>) -> Result<(), CallError> {
     }
 }
 
-/// Why a source could not be processed.
+/// Looks up the reason why a source could not be processed.
 fn failure(server: &Server<'_>, id: &str, name: &str) -> Result<Failure, CallError> {
     let processing = server.processing(id)?;
     let (error_code, message) = match processing {

@@ -1,6 +1,6 @@
-//! A collection of Chroma, read over version 2 of its HTTP interface: `GET .../collections/{name}`
-//! for id and comparison, `POST .../{id}/get` for the records, page by page in the order in which
-//! they were added.
+//! Import from a Chroma collection, read over version 2 of its HTTP interface: `GET
+//! .../collections/{name}` for id and metric, `POST .../{id}/get` for the records, page by page in
+//! insertion order.
 
 use lodestone_types::{Metadata, Metric};
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ use crate::cli::client::failure::Failure;
 use crate::cli::ingest::stop::Stop;
 use crate::cli::transport::escaped;
 
-/// Records of a page: of the widest vectors some 20 MB.
+/// Records per page; with the widest vectors, about 20 MB.
 const PAGE_RECORDS: usize = 500;
 
 /// Sends the records of a collection.
 ///
 /// # Errors
-/// [`Failure`]: a collection that cannot be read, or is compared otherwise; the server.
+/// [`Failure`] if the collection cannot be read or has an unsupported metric, or the server fails.
 pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Result<(), Failure> {
     let chroma = Remote::new(options, stop, "x-chroma-token", "CHROMA_API_KEY")?;
     let part = |variable: &str, default: &str| {
@@ -63,7 +63,7 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
     Ok(())
 }
 
-/// The metric that compares as the index of a collection does.
+/// Returns the metric that corresponds to a collection's index.
 fn metric_of(configuration: &Value) -> Result<Metric, Failure> {
     let spaces = ["hnsw", "spann"].map(|index| configuration[index]["space"].as_str());
     match spaces.into_iter().flatten().next() {
@@ -77,7 +77,7 @@ fn metric_of(configuration: &Value) -> Result<Metric, Failure> {
     }
 }
 
-/// A record of a page; an error is the reason why not.
+/// Converts a record of a page; an error is the reason why it cannot be imported.
 fn record(id: &str, at: usize, page: &mut Value) -> Result<Record, String> {
     let Value::Array(vector) = taken(page, &format!("/embeddings/{at}")) else {
         return Err("without a vector".to_owned());

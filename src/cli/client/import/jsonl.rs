@@ -1,5 +1,5 @@
-//! JSON Lines: `{"id": .., "text": .., "vector": [..], "metadata": {..}}`, all but one of text and
-//! vector optional. The first record decides whether texts or vectors are taken.
+//! Import from JSON Lines: `{"id": .., "text": .., "vector": [..], "metadata": {..}}`, of which
+//! only text or vector is required. The first record decides whether texts or vectors are imported.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,9 +14,9 @@ use super::record::{Record, id_text};
 use super::sender::{Contents, Sender};
 use crate::cli::client::failure::Failure;
 
-/// Bytes of a line.
+/// Longest line in bytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
-/// Ends of the names of files that are taken from a folder.
+/// Extensions of the files read from a folder.
 const EXTENSIONS: [&str; 2] = ["jsonl", "ndjson"];
 
 #[derive(Debug, Deserialize)]
@@ -29,10 +29,10 @@ struct Line {
     others: Map<String, Value>,
 }
 
-/// Sends the records of a file, or of the files in a folder, by name.
+/// Sends the records of a file, or of the files in a folder in order of name.
 ///
 /// # Errors
-/// [`Failure`]: a file that cannot be read; the server.
+/// [`Failure`] if a file cannot be read, or the server fails.
 pub fn read(options: &ImportOptions, sender: &mut Sender<'_>) -> Result<(), Failure> {
     let mut contents = None;
     for path in files(&options.place)? {
@@ -81,7 +81,7 @@ pub fn read(options: &ImportOptions, sender: &mut Sender<'_>) -> Result<(), Fail
     Ok(())
 }
 
-/// The file, or those of a folder.
+/// Returns the file, or the files of a folder.
 fn files(place: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !place.is_dir() {
         return Ok(vec![place.to_owned()]);
@@ -102,7 +102,7 @@ fn files(place: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// The next line; one that is too long is read past.
+/// Reads the next line; one that is too long is skipped.
 fn next_line(lines: &mut impl BufRead) -> std::io::Result<Option<Result<Vec<u8>, String>>> {
     let mut line = Vec::new();
     if lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
@@ -115,7 +115,7 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Option<Result<Vec<u8>,
     Ok(Some(Err(format!("a line of more than {LINE_BYTES_MAX} bytes"))))
 }
 
-/// The record of a line, and the names of members that are not taken; `None` for an empty line.
+/// Parses the record of a line and the names of ignored members; `None` for an empty line.
 fn parse(line: &[u8], name: &str) -> Result<Option<(Record, Vec<String>)>, String> {
     if line.trim_ascii().is_empty() {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! `lodestone import`: a tenant from an archive, or filled with what another product holds.
+//! `lodestone import`: creates a tenant from an archive, or fills one with the data of another
+//! product.
 //!
 //! ```text
 //! archive -> POST /tenant/import
@@ -6,11 +7,11 @@
 //! chroma  -> get, page by page ----+-> records -> batches -+-> upload_embeddings
 //! jsonl   -> files, line by line --+                       +-> batch_upload_text
 //! ```
-//! Ids of records and batches follow from what is read. So a run that ended early can be repeated:
-//! what is there already is replaced, or left out with `--resume`.
+//! The ids of records and batches are derived from the input, so an interrupted run can be
+//! repeated: existing records are replaced, or skipped with `--resume`.
 //!
-//! - `record`: one record, checked; `sender`: batches on their way; `tally`: what was taken
-//! - `jsonl`, `qdrant`, `chroma`: places that records are read from; `remote`: a server among them
+//! - `record`: one validated record; `sender`: sends records in batches; `tally`: what was imported
+//! - `jsonl`, `qdrant`, `chroma`: sources of records; `remote`: the server of another product
 
 mod chroma;
 mod jsonl;
@@ -138,7 +139,7 @@ impl ClientVerb for ImportOptions {
     }
 }
 
-/// Waits until the texts are processed; failures go to the tally.
+/// Waits until the texts are processed, and records failures in the tally.
 fn wait(server: &Server<'_>, sender: &mut Sender<'_>) -> Result<(), Failure> {
     let tally = Processed::default();
     let waited = ingest::wait(server, &sender.accepted, &tally);
@@ -149,14 +150,14 @@ fn wait(server: &Server<'_>, sender: &mut Sender<'_>) -> Result<(), Failure> {
     waited.map(drop).map_err(|error| failure(sender.server(), error))
 }
 
-/// Requests that are repeated while a server is busy or away.
+/// Creates a caller that repeats requests while a server is busy or unreachable.
 fn caller<'a>(transport: &'a dyn Transport, stop: &'a Stop, sent: &'a AtomicU64) -> Caller<'a> {
     let note = &|text: &str| eprintln!("lodestone: {}", one_line(text));
     let lost_attempts_max = LOST_ATTEMPTS_MAX;
     Caller { transport, pause: stop, lost_attempts_max, sent_bytes: sent, note }
 }
 
-/// The failure of a request to a server.
+/// Converts the error of a request to a server.
 fn failure(server: &str, error: CallError) -> Failure {
     match error {
         CallError::Stopped => Failure::Failed(HOW_TO_RESUME.to_owned()),

@@ -1,5 +1,5 @@
-//! A collection of Qdrant, read over its REST interface: `GET /collections/{name}` for the width
-//! and the comparison, `POST .../points/scroll` for the points, page by page in the order of ids.
+//! Import from a Qdrant collection, read over its REST interface: `GET /collections/{name}` for
+//! width and metric, `POST .../points/scroll` for the points, page by page in order of id.
 
 use lodestone_types::{Metadata, Metric, limits};
 use serde_json::{Map, Value, json};
@@ -12,14 +12,14 @@ use crate::cli::client::failure::Failure;
 use crate::cli::ingest::stop::Stop;
 use crate::cli::transport::escaped;
 
-/// Points of a page, and numbers in it at most.
+/// Maximum number of points per page, and of vector components in it.
 const PAGE_POINTS: usize = 500;
 const PAGE_NUMBERS: usize = 1 << 18;
 
 /// Sends the points of a collection.
 ///
 /// # Errors
-/// [`Failure`]: a collection that cannot be read, or is compared otherwise; the server.
+/// [`Failure`] if the collection cannot be read or has an unsupported metric, or the server fails.
 pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Result<(), Failure> {
     let qdrant = Remote::new(options, stop, "api-key", "QDRANT_API_KEY")?;
     let path = format!("/collections/{}", escaped(qdrant.collection));
@@ -69,17 +69,17 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
     }
 }
 
-/// The vectors of a collection that are taken.
+/// The vectors of a collection that are imported.
 #[derive(Debug, PartialEq)]
 struct Shape {
-    /// Their name, where they have one.
+    /// Name of the vectors, if they are named.
     name: Option<String>,
     width: usize,
     distance: String,
     has_sparse: bool,
 }
 
-/// The request for a page: points from an id on.
+/// Builds the request for a page of points, starting at an id.
 fn scroll(shape: &Shape, limit: usize, offset: &Value) -> Value {
     let with_vector = shape.name.as_ref().map_or(json!(true), |name| json!([name]));
     let mut body = json!({"limit": limit, "with_payload": true, "with_vector": with_vector});
@@ -89,7 +89,7 @@ fn scroll(shape: &Shape, limit: usize, offset: &Value) -> Value {
     body
 }
 
-/// The metric that compares as a distance of Qdrant does.
+/// Returns the metric that corresponds to a Qdrant distance.
 fn metric_of(distance: &str) -> Result<Metric, Failure> {
     match distance {
         "Cosine" => Ok(Metric::Cosine),
@@ -101,7 +101,7 @@ fn metric_of(distance: &str) -> Result<Metric, Failure> {
     }
 }
 
-/// The chosen vectors of a collection's parameters; an error is a text for people.
+/// Selects the vectors from a collection's parameters; an error is a message for people.
 fn shape_of(params: &Value, wanted: Option<&str>) -> Result<Shape, String> {
     let has_sparse = params["sparse_vectors"].as_object().is_some_and(|map| !map.is_empty());
     let all = params["vectors"].as_object().cloned().unwrap_or_default();
@@ -132,7 +132,7 @@ fn shape_of(params: &Value, wanted: Option<&str>) -> Result<Shape, String> {
     Ok(Shape { name, width, distance, has_sparse })
 }
 
-/// A point as a record; an error is the reason why not.
+/// Converts a point to a record; an error is the reason why it cannot be imported.
 fn record(id: &str, mut point: Value, vector: Option<&str>) -> Result<Record, String> {
     let mut found = taken(&mut point, "/vector");
     if let Some(name) = vector {

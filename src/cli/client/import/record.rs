@@ -1,4 +1,4 @@
-//! One record of another product, in the terms of this one.
+//! A record of another product, converted to a record that this server can store.
 
 use lodestone_types::{Metadata, SourceId, limits, metadata};
 use serde_json::{Value, json};
@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 /// A record that can be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Its id.
+    /// Id of the source or vector.
     pub id: SourceId,
-    /// Its text.
+    /// Text of the record.
     pub text: Option<String>,
-    /// The components of its vector.
+    /// Components of the vector.
     pub vector: Option<Vec<Value>>,
-    /// Its metadata.
+    /// Metadata of the record.
     pub metadata: Metadata,
 }
 
 impl Record {
-    /// A record by the rules of the server. The text beside a vector becomes `text` in its
-    /// metadata.
+    /// Creates a record after checking the server's rules. A text that accompanies a vector becomes
+    /// the member `text` of its metadata.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// Describes the violated rule.
     pub fn new(
         id: &str,
         text: Option<String>,
@@ -54,12 +54,12 @@ fn check_vector(vector: &[Value]) -> Result<(), String> {
     }
 }
 
-/// The value at a place of an answer, out of it: null where there is none.
+/// Takes the value at a JSON pointer out of a response; null if there is none.
 pub fn taken(answer: &mut Value, place: &str) -> Value {
     answer.pointer_mut(place).map_or(Value::Null, Value::take)
 }
 
-/// An id as text.
+/// Converts an id to text.
 pub fn id_text(id: &Value) -> Option<String> {
     match id {
         Value::String(text) => Some(text.clone()),

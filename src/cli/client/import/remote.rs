@@ -1,4 +1,4 @@
-//! Another product's server, which a collection is read from.
+//! The server of another product, from which a collection is read.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
@@ -12,9 +12,9 @@ use crate::cli::ingest::call::{CallError, FIRST_ATTEMPTS_MAX};
 use crate::cli::ingest::stop::{HOW_TO_RESUME, Stop};
 use crate::cli::transport::{Http, Payload, Request};
 
-/// A server, and a collection of it.
+/// A server and one of its collections.
 pub struct Remote<'a> {
-    /// The collection's name.
+    /// Name of the collection.
     pub collection: &'a str,
     http: Http,
     address: &'a str,
@@ -24,10 +24,11 @@ pub struct Remote<'a> {
 }
 
 impl<'a> Remote<'a> {
-    /// The server that the options name. The variable `key` has its key, for a header.
+    /// Creates a client of the server that the options name. The variable `key` holds its API key,
+    /// which is sent in `header`.
     ///
     /// # Errors
-    /// [`Failure::Usage`].
+    /// [`Failure::Usage`] if address or collection are missing or invalid.
     pub fn new(
         options: &'a ImportOptions,
         stop: &'a Stop,
@@ -48,11 +49,11 @@ impl<'a> Remote<'a> {
         Ok(Self { collection, http, address, stop, key, has_answered: Cell::new(false) })
     }
 
-    /// The answer to GET, or to POST with a body; asked again while the server is busy or away, but
-    /// not for long before its first answer.
+    /// Sends a GET, or a POST with a body. The request is repeated while the server is busy or
+    /// unreachable, but only a few times before its first response.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if there is no successful response.
     pub fn ask(&self, path: String, body: Option<&Value>) -> Result<Value, Failure> {
         let received = AtomicU64::new(0);
         let request = Request { path, body: body.map(Payload::Json) };
@@ -73,7 +74,7 @@ impl<'a> Remote<'a> {
         })
     }
 
-    /// A failure of this server.
+    /// Creates a failure of this server.
     pub fn failed(&self, problem: &str) -> Failure {
         Failure::Failed(format!("{}: {problem}", self.address))
     }

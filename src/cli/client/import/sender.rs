@@ -1,4 +1,4 @@
-//! Records on their way to the server, batch by batch.
+//! Sends records to the server in batches.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, stderr};
@@ -14,28 +14,28 @@ use crate::cli::client::failure::Failure;
 use crate::cli::ingest::call::{CallError, Caller};
 use crate::cli::transport::{Payload, Request, query};
 
-/// Records of one request: texts, and vectors of few components.
+/// Maximum number of records per request, for texts and for vectors.
 const TEXTS_MAX: usize = 100;
 const VECTORS_MAX: usize = 1000;
-/// Numbers of one request, each some 12 bytes as text.
+/// Maximum number of vector components per request, each about 12 bytes as text.
 const NUMBERS_MAX: usize = 1 << 20;
-/// Bytes of the texts of one request.
+/// Maximum size of the texts in a request, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 20;
 
-/// Kind of the records of an import.
+/// The kind of records that an import holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// Texts, which the server embeds.
     Texts,
-    /// Vectors, perhaps with texts.
+    /// Vectors, possibly with texts.
     Vectors,
 }
 
-/// Takes records, and sends them.
+/// Collects records and sends them.
 pub struct Sender<'a> {
-    /// Counts of those that were taken, and that were not.
+    /// Counts of imported and rejected records.
     pub tally: Tally,
-    /// Texts that the server took and processes, by id and name.
+    /// Texts that the server has accepted for processing, by id and name.
     pub accepted: Vec<(String, String)>,
     caller: Caller<'a>,
     connection: &'a Connection,
@@ -48,10 +48,10 @@ pub struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// To the tenant that flags, environment or profile name.
+    /// Creates a sender to the tenant that flags, environment or profile name.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where none is named.
+    /// [`Failure::Usage`] if none is named.
     pub fn new(
         caller: Caller<'a>,
         connection: &'a Connection,
@@ -74,16 +74,15 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// Address of the server.
+    /// Returns the address of the server.
     pub fn server(&self) -> &'a str {
         self.connection.server()
     }
 
-    /// Makes the tenant for vectors, unless it is there. One that is there must compare as `wanted`
-    /// says.
+    /// Creates the vector tenant unless it exists. An existing one must use the metric `wanted`.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`Failure`] if the metric differs, or the server refuses.
     pub fn open_vectors(&mut self, wanted: Option<Metric>) -> Result<(), Failure> {
         let path = format!("/tenant/stats{}", query(&[("tenant_id", self.tenant)]));
         let tenant = self.tenant;
@@ -112,7 +111,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Takes a record; returns whether a batch is full.
+    /// Adds a record; returns whether the batch is full.
     pub fn push(&mut self, contents: Contents, name: &str, record: Record) -> bool {
         match (contents, &record.vector) {
             (Contents::Vectors, None) => self.tally.refuse(name, "without a vector"),
@@ -134,10 +133,10 @@ impl<'a> Sender<'a> {
             || self.text_bytes >= TEXT_BYTES_MAX
     }
 
-    /// Sends what waits; `batch` is the id of a batch of vectors.
+    /// Sends the collected records; `batch` is the id of a batch of vectors.
     ///
     /// # Errors
-    /// [`Failure`] where it could not be stored.
+    /// [`Failure`] if they could not be stored.
     pub fn flush(&mut self, contents: Contents, batch: &str) -> Result<(), Failure> {
         (self.numbers, self.text_bytes) = (0, 0);
         let waiting = std::mem::take(&mut self.waiting);
@@ -180,7 +179,7 @@ impl<'a> Sender<'a> {
         let path = self.scoped("/upload/upload_embeddings");
         let upload = Request { path, body: Some(Payload::Json(&body)) };
         match self.caller.call(&upload) {
-            // Another batch has some of them: from an earlier run over other contents.
+            // Some of them belong to another batch, from an earlier run over other data.
             Err(CallError::Refused(told)) if told.reason == "chunk_id_exists" => {
                 let named = json!({
                     "tenant_id": self.tenant, "sub_tenant_id": self.connection.sub_tenant(),
@@ -219,7 +218,7 @@ impl<'a> Sender<'a> {
         let path = self.scoped("/upload/batch_upload_text");
         let upload = Request { path, body: Some(Payload::Json(&body)) };
         let failed = match self.caller.call(&upload) {
-            // An answer to a batch of which nothing was taken is an error that lists its items.
+            // If no item of a batch was accepted, the response is an error that lists the items.
             Err(CallError::Refused(told)) if !told.failed.is_empty() => told.failed,
             answer => {
                 let answer = answer.map_err(|error| failure(self.connection.server(), error))?;
@@ -241,7 +240,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Ids of sources that the server has, of those given.
+    /// Returns those of the given source ids that the server already has.
     fn known(&self, ids: &[&str]) -> Result<Vec<String>, Failure> {
         let body = json!({
             "tenant_id": self.tenant, "sub_tenant_id": self.connection.sub_tenant(),
@@ -250,7 +249,7 @@ impl<'a> Sender<'a> {
         let path = "/list/sources_by_id".to_owned();
         let request = Request { path, body: Some(Payload::Json(&body)) };
         let answer = match self.caller.call(&request) {
-            // Nothing was uploaded to it yet.
+            // The tenant does not exist yet.
             Err(CallError::Refused(told)) if told.status == 404 => return Ok(Vec::new()),
             answer => answer.map_err(|error| failure(self.connection.server(), error))?,
         };

@@ -1,4 +1,4 @@
-//! Counts of what an import took, and of what it did not with reasons.
+//! Counts of the records that an import stored, and of those it rejected with reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,25 +6,25 @@ use serde_json::json;
 
 use crate::cli::client::screen::{one_line, print_json};
 
-/// Records named for each reason.
+/// Number of records listed per reason.
 const NAMED_MAX: usize = 5;
-/// Reasons and names of members that are kept apart; further ones are counted together.
+/// Number of reasons, and of unsupported members, listed separately; further ones are combined.
 const KINDS_MAX: usize = 50;
 
 /// The result of an import.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Records that the server has.
+    /// Records stored on the server.
     pub taken: u64,
-    /// Records that an earlier run had stored.
+    /// Records stored by an earlier run.
     pub known: u64,
-    /// Parts of records that have no counterpart.
+    /// Parts of records that cannot be imported.
     pub parts: BTreeSet<String>,
     refused: BTreeMap<String, (u64, Vec<String>)>,
 }
 
 impl Tally {
-    /// Notes that a record was not taken.
+    /// Counts a record that was rejected.
     pub fn refuse(&mut self, record: &str, reason: &str) {
         let is_known = self.refused.contains_key(reason);
         let reason = if is_known || self.refused.len() < KINDS_MAX { reason } else { "other" };
@@ -35,14 +35,14 @@ impl Tally {
         }
     }
 
-    /// Notes that records came with something that is not taken.
+    /// Notes a part of records that is not imported.
     pub fn leave_out(&mut self, part: &str) {
         if self.parts.len() < KINDS_MAX {
             self.parts.insert(part.to_owned());
         }
     }
 
-    /// Number of records that were not taken.
+    /// Returns the number of rejected records.
     pub fn refused(&self) -> u64 {
         self.refused.values().map(|(count, _)| count).sum()
     }
