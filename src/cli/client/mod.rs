@@ -45,10 +45,10 @@ pub use webhooks::WebhookOptions;
 
 use failure::Failure;
 
-/// Appended to the help of each verb.
+/// Exit codes listed in the help of each verb.
 const EXIT_CODES: &str = "Exit code 0: done; 1: failed; 2: wrong usage; 3: not found; \
                           4: no valid key, or one that may not do this.";
-/// Appended to the help of the verbs that search and ask.
+/// Exit codes listed in the help of the verbs that search and ask.
 const EXIT_CODES_OF_SEARCHES: &str = concat!(
     "Exit code 0: done; 1: failed; 2: wrong usage; 3: tenant not found; ",
     "4: no valid key, or one that may not do this; 5: nothing was found."

@@ -31,10 +31,10 @@ pub enum PlanError {
         /// Description of the error.
         problem: String,
     },
-    /// A pattern is not valid.
+    /// A glob pattern is invalid.
     #[error("glob '{pattern}': {problem}")]
     Glob {
-        /// The pattern.
+        /// The invalid pattern.
         pattern: String,
         /// Description of the error.
         problem: String,
@@ -45,7 +45,7 @@ pub enum PlanError {
         first.display(), second.display()
     )]
     SameId {
-        /// The id.
+        /// The id that they share.
         id: String,
         /// The first of the files.
         first: PathBuf,
@@ -55,7 +55,7 @@ pub enum PlanError {
     /// There are more files than a run may hold.
     #[error("more than {max} files: send them folder by folder")]
     TooMany {
-        /// The limit.
+        /// The maximum number of files.
         max: usize,
     },
 }

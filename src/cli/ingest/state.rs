@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"path": "/home/me/docs/a.pdf", "bytes": 1234, "mtime_ns": 17..., "file_id": "docs:a.pdf",
-//!  "metadata": "hash of the metadata that were sent along", "source_time": "mtime"}
+//!  "metadata": "hash of the metadata sent with it", "source_time": "mtime"}
 //! ```
 //!
 //! A line is appended in a single write after the server's 200 and before the next request of that

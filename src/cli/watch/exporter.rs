@@ -3,7 +3,6 @@
 //! Spans wait in a bounded queue; when it is full, further spans are dropped and counted. A batch
 //! that the collector rejects temporarily is sent twice more and then dropped. Traced code never
 //! blocks.
-//! collector does not take is sent again twice, then left out. Nothing that is traced ever waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

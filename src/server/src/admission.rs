@@ -1,7 +1,7 @@
 //! Bounds on the number of operations that run and that wait.
 //!
 //! ```text
-//! operation -> queue of its owner (503 where it is full) -> permit -> handler
+//! operation -> queue of its owner (503 if full) -> permit -> handler
 //! ```
 //! Reads and writes have separate permits, so that uploads waiting for the disk never hold up a
 //! search. Without these bounds, every additional request would take a thread and memory for its
@@ -68,7 +68,7 @@ impl Admitted {
 pub struct Gate {
     /// Per-key rate limits; `None` if there are none.
     pub limiter: Option<RateLimiter>,
-    /// Permits to run.
+    /// The lanes with their permits.
     pub admission: Admission,
     /// Spill files for large requests and responses.
     pub spills: Arc<Spills>,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! token = base64url(claim) "." base64url(HMAC-SHA-256(secret, claim))
-//! claim = JSON array: key, collection, tenant, sub-tenant, source, end in epoch milliseconds, the
-//!         page to be drawn or null
+//! claim = JSON array: key, collection, tenant, sub-tenant, source, expiry in epoch milliseconds,
+//!         page to render or null
 //! ```
 //! The secret lives only as long as the process, so a restart invalidates every URL. The claim
 //! includes the collection so that the token does not give access to a tenant created later under

@@ -24,7 +24,7 @@ pub enum Condition {
     Invalid,
     /// The key is missing or grants nothing.
     Unauthorized,
-    /// The key's role does not permit the operation.
+    /// The role of the key does not permit the operation.
     Forbidden,
     /// Unknown tenant, or one outside the key's scope.
     TenantNotFound,
@@ -44,7 +44,7 @@ pub enum Condition {
     JobNotFound,
     /// Unknown model, or a tenant outside the key's scope that was named as a model.
     ModelNotFound,
-    /// No such path.
+    /// There is no such path.
     RouteNotFound,
     /// The path does not support the method.
     MethodNotAllowed,

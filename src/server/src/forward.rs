@@ -1,7 +1,7 @@
 //! Forwarding: a query node passes requests on unchanged to the server that is to answer them.
 //!
 //! ```text
-//! client -> BodyReader -> a few pieces -> thread: Exchange::send -> the server that writes
+//! client -> BodyReader -> a few pieces -> thread: Exchange::send -> the writer
 //! client <- Body       <- a few pieces <- thread: head, body     <-
 //! ```
 //! An exchange occupies one thread, because everything below this crate blocks, and the memory of a

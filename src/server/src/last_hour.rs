@@ -2,7 +2,7 @@
 //! start, so that a status page works without a metrics collector.
 //!
 //! ```text
-//! every minute: text of the metrics -> sums -> less those of a minute ago -> one entry, 60 kept
+//! every minute: metrics text -> totals -> difference to the previous minute -> one entry of 60
 //! ```
 //! The metrics text is parsed because every part of the server already reports its counters there.
 //! An entry takes a few hundred bytes, and the history is lost when the process ends.

@@ -1,12 +1,12 @@
 //! The layers around every operation, from the router to the handler and back.
 //!
 //! ```text
-//! outer     request id, trace, CORS, log line
+//! outer     request id, trace, CORS, access log
 //!   compression, never of event streams
 //!     routing (axum: path to entry, or to a page for browsers)
 //!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
 //!                 handler
-//!                 on a query node, after 413 or by an error of the handler: the server that writes
+//!                 on a query node, after 413 or an error of the handler: forwarded to the writer
 //! ```
 //!
 //! No tenant is looked up here: handlers check scope and existence as their first step.

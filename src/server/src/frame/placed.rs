@@ -1,8 +1,8 @@
 //! Placement: directs requests about a tenant to the query node that has the tenant open.
 //!
 //! ```text
-//! tenant of the request -> its node (engine, `Peers`) -> passed on; [`ELSEWHERE`]: done here
-//!                                      '- no answer within a second: done here too, first one wins
+//! tenant of the request -> its node (engine, `Peers`) -> forwarded; [`ELSEWHERE`]: run here
+//!                                      '- no response within a second: run here too, first wins
 //! ```
 //! A tenant whose searches are distributed over the nodes is open on all of them, and any node
 //! answers for it. Only requests that change nothing are placed, so running one twice is harmless.

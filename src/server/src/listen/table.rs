@@ -2,9 +2,9 @@
 //! to close when a new one needs a slot.
 //!
 //! ```text
-//! full -> the oldest without an authenticated request, idle ones first
-//!      -> else the one that has been idle longest
-//!      -> else the newcomer waits, and those behind it in the operating system's queue
+//! full -> evict the oldest without an authenticated request, idle ones first
+//!      -> else evict the one that has been idle longest
+//!      -> else the newcomer waits, and further ones wait in the kernel's queue
 //! ```
 
 use std::collections::{BTreeMap, HashMap};

@@ -3,8 +3,8 @@
 //! ```text
 //! accept -> first byte: a TLS record -> handshake -> HTTP/1.1 as without TLS
 //!                       anything else -> 400 that names https, without TLS
-//! files change | SIGHUP -> read, checked -> the next handshake has it; connections stay
-//!                          refused       -> the one before stays; log, /readyz, metrics say so
+//! files change | SIGHUP -> valid   -> used from the next handshake on; connections stay open
+//!                          invalid -> old certificate stays; log, /readyz and metrics report it
 //! ```
 //! The handshake runs in the task of its connection and under the header deadline, so it holds up
 //! nobody else, and a slow handshake is closed like a slow header.

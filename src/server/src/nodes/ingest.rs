@@ -1,10 +1,10 @@
 //! The HTTP interface of an ingest node: authentication, its tasks, and health checks.
 //!
 //! ```text
-//! GET  /healthz, /readyz           for everybody
-//! GET  /ingest, /metrics           the key
+//! GET  /healthz, /readyz           without a key
+//! GET  /ingest, /metrics           with the key
 //! POST /ingest/embed, /ingest/sparse, /ingest/parse
-//!        the key -> a place, else 503 -> the body, limited -> work off the async threads
+//!        key -> permit, else 503 -> body, limited -> work off the async threads
 //! ```
 //! Messages are defined in `ingest::nodes::wire`.
 

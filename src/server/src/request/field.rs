@@ -27,16 +27,16 @@ pub enum Kind {
     },
     /// An integer.
     Integer {
-        /// Smallest value.
+        /// Minimum.
         min: u64,
-        /// Largest value.
+        /// Maximum.
         max: u64,
-        /// The value when absent.
+        /// Default; `None` if there is none.
         default: Option<u64>,
     },
     /// A number from 0 to 1.
     Share {
-        /// The value when absent.
+        /// Default.
         default: f64,
     },
     /// A number from 0 to 1, possibly as text, or `auto`.
@@ -47,25 +47,25 @@ pub enum Kind {
     GraphContext,
     /// `true` or `false`; in a query or form also `1` and `0`.
     Boolean {
-        /// The value when absent.
+        /// Default.
         default: bool,
     },
     /// `true`, `false` or `auto`, which is the default.
     BooleanOrAuto,
     /// One of a fixed set of words.
     Choice {
-        /// The words.
+        /// The words accepted.
         words: &'static [&'static str],
-        /// The word when absent.
+        /// Default; `None` if there is none.
         default: Option<&'static str>,
         /// Whether letter case matters.
         is_exact: bool,
     },
     /// A list of texts.
     Texts {
-        /// Fewest entries.
+        /// Minimum number of entries.
         min: usize,
-        /// Most entries.
+        /// Maximum number of entries.
         max: usize,
     },
     /// A metadata map; in a form, its JSON text.
@@ -80,24 +80,24 @@ pub enum Kind {
     Objects {
         /// Fields of each entry.
         item: &'static [&'static Field],
-        /// Fewest entries.
+        /// Minimum number of entries.
         min: usize,
-        /// Most entries.
+        /// Maximum number of entries.
         max: usize,
     },
     /// Epoch seconds as a number or text, or an RFC 3339 time.
     Moment,
     /// A number.
     Number {
-        /// Smallest value.
+        /// Minimum.
         min: f64,
-        /// Largest value.
+        /// Maximum.
         max: f64,
     },
     /// Strings; depending on `has_tokens`, also lists of token ids, or objects with a member
     /// `text`.
     Inputs {
-        /// Most entries.
+        /// Maximum number of entries.
         max: usize,
         /// Maximum number of token ids per entry.
         tokens_max: usize,
@@ -110,12 +110,12 @@ pub enum Kind {
         values_max: usize,
         /// Maximum size in bytes as compact JSON.
         bytes_max: usize,
-        /// The JSON schema.
+        /// Returns the JSON schema.
         schema: fn() -> Value,
     },
     /// Any value; it is accepted without being read.
     Any {
-        /// The JSON schema.
+        /// Returns the JSON schema.
         schema: fn() -> Value,
     },
     /// An object or a list of objects, of which only the names and types of the members are

@@ -4,7 +4,7 @@
 //! ```text
 //! known member -> vectors: one flat buffer | list of objects: items, each as a body of its own |
 //!                 texts or tokens: inputs | anything else: a value within the bounds of its kind
-//! unknown one  -> its name
+//! unknown      -> its name
 //! ```
 //!
 //! The memory taken by a body is therefore bounded by its fields, not by its content. A member that

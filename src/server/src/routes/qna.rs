@@ -1,8 +1,8 @@
 //! Answers from retrieved sources, complete or as an event stream (API 3.5 #23, 5.4, 5.10, 5.11).
 //!
 //! ```text
-//! parse -> access -> permit (see `fair_queue`), where an answer is wanted
-//!       -> Engine::qna -+- at once:  remember the turn -> response
+//! parse -> access -> permit (see `fair_queue`), if an answer is wanted
+//!       -> Engine::qna -+- complete: remember the turn -> response
 //!                       +- streamed: start, sources, tokens -> all taken by the client?
 //!                                    -> remember the turn -> done
 //! ```

@@ -1,8 +1,8 @@
 //! Embeddings of texts.
 //!
 //! ```text
-//! one passage   -> lane of queries, as a search makes its vector
-//! more          -> groups that the cores take together for about a tenth of a second, each with a
+//! one passage   -> lane of queries, like the vector of a search
+//! more          -> groups that keep the cores busy for about a tenth of a second, each with a
 //!                  permit of the fair queue and in the lane of answers
 //! ```
 //! A search therefore never waits for a group, and another owner waits for one group at most,
