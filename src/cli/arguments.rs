@@ -462,8 +462,8 @@ mod tests {
         assert!(parse(&["--config=/no/such/file.toml"]).is_err());
     }
 
-    /// The table between the markers of docs/configuration.md is that of the definition;
-    /// `UPDATE_DOCS=1` writes it.
+    /// The table between the markers in docs/configuration.md matches the flag definitions;
+    /// `UPDATE_DOCS=1` rewrites it.
     #[test]
     fn the_settings_are_documented() {
         let (begin, end) = ("<!-- settings: begin -->\n", "<!-- settings: end -->");
@@ -479,7 +479,8 @@ mod tests {
         }
     }
 
-    /// A row for each setting: flag, variable, key of the file, kind of value, default, meaning.
+    /// Formats a row for each setting: flag, variable, key in the file, kind of value, default,
+    /// description.
     fn table() -> String {
         let head = "| Flag | Variable | Key | Value | Default | Meaning |";
         let mut lines = vec![head.to_owned(), "|---|---|---|---|---|---|".to_owned()];

@@ -117,7 +117,7 @@ mod tests {
         let (composed, decomposed) = (id("café.txt"), id("cafe\u{301}.txt"));
         assert_eq!(composed, "café.txt");
         assert_eq!(decomposed, "cafe%CC%81.txt");
-        // The escape before it ends in a letter that the mark would join.
+        // The preceding escape ends in a letter that the combining mark would join.
         assert_eq!(id("\\\u{327}"), "%5C%CC%A7");
     }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn component() -> impl Strategy<Value = Vec<u8>> {
-        // Characters that are refused, escaped, joined by NFC, or white, more often than others.
+        // Refused, escaped, NFC-composed and white-space characters, more often than others.
         let pieces = prop_oneof![
             Just(":".as_bytes().to_vec()),
             Just("%".as_bytes().to_vec()),

@@ -259,7 +259,7 @@ mod tests {
         for cut in 0..whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
             let known = peek(&path).unwrap();
-            // The last byte of a line is its break, which JSON can do without.
+            // The last byte of a line is its line break, which JSON does not need.
             let expected = usize::from(cut >= first) + usize::from(cut + 1 >= whole.len());
             assert_eq!(known.len(), expected, "cut at {cut}");
         }

@@ -1,4 +1,4 @@
-//! Planning, sending and waiting against a server that is a script: no sockets, no sleeping.
+//! Planning, sending and waiting against a scripted server, without sockets or sleeping.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -23,13 +23,13 @@ use super::stop::Pause;
 use super::{batch, changes, wait};
 use crate::cli::transport::{Lost, Payload, Reply, Request, Transport};
 
-/// Answers from a list, then "all accepted" to uploads; keeps what it was asked.
+/// Answers from a list, then accepts all uploads; records the requests.
 #[derive(Default)]
 struct Script {
     answers: Mutex<VecDeque<Result<Reply, Lost>>>,
     asked: Mutex<Vec<(String, String)>>,
-    /// Course of each source after its upload: pending as often as the number says, then
-    /// the word.
+    /// Processing of each source after its upload: pending for the given number of polls, then the
+    /// status word.
     fates: Mutex<BTreeMap<String, (usize, &'static str)>>,
 }
 
@@ -70,7 +70,7 @@ impl Script {
     }
 }
 
-/// The ids in the body of an upload.
+/// Extracts the ids from the body of an upload.
 fn ids_in(body: &str) -> Vec<String> {
     if let Ok(json) = serde_json::from_str::<Value>(body) {
         let items = json["items"].as_array().unwrap();
@@ -127,7 +127,7 @@ impl Transport for Script {
     }
 }
 
-/// Adds pauses up instead of waiting; stops at a limit.
+/// Adds up pauses instead of waiting; stops at a limit.
 #[derive(Default)]
 struct Pauses {
     taken: Mutex<Vec<Duration>>,
@@ -157,13 +157,13 @@ fn with_server<T>(script: &Script, pauses: &Pauses, then: impl FnOnce(Server<'_>
     then(Server { caller, tenant: "acme", sub_tenant: "" })
 }
 
-/// Maps that the server has of a page.
+/// The metadata that the server has stored for a page.
 fn page_maps() -> Map<String, Value> {
     let maps = [("document_metadata", json!({"a": 1})), ("tenant_metadata", json!({"b": 2}))];
     maps.map(|(name, map)| (name.to_owned(), map)).into_iter().collect()
 }
 
-/// Sends items one batch after the other.
+/// Sends the batches one after the other.
 fn send(script: &Script, pauses: &Pauses, items: Vec<Item>, state: Option<&State>) -> Tally {
     send_with(&Maps::default(), script, pauses, items, state)
 }
@@ -231,7 +231,7 @@ fn a_directory_is_walked_in_order_and_hidden_files_are_counted() {
     let found = planned(from_ref(&docs), &[], &[]).unwrap();
     assert_eq!(ids(&found), ["docs:a:z.txt", "docs:a.md", "docs:b.md"]);
     assert_eq!(found.left_out.hidden, 2);
-    // Overlapping arguments send a file once.
+    // Overlapping arguments send a file only once.
     let again = planned(&[docs.clone(), docs.join("a"), docs.join("b.md")], &[], &[]).unwrap();
     assert_eq!(ids(&again), ids(&found));
     let hidden = planned(&[docs.join(".hidden")], &[], &[]).unwrap();
@@ -296,7 +296,8 @@ fn pages_go_to_their_own_operation_without_fragments() {
     assert_eq!(page["items"][0]["tenant_metadata"], json!({"b": 2}), "what is stored stays");
 }
 
-/// Metadata that are not given leave files unchanged; other ones are changed alone.
+/// Metadata that is not given leaves files unchanged; different metadata is updated without sending
+/// the file.
 #[test]
 fn metadata_alone_send_no_file_again() {
     let (dir, home) = (folder(&["d/a", "d/b"]), tempfile::tempdir().unwrap());
@@ -405,14 +406,14 @@ fn refused_items_are_named_and_passing_faults_come_again() {
     assert_eq!((failures.len(), failures[0].reason.as_str()), (1, "empty_file"));
     assert!(failures[0].name.ends_with("/d/a") && failures[0].step == Step::Upload);
 
-    // All refused: 400, with the list.
+    // Every item refused: 400 with the list.
     let failed: Vec<Value> =
         (0..3).map(|index| json!({"index": index, "reason": "unsupported"})).collect();
     let script =
         Script::with(vec![reply(400, json!({"reason": "batch_failed", "failed": failed}))]);
     let tally = send(&script, &Pauses::default(), items.clone(), None);
     assert!(tally.failures.lock().iter().all(|failure| failure.reason == "unsupported"));
-    // The batch refused as a whole.
+    // The batch is refused as a whole.
     let body = json!({"reason": "schema_violation", "error_code": "INVALID_PARAMETERS"});
     let script = Script::with(vec![reply(400, body)]);
     let tally = send(&script, &Pauses::default(), items, None);

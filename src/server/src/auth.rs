@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(reason_or_token(&[format!("{longest}a").as_bytes()]), "invalid_api_key");
     }
 
-    /// Knows `known` from memory, and of others nothing until it is told to go on.
+    /// Answers for `known` from memory, and blocks on other keys until it is told to go on.
     struct Slow {
         begun: AtomicUsize,
         go_on: Mutex<Receiver<()>>,
@@ -195,7 +195,7 @@ mod tests {
         HeaderMap::from_iter([(AUTHORIZATION, value)])
     }
 
-    /// Goal: strangers' keys, each of which is looked up, hold up no async thread and no known key.
+    /// Goal: look-ups of unknown keys block neither async threads nor requests with known keys.
     #[tokio::test]
     async fn unknown_keys_wait_for_each_other_and_known_ones_do_not() {
         let (tell, go_on) = std::sync::mpsc::channel();

@@ -171,7 +171,7 @@ mod tests {
 
     type Waiting<'a> = Pin<Box<dyn Future<Output = Result<RunPermit<u8>, ApiError>> + 'a>>;
 
-    /// A request that waits for a permit; polled once, so that it stands in the queue.
+    /// A request that waits for a permit, polled once so that it is in the queue.
     fn waiting<'a>(
         queue: &'a FairQueue<u8>,
         context: &'a RequestContext,
@@ -192,7 +192,7 @@ mod tests {
         let mut many: Vec<_> = (0..64).map(|_| waiting(&queue, &context, 1)).collect();
         let mut other = waiting(&queue, &context, 2);
         let mut served = 0;
-        // Two permits are dropped: one goes to each tenant.
+        // Two permits are released, and each tenant receives one.
         for _ in 0..2 {
             drop(running.pop_front());
             many.retain_mut(|one| match one.now_or_never() {
@@ -217,7 +217,7 @@ mod tests {
         drop(left);
         drop(running);
         assert!((&mut stays).now_or_never().is_none());
-        // It has been given its permit and is cancelled without having been polled.
+        // It has received its permit, and is cancelled before it is polled.
         drop(given);
         drop((&mut stays).now_or_never().expect("its permit").unwrap());
         assert_eq!(queue.0.state.lock().running, 0);
@@ -233,7 +233,7 @@ mod tests {
         let refused = many.pop().unwrap().now_or_never().expect("an answer").unwrap_err();
         assert_eq!((refused.condition(), refused.reason()), (Condition::Unavailable, "overloaded"));
         assert!(many.iter_mut().all(|one| one.now_or_never().is_none()));
-        // Cancelled requests take no place.
+        // Cancelled requests do not count towards the limit.
         many.clear();
         let _others = [waiting(&queue, &context, 3), waiting(&queue, &context, 3)];
     }

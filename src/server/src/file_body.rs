@@ -211,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn files_are_sent_in_every_coding_across_the_borders_of_pieces() {
-        // Characters of one to four bytes, so that borders fall inside of them.
+        // Characters of one to four bytes, so that piece boundaries fall within them.
         let text = "a\u{e9}\u{20ac}\u{1f4da}\"\\\n\u{1}\u{7f}".repeat(10_001);
         let text = &text[..text.len() - 1];
         let bytes = text.as_bytes();

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(counts, [(11, 1), (6, 0)]);
         assert_eq!((entries[0].seconds, entries[1].seconds), (60.0, 30.0));
         assert_eq!((entries[1].tokens, entries[1].answers.is_none()), (10, true));
-        // One of ten below 10 ms, nine between 10 and 100: the fifth is at 4/9 of that way.
+        // One of ten is below 10 ms and nine are between 10 and 100: the fifth is 4/9 of the way.
         let times = entries[1].searches.as_ref().unwrap();
         assert_eq!((times.count, times.median_ms.round()), (10, 50.0));
         assert_eq!(times.p95_ms.round(), 95.0);

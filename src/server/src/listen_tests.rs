@@ -1,4 +1,4 @@
-//! Real sockets against the accept loop, with short limits instead of a false clock.
+//! The accept loop over real sockets, with short limits instead of a simulated clock.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -50,7 +50,7 @@ async fn read_all(stream: &mut TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// Longer than any step takes on a machine that does other work.
+/// Longer than any step takes on a busy machine.
 const GENEROUS: Duration = Duration::from_secs(120);
 const CLOSE: &str = "GET /open HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
@@ -90,7 +90,7 @@ async fn a_refused_upload_is_answered_without_being_read() {
 }
 
 /// Goal: a client that sends a large body to its end before it reads, as Python's `requests` does,
-/// finds the refusal and no reset.
+/// receives the refusal and not a reset.
 #[tokio::test]
 async fn a_refusal_outlives_a_body_that_is_sent_first() {
     const BODY: usize = 64 << 20;
@@ -110,7 +110,7 @@ async fn a_refusal_outlives_a_body_that_is_sent_first() {
     }
 }
 
-/// A connection that has had its refusal and may send on for an hour.
+/// A connection that has received its refusal and may keep sending for an hour.
 async fn lingering(change: impl FnOnce(&mut ListenSettings)) -> (Server, TcpStream) {
     let long = Duration::from_secs(3600);
     let server = start(Rig::new().router, |settings| {
@@ -156,7 +156,7 @@ async fn connections_are_bounded() {
     let mut first = TcpStream::connect(server.address).await.unwrap();
     first.write_all(request).await.unwrap();
     entries.recv().await.unwrap();
-    // Without a key the first has to go: it is the oldest of those that nobody knows.
+    // Without a key, the first must go: it is the oldest unauthenticated connection.
     let mut second = TcpStream::connect(server.address).await.unwrap();
     second.write_all(request).await.unwrap();
     entries.recv().await.unwrap();
@@ -165,7 +165,7 @@ async fn connections_are_bounded() {
     assert!(read_all(&mut second).await.ends_with("finished"));
 }
 
-/// A handler that tells when it begins and ends when it is released.
+/// A handler that reports when it begins, and ends when it is released.
 fn held(
     entered: tokio::sync::mpsc::Sender<()>,
     released: watch::Receiver<bool>,
@@ -180,7 +180,7 @@ fn held(
     }
 }
 
-/// Goal: connections that only ask for what needs no key cannot keep out one that has a key.
+/// Goal: connections that only send requests without a key cannot keep out one that has a key.
 #[tokio::test]
 async fn a_table_full_of_strangers_lets_a_key_in_and_keeps_it() {
     let change = |settings: &mut ListenSettings| {
@@ -208,7 +208,7 @@ async fn a_table_full_of_strangers_lets_a_key_in_and_keeps_it() {
     }
 }
 
-/// The status of the next answer on a connection, whose body is read too.
+/// Reads the next response on a connection and returns its status.
 async fn status_of(stream: &mut TcpStream) -> u16 {
     let mut answer = Vec::new();
     loop {
@@ -228,7 +228,8 @@ async fn status_of(stream: &mut TcpStream) -> u16 {
     }
 }
 
-/// Goal: a refused request whose body comes later does not cost the next one on its connection.
+/// Goal: a refused request whose body arrives later does not disturb the next request on its
+/// connection.
 #[tokio::test]
 async fn a_connection_outlives_requests_that_are_refused_before_their_body() {
     let change = |settings: &mut ListenSettings| {
@@ -254,7 +255,7 @@ async fn a_connection_outlives_requests_that_are_refused_before_their_body() {
                 "{line} HTTP/1.1\r\nhost: x\r\n{key}content-type: {media_type}\r\n{framing}\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await.unwrap();
-            // The answer cannot come before the body: the server is still reading it.
+            // The response cannot arrive before the body, which the server is still reading.
             let mut byte = [0; 1];
             tokio::task::yield_now().await;
             assert!(stream.try_read(&mut byte).is_err());
@@ -270,7 +271,7 @@ async fn a_connection_outlives_requests_that_are_refused_before_their_body() {
     }
 }
 
-/// Goal: where the rest is not read, the answer says that the connection ends.
+/// Goal: if the rest of a body is not read, the response announces that the connection closes.
 #[tokio::test]
 async fn an_answer_before_a_long_body_says_that_it_closes() {
     let server = start(Rig::new().router, |_| {}).await;
@@ -309,7 +310,7 @@ async fn draining_finishes_requests_in_flight() {
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     entries.recv().await.unwrap();
     server.stop.send_replace(Stop::Drain);
-    // New connections end without an answer once the listener is gone.
+    // New connections end without a response once the listener is closed.
     let refused = async {
         while TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
@@ -355,7 +356,7 @@ async fn a_client_that_does_not_read_is_left() {
     .await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    // The endless answer is dropped while the client holds its connection open and silent.
+    // The endless response is dropped while the client keeps its connection open and silent.
     assert!(timeout(GENEROUS, seen).await.unwrap().is_err());
     drop(stream);
 }

@@ -1,5 +1,5 @@
-//! The frame as a whole: every rule of API 7 #1-#9 over every entry of a table that has one
-//! route of each kind, and real routes' input types. Requests go through the router itself.
+//! The whole frame: every rule of API 7 #1-#9, checked for every entry of a table with one route of
+//! each kind, and the input types of real routes. Requests go through the router itself.
 
 pub mod support;
 
@@ -13,7 +13,7 @@ use crate::tests::support::{Answer, Rig, multipart_body};
 const METHODS: [Method; 5] =
     [Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::PUT];
 
-/// The form that every error has (API 7 #3, #4).
+/// Checks the form that every error has (API 7 #3, #4).
 fn assert_error(answer: &Answer, status: u16, reason: &str) {
     assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
     let body = &answer.json;
@@ -186,7 +186,7 @@ async fn bodies_over_the_limit() {
         }
         rig.send(request.body(body).unwrap())
     };
-    // A body that never comes proves that the answer does not wait for it.
+    // A body that never arrives proves that the response does not wait for it.
     let never = || Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
     assert_error(&post(Some("1001"), never()).await, 413, "body_too_large");
     let pieces = (0..200).map(|_| Ok::<_, std::io::Error>(Bytes::from_static(b"1234567890")));
@@ -198,7 +198,7 @@ async fn bodies_over_the_limit() {
 #[tokio::test]
 async fn no_body_is_read_before_the_checks() {
     let rig = Rig::new();
-    // A stream that panics when polled stands for "no work done".
+    // A stream that panics when polled proves that the body was not touched.
     let untouchable = || {
         Body::from_stream(stream::poll_fn(
             |_| -> std::task::Poll<Option<Result<Bytes, std::io::Error>>> {
@@ -300,12 +300,12 @@ async fn ignored_parameters_are_named_and_mistakes_refused() {
     assert!(plain.json.get("ignored_parameters").is_none());
     let strict = post("/search?colour=1", "handling=strict", good).await;
     assert_error(&strict, 400, "unknown_parameter");
-    // A name that is too far from any other may be the reason for another error.
+    // An unknown name may be the cause of another error.
     let missing = post("/search", "", r#"{"question": "q", "tenant_id": "t"}"#).await;
     assert_error(&missing, 400, "missing_field");
     assert_eq!(missing.json["ignored_parameters"], json!(["question"]));
     assert_eq!(missing.header("x-ignored-parameters"), Some("question"));
-    // A write goes nowhere but where it was meant to.
+    // A write must not go to another place than intended.
     let (media, form) = multipart_body(&[("tenant", None, "acme"), ("file", Some("a.txt"), "x")]);
     let request = Request::post("/form?tenant_id=t").header("content-type", &media);
     let request = request.header("authorization", "Bearer write-key").body(form.into()).unwrap();
@@ -350,7 +350,7 @@ async fn responses_are_compressed_when_asked_but_streams_never() {
             assert_eq!(answer.header("content-encoding"), coded, "{path}");
         }
     }
-    // Refusing everything is no reason to lose the answer: the work behind it is done.
+    // A client that accepts no encoding still gets the response, because the work has been done.
     for (accepted, coded) in [
         ("identity;q=0", None),
         ("*;q=0", None),
@@ -362,7 +362,7 @@ async fn responses_are_compressed_when_asked_but_streams_never() {
         let answer = rig.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, coded));
     }
-    // In a line each, as clients may send a list.
+    // One header line per encoding, as clients may send them.
     let lines = ["deflate", "identity;q=0", "gzip", "*;q=0"];
     let request = Request::get("/openapi.json");
     let request = lines.iter().fold(request, |all, line| all.header("accept-encoding", *line));
@@ -484,7 +484,7 @@ fn assert_references_resolve(document: &serde_json::Value, node: &serde_json::Va
     }
 }
 
-/// Collects log lines; what a log must not hold is searched in all of them.
+/// Collects log lines, which are searched for text that must not be logged.
 #[derive(Clone, Default)]
 struct Log(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
 
@@ -527,7 +527,7 @@ async fn the_log_names_the_route_and_nothing_of_the_caller() {
     assert!(text.contains("secret"), "the cause of an internal error is logged: {text}");
 }
 
-/// Goal: a large answer is in a file while it waits for its reader, however slow that is.
+/// Goal: a large response is kept in a file while its reader is slow.
 #[tokio::test]
 async fn a_large_answer_waits_in_a_file() {
     use http_body_util::BodyExt;

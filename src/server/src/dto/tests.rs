@@ -1,4 +1,4 @@
-//! Requests as clients write them, and responses as clients read them.
+//! Requests in the forms that clients send, and responses as clients parse them.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn a_text_has_an_id_by_priority() {
     assert_eq!(reason(read::<UploadText>("tenant_id=t", bad)), "invalid_identifier");
 }
 
-/// The older name of the map of a document (API 2.3) is taken, not dropped.
+/// The former name of the document metadata map (API 2.3) is accepted, not ignored.
 #[test]
 fn metadata_of_uploads_are_those_of_the_document() {
     let year = |map: Option<lodestone_types::Metadata>| map.map(|map| map["year"].clone());
@@ -221,7 +221,7 @@ fn batches_pair_files_with_ids_and_metadata() {
     assert_eq!(update(&[("source_ids", "[\"x\", \"y\", \"z\"]")]).unwrap().items.len(), 3);
 }
 
-/// The order in which indexed parts come does not matter.
+/// The order in which indexed parts arrive does not matter.
 #[test]
 fn indexed_parts_stand_at_their_index() {
     let files = [("files[1]", "b.txt", "2"), ("files[0]", "a.txt", "1")];
@@ -256,7 +256,7 @@ fn a_file_that_is_too_large_fails_alone() {
     assert_eq!(reasons.collect::<Vec<_>>(), [Ok(&None), Err("file_too_large")]);
 }
 
-/// Goal: an error tells the entry of a list that it is about, in `detail.errors` and its message.
+/// Goal: an error names the list entry that it concerns, in `detail.errors` and in its message.
 #[test]
 fn errors_name_the_entry_of_a_list() {
     fn named<R>(read: Result<R, ApiError>) -> String {
@@ -322,7 +322,7 @@ fn faults_of_values_name_their_field() {
     }
 }
 
-/// A name that is not read would give a key more than was meant.
+/// Ignoring a misspelled name would give a key wider access than intended.
 #[test]
 fn a_mistyped_name_in_a_key_is_no_wider_key() {
     let tenants = json!([{"tenant_id": "a", "sub_tenants": ["x"]}]);
@@ -749,7 +749,7 @@ async fn a_streamed_answer_says_what_the_whole_one_says() {
         let joined: String = data.iter().filter_map(|d| d["delta"].as_str()).collect();
         (names, joined, data.last().unwrap().clone())
     };
-    // Through text: a tree would widen 32-bit floats.
+    // Compared as text, because a JSON tree would widen 32-bit floats.
     let whole = serde_json::to_string(&answer("one two")).unwrap();
     let whole: Value = serde_json::from_str(&whole).unwrap();
     let (names, joined, last) = run(&["one", "", " t"]).await;

@@ -1,4 +1,4 @@
-//! The answer to every error, written down.
+//! The response to every error, recorded in full.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::{FieldType, SchemaError};
 use lodestone_types::{BlockedReason, CollectionId, SourceId, Stopped, TenantId, TenantMode};
 
-/// Every condition, in their order.
+/// Every condition, in order of declaration.
 const CONDITIONS: &[Condition] = &[
     Invalid, Unauthorized, Forbidden, TenantNotFound, SubTenantNotFound, SourceNotFound,
     MemoryNotFound, EmbeddingsNotFound, KeyNotFound, WebhookNotFound, JobNotFound, ModelNotFound,
@@ -29,12 +29,12 @@ const CONDITIONS: &[Condition] = &[
     LimitReached, RateLimited, Internal, Unavailable, AtWriter,
 ];
 
-/// The row of each: status, `error`, `error_code`, type below `/v1`, header.
+/// The row of each condition: status, `error`, `error_code`, type below `/v1`, header.
 const ROWS: &str = include_str!("conditions.txt");
-/// The row of each error of the engine: condition, reason, message, and the field that is named.
+/// The row of each engine error: condition, reason, message, and the field named.
 const ERRORS: &str = include_str!("errors.txt");
 
-/// The whole answer to each: status, headers, and every byte of the body in both forms.
+/// The whole response to each condition: status, headers, and every byte of the body in both forms.
 #[tokio::test]
 async fn every_condition_has_its_answer() {
     assert!(CONDITIONS.iter().enumerate().all(|(at, condition)| *condition as usize == at));
@@ -73,7 +73,7 @@ fn line(error: EngineError) -> String {
     format!("{:?} {}: {}{place}\n", error.condition(), error.reason(), error.message())
 }
 
-/// Goal: each class of error has its answer, and none tells what the server met (`hidden`).
+/// Goal: each class of error has its response, and none reveals internal details (`hidden`).
 #[test]
 fn every_class_of_error_has_its_answer() {
     let told: String = errors().into_iter().map(line).collect();
@@ -81,7 +81,7 @@ fn every_class_of_error_has_its_answer() {
     assert!(!told.contains("hidden"));
 }
 
-/// One of every class.
+/// One error of every class.
 fn errors() -> Vec<EngineError> {
     let of_engine = [of_tenants(), of_documents(), of_writes(), of_server()];
     of_engine.into_iter().flatten().collect()
@@ -200,7 +200,7 @@ fn of_writes() -> Vec<EngineError> {
     all
 }
 
-/// Refused searches, and what is the server's own.
+/// Refused searches, and faults of the server.
 fn of_server() -> Vec<EngineError> {
     let hidden = || "hidden".to_owned();
     let field = || "metadata.year".to_owned();

@@ -1,4 +1,4 @@
-//! A query node before servers that do what these tests tell them, and the frame's part in it.
+//! A query node in front of scripted servers, and the part of the frame in forwarding.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -22,14 +22,14 @@ use crate::listen::{ListenSettings, never_stops, serve};
 use crate::tests::support::{Rig, multipart_body};
 use lodestone_fetch::Authorities;
 
-/// Longer than any step takes on a machine that does other work.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// More than the sockets of one machine hold between them.
+/// More than the socket buffers of one machine can hold.
 const LARGE: u64 = 256 << 20;
-/// Bytes that may be on their way at once, most of them in those sockets.
+/// Bytes that may be in transit at once, mostly in socket buffers.
 const ON_THE_WAY_MAX: u64 = 32 << 20;
 
-/// A way to a server whose connections are one function each.
+/// An upstream whose connections are each served by one call of a function.
 fn upstream(serve: impl Fn(TcpStream) + Send + 'static) -> Arc<Forwarder> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -48,19 +48,19 @@ fn forwarder(base: &str) -> Arc<Forwarder> {
     Arc::new(Forwarder::new(base, &Authorities::default()).unwrap())
 }
 
-/// A way to nobody.
+/// An upstream that nobody listens at.
 fn nowhere() -> Arc<Forwarder> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     forwarder(&format!("http://{}", listener.local_addr().unwrap()))
 }
 
-/// A query node that waits patiently for bodies.
+/// A query node that waits long for bodies.
 fn node(forwarder: Arc<Forwarder>) -> Rig {
     let pace = Pace { window: PATIENCE, bytes_per_second_min: 0 };
     Rig::node(forwarder, |settings| settings.pace = pace)
 }
 
-/// A server that answers every request with `answer`, and tells what it was asked.
+/// An upstream that answers every request with `answer`, and reports the requests.
 fn answering(answer: &'static str) -> (Arc<Forwarder>, Receiver<String>) {
     let (tell, told) = channel();
     let forwarder = upstream(move |mut stream| {
@@ -74,7 +74,7 @@ fn answering(answer: &'static str) -> (Arc<Forwarder>, Receiver<String>) {
     (forwarder, told)
 }
 
-/// Reads the head of a request, byte by byte; in small letters.
+/// Reads the head of a request byte by byte and converts it to lower case.
 fn head_of(stream: &mut TcpStream) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -88,7 +88,7 @@ fn change(body: Body) -> Request<Body> {
     Request::post("/lines").header("authorization", "Bearer write-key").body(body).unwrap()
 }
 
-/// A body of pieces that come as they are sent.
+/// A body whose pieces are sent through a channel.
 fn fed_body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, receiver) = mpsc::channel::<Bytes>(1);
     let pieces = stream::unfold(receiver, |mut receiver| async move {
@@ -100,7 +100,7 @@ fn fed_body() -> (mpsc::Sender<Bytes>, Body) {
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nyes!";
 
-/// Waits off the async threads for word of a server.
+/// Waits for a message of a server without blocking the async threads.
 async fn word<T: Send + 'static>(told: Receiver<T>) -> (T, Receiver<T>) {
     let heard = tokio::task::spawn_blocking(move || (told.recv_timeout(PATIENCE).unwrap(), told));
     heard.await.unwrap()
@@ -191,7 +191,7 @@ async fn a_server_that_writes_and_is_away_is_told() {
     );
     assert_eq!(answer.header("retry-after"), Some("1"));
     assert_eq!(answer.json["error_code"], "SERVICE_UNAVAILABLE");
-    // One that takes the request and hangs up is away too, and is not asked again.
+    // A server that accepts the request and hangs up also counts as away, and is not asked again.
     let asked = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&asked);
     let rig = node(upstream(move |mut stream| {
@@ -224,7 +224,7 @@ async fn a_request_is_passed_on_once() {
     );
     assert_eq!(answer.header("retry-after"), Some("1"));
     assert!(told.try_recv().is_err(), "nobody was asked");
-    // Two nodes that name each other.
+    // Two nodes that are configured to forward to each other.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let first = node(forwarder_to(&listener));
     let second = node(forwarder_to(&listener));
@@ -270,7 +270,7 @@ async fn a_large_upload_takes_the_memory_of_a_few_pieces() {
             received += count as u64;
             let ahead = seen.load(Ordering::SeqCst).saturating_sub(received);
             assert!(ahead < ON_THE_WAY_MAX, "{ahead} bytes wait");
-            // The last bytes may come in several pieces.
+            // The last bytes may arrive in several pieces.
             tail.extend_from_slice(&buffer[count.saturating_sub(7)..count]);
             tail.drain(..tail.len().saturating_sub(7));
         }
@@ -307,7 +307,7 @@ async fn a_large_answer_waits_for_its_reader() {
                 Err(error) => panic!("{error}"),
             }
         }
-        // Nobody listens where it has stalled.
+        // Nobody receives this if the transfer has stalled.
         let _ = tell.send(written);
     }));
     let response = rig.router.clone().oneshot(change(Body::empty())).await.unwrap();
@@ -337,8 +337,7 @@ async fn an_upload_that_is_refused_in_its_middle_is_answered() {
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (413, "long"));
 }
 
-/// A server that tells that it was asked, and then that the connection is gone; before that it
-/// sends `first`.
+/// A server that sends `first`, then reports the request, and later that the connection was closed.
 fn waiting(first: &'static str) -> (Arc<Forwarder>, Receiver<String>) {
     let (tell, told) = channel();
     let forwarder = upstream(move |mut stream| {
@@ -346,7 +345,7 @@ fn waiting(first: &'static str) -> (Arc<Forwarder>, Receiver<String>) {
         stream.write_all(first.as_bytes()).unwrap();
         tell.send(head).unwrap();
         let mut rest = Vec::new();
-        // Reset or closed.
+        // The connection was reset or closed.
         let _ = stream.read_to_end(&mut rest);
         tell.send(String::from_utf8(rest).unwrap()).unwrap();
     });
@@ -355,7 +354,7 @@ fn waiting(first: &'static str) -> (Arc<Forwarder>, Receiver<String>) {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_exchange() {
-    // In the middle of an upload, while the answer is awaited, and while it comes.
+    // During an upload, while waiting for the response, and while receiving it.
     let (forwarder, told) = waiting("");
     let (pieces, body) = fed_body();
     let upload = tokio::spawn(node(forwarder).router.oneshot(change(body)));
@@ -384,7 +383,7 @@ async fn a_client_that_leaves_ends_its_exchange() {
 #[tokio::test]
 async fn a_client_that_sends_nothing_is_given_up() {
     let (forwarder, told) = waiting("");
-    // The pace of the rig is a window of 50 ms.
+    // The rig uses a rate window of 50 ms.
     let rig = Rig::node(forwarder, |_| {});
     let (pieces, body) = fed_body();
     pieces.send("half".into()).await.unwrap();
@@ -442,10 +441,10 @@ async fn an_answer_that_breaks_off_does_not_look_whole() {
                        content-length: 0\r\n\r\n";
         client.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // Closed, or reset: the connection ends where the answer is not whole.
+        // Closed or reset: the connection ends before the response is complete.
         let _ = tokio::time::timeout(PATIENCE, client.read_to_end(&mut answer)).await.unwrap();
         let answer = String::from_utf8(answer).unwrap();
-        // The head may not have left when the connection ends.
+        // The head may not have been sent when the connection ends.
         let head = answer.split_once("\r\n\r\n").map_or("", |(head, _)| head);
         assert!(answer.is_empty() || head.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(!answer.ends_with("0\r\n\r\n"), "{answer}");
@@ -484,7 +483,7 @@ async fn answers_to_visible_changes_are_held_back_and_no_others() {
     let answer = late.send(Rig::request(&Method::POST, "/echo", Some("write-key"), "{}")).await;
     assert_eq!(answer.status, 200);
     assert!(start.elapsed() >= delay);
-    // An answer that was held back would not come.
+    // A response that was delayed would never arrive.
     let never = Rig::with(|settings| settings.change_delay = Duration::from_secs(1 << 30));
     assert_eq!(never.get("/echo", Some("read-key")).await.status, 200);
     let wrong = never.send(Rig::request(&Method::POST, "/echo", Some("write-key"), "{")).await;
@@ -497,7 +496,7 @@ async fn answers_to_visible_changes_are_held_back_and_no_others() {
     assert!(tokio::time::timeout(delay, held).await.is_err());
 }
 
-/// Goal: a server carries out nothing that a node has meant for another one.
+/// Goal: a server does not carry out requests that a node meant for another server.
 #[tokio::test]
 async fn a_request_for_another_server_is_refused() {
     let rig = Rig::with(|settings| settings.writer_name = Some("this-one".to_owned()));

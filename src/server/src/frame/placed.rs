@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(first(hedge, ready(None), here()).await, 201);
         }
         assert_eq!(first(Some(Duration::ZERO), pending(), here()).await, 201);
-        // Both are under way; this one ends the wait for the other, with an answer or without.
+        // Both are in progress; this node ends the wait for the other, with or without a response.
         for answer in [Some(202), None] {
             let (tell, told) = oneshot::channel::<()>();
             let there = async {
@@ -252,7 +252,8 @@ mod tests {
             let expected = answer.unwrap_or(201);
             assert_eq!(first(Some(Duration::ZERO), there, here).await, expected);
         }
-        // A failure here waits for the other node; a refusal of the request is the same there.
+        // A failure here waits for the other node; a request that is refused here would be refused
+        // there.
         let failed = |condition| ready(Err(ApiError::new(condition, "x", "y")));
         let (tell, told) = oneshot::channel::<()>();
         let there = async {
@@ -275,13 +276,13 @@ mod tests {
             let outcome = first_of(Some(Duration::ZERO), there, failed(condition)).await;
             assert_eq!(outcome.unwrap_err().condition(), condition);
         }
-        // Without a hedge nothing is begun here beside it.
+        // Without a hedge, nothing is started here in parallel.
         let mut alone = pin!(first_of(None, pending(), async { unreachable!("nobody asked") }));
         assert!(timeout(Duration::ZERO, alone.as_mut()).await.is_err());
     }
 
-    /// Goal: what another node could do no better comes from the one that was asked; what says that
-    /// it is not the one to answer does not.
+    /// Goal: refusals that this node could not improve on are returned as they are, while refusals
+    /// that mean "ask another node" are not.
     #[tokio::test]
     async fn refusals_of_a_node_are_told_from_its_answers() {
         let unavailable =

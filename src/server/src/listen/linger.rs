@@ -85,7 +85,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
     const SHORT: Duration = Duration::from_millis(20);
-    /// Longer than any step takes on a machine that does other work.
+    /// Longer than any step takes on a busy machine.
     const GENEROUS: Duration = Duration::from_secs(120);
 
     #[tokio::test]

@@ -80,7 +80,7 @@ mod tests {
             now += Duration::from_millis(90);
             waited.end(1, now);
             assert!(!waited.is_too_slow(PACE, now));
-            // The server is at work.
+            // The server is working, not waiting for the client.
             now += Duration::from_secs(60);
         }
     }

@@ -176,8 +176,8 @@ mod tests {
         assert!(unlimited.enter(ip("192.0.2.1")).await.is_some());
     }
 
-    /// Goal: connections without a key go first, idle before busy ones, then those that have been
-    /// idle longest; one at work is never ended.
+    /// Goal: connections without a key are evicted first, idle before busy ones, then those that
+    /// have been idle longest; a busy connection with a key is never evicted.
     #[tokio::test]
     async fn a_full_table_makes_room_in_its_order() {
         let table = Table::new(4, 0);

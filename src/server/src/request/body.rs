@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(error.into_response("r").status(), 408);
     }
 
-    /// Goal: what a client announces costs nothing, and what it has sent is on disk.
+    /// Goal: an announced length allocates nothing, and received data is stored on disk.
     #[tokio::test]
     async fn bodies_grow_with_what_has_arrived_and_in_a_file() {
         let spools = Spools::new();

@@ -315,8 +315,8 @@ mod tests {
         }
     }
 
-    /// Goal: a form in which the parser finds nothing ends early, and is not held in memory until
-    /// then. Method: bodies without an end, of which is counted what was read.
+    /// Goal: a form in which the parser finds no structure is rejected early, and is not buffered
+    /// until then. Method: endless bodies, counting the bytes that were read.
     #[tokio::test]
     async fn a_form_without_structure_ends_early() {
         let part = "--B\r\nContent-Disposition: form-data; name=\"file\"\r\n";
@@ -325,7 +325,7 @@ mod tests {
             String::new(),
             part.to_owned(),
             format!("{part}\r\nhello\r\n{part}"),
-            // What is read past is no reason to stop, and no excuse for what follows.
+            // Skipped parts neither stop the parser nor excuse malformed data after them.
             format!("{unknown}\r\n{part}"),
         ];
         for begins in cases {
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Goal: how a form is cut into pieces does not matter, and headers may be long.
+    /// Goal: the way a form is cut into pieces does not matter, and part headers may be long.
     #[tokio::test]
     async fn any_pieces_give_the_same_form() {
         let long = "a".repeat(60_000);
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(error.reason(), "too_many_items");
     }
 
-    /// Of several files one that is too large is read past, and the others are kept.
+    /// If one of several files is too large, its content is discarded and the others are kept.
     #[tokio::test]
     async fn one_file_of_several_may_be_too_large() {
         let head = |name: &str, filename: &str| {

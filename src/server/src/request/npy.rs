@@ -199,7 +199,7 @@ mod tests {
         let mut longer = whole.clone();
         longer.push(0);
         assert!(parse(&longer).is_err());
-        // Every bit of what stands before the padding counts.
+        // Every bit before the padding is significant.
         for at in 0..10 + HEADER.trim_end().len() {
             for bit in 0..8 {
                 let mut damaged = whole.clone();

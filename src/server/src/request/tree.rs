@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// The compact form decides: exactly as many bytes as allowed pass.
+    /// The limit applies to the compact form: exactly as many bytes as allowed pass.
     #[test]
     fn a_map_ends_at_its_bytes() {
         let max = limits::METADATA_BYTES_MAX;

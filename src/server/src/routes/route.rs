@@ -406,7 +406,7 @@ mod tests {
     use std::time::Instant;
     use tokio::sync::Semaphore;
 
-    /// Goal: requests that wait for memory leave threads to others.
+    /// Goal: requests that wait for memory leave enough threads to other requests.
     #[test]
     fn where_many_wait_for_memory_the_next_is_refused_at_once() {
         let gate = Gate {
@@ -417,7 +417,7 @@ mod tests {
             memory_waits: Semaphore::new(MEMORY_WAITS_MAX),
             key_lookups: Arc::new(Semaphore::new(1)),
         };
-        // The process itself takes a part of the limit.
+        // The process itself takes part of the limit.
         let held = share_of((1 << 50) - (1 << 41), &gate).unwrap();
         let places = gate.memory_waits.try_acquire_many(MEMORY_WAITS_MAX as u32).unwrap();
         drop(share_of(100, &gate).expect("no place is needed where there is memory"));

@@ -1,4 +1,4 @@
-//! Searches, answers and client vectors over a real engine with a model that counts words.
+//! Searches, answers and client vectors over a real engine whose model counts words.
 
 use crate::listen::never_stops;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Rig {
         Self { engine, router, runtime: Runtime::new().unwrap(), _directory: directory }
     }
 
-    /// With one text each about a tower and a bridge in tenant `t`.
+    /// Creates a server with a text about a tower and one about a bridge in tenant `t`.
     fn with_texts() -> Self {
         let rig = Self::new();
         for (id, text, year) in [("tower", TOWER, 1889), ("bridge", BRIDGE, 1937)] {
@@ -147,7 +147,7 @@ impl Rig {
         body
     }
 
-    /// The question as a session makes it whole: itself, where the session holds no turn.
+    /// Returns the question as completed by a session; unchanged if the session has no turns.
     fn in_session(&self, session: &str, question: &str) -> String {
         let grant = self.engine.authenticate(KEY).unwrap();
         let (tenant, sub_tenant) = self.scope();
@@ -181,7 +181,7 @@ impl Rig {
         answer.unwrap().grounds.question
     }
 
-    /// Waits until every task, and with them every stream, has ended.
+    /// Waits until every task, and thus every stream, has ended.
     fn settle(&self) {
         while self.runtime.metrics().num_alive_tasks() > 0 {
             std::thread::yield_now();
@@ -194,7 +194,7 @@ fn in_tenant(mut body: Value) -> Value {
     body
 }
 
-/// Name and data of each event, after checking that ids count from 1.
+/// Returns name and data of each event, after checking that the ids count from 1.
 fn events(text: &str) -> Vec<(String, Value)> {
     let blocks = text.split("\n\n").filter(|block| !block.is_empty() && !block.starts_with(':'));
     let parsed = blocks.enumerate().map(|(n, block)| {

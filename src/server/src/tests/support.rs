@@ -1,4 +1,4 @@
-//! A table with one route of each kind, three keys, and a way to send.
+//! A table with one route of each kind, three keys, and a way to send requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ async fn search(_: (), _: Call, request: Retrieve) -> Result<Json<Told>, ApiErro
     Ok(Json::new(Told { file: request.request.query, scope: request.scope.tenant.to_string() }))
 }
 
-/// Longer than an answer that waits in memory.
+/// Longer than a response kept in memory.
 pub const LARGE_BYTES: usize = 1 << 20;
 
 async fn large(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError> {
@@ -150,7 +150,7 @@ fn table() -> Vec<Route<()>> {
     ]
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -170,7 +170,7 @@ pub struct Rig {
     pub spools: Spools,
 }
 
-/// A place for the files of large bodies.
+/// A directory for the spill files of large bodies.
 pub struct Spools {
     spooler: Spooler,
     _root: tempfile::TempDir,
@@ -179,7 +179,7 @@ pub struct Spools {
 impl Spools {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        // Whatever disk the tests run on.
+        // A simulated disk, so that the real one does not matter.
         let disk = StandInDisk::default();
         let (total_bytes, free_bytes) = (2 << 40, 1 << 40);
         disk.pretend(Space { total_bytes, free_bytes, free_files: u64::MAX });
@@ -210,7 +210,7 @@ impl Rig {
         Self::made(None, change)
     }
 
-    /// A query node.
+    /// Creates a query node.
     pub fn node(forwarder: Arc<Forwarder>, change: impl FnOnce(&mut HttpSettings)) -> Self {
         Self::made(Some(forwarder), change)
     }
@@ -235,7 +235,7 @@ impl Rig {
         Self { router: router(table(), Router::new(), frame), spools }
     }
 
-    /// Every operation, the document's own included.
+    /// Returns every operation, including the one that serves the OpenAPI document.
     pub fn specs(&self) -> Vec<RouteSpec> {
         let document = Route::<()>::public("/openapi.json", "").handle(plain);
         table().into_iter().chain([document]).map(|route| route.spec).collect()
@@ -277,7 +277,7 @@ impl Rig {
     }
 }
 
-/// A form of `(name, file name, content)`: its content type and its bytes.
+/// Builds a form of `(name, file name, content)`; returns its content type and its bytes.
 pub fn multipart_body(parts: &[(&str, Option<&str>, &str)]) -> (String, Vec<u8>) {
     let mut body = String::new();
     for (name, filename, content) in parts {

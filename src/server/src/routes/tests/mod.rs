@@ -1,4 +1,4 @@
-//! Every operation over a real engine, through the router: its happy path and its main error.
+//! Every operation over a real engine, through the router: the success case and the main error.
 
 mod admin;
 mod batches;
@@ -27,17 +27,17 @@ use lodestone_types::{Clock, ManualClock, Timestamp};
 
 const START: Timestamp = Timestamp(1_757_402_409_727);
 
-/// A server without its socket.
+/// A server without a socket.
 struct Server {
     router: Router,
-    /// The server that writes: itself, unless it is a query node.
+    /// The router of the writer: the server itself, unless it is a query node.
     writer: Router,
     clock: Arc<ManualClock>,
     key: String,
     _directory: TempDir,
 }
 
-/// A response, read whole.
+/// A response that was read completely.
 struct Answer {
     status: u16,
     headers: HeaderMap,
@@ -49,13 +49,13 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The body of a success.
+    /// Returns the body of a successful response.
     fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
         self.json()
     }
 
-    /// Checks that this is an error of the contract and returns its body.
+    /// Checks for an error of the documented form and returns its body.
     fn fails(&self, status: u16, reason: &str) -> Value {
         let body = self.json();
         assert_eq!((self.status, &body["reason"]), (status, &json!(reason)), "{body}");
@@ -69,7 +69,7 @@ impl Answer {
     }
 }
 
-/// One call under way.
+/// A call that is being built.
 struct Sent<'a> {
     server: &'a Server,
     method: &'static str,
@@ -95,7 +95,7 @@ impl Sent<'_> {
         self.with_header("content-type", "application/json")
     }
 
-    /// A form of texts `(name, value)` and files `(name, file name, bytes)`.
+    /// Adds a form of texts `(name, value)` and files `(name, file name, bytes)`.
     fn form(mut self, texts: &[(&str, &str)], files: &[(&str, &str, &[u8])]) -> Self {
         for (name, value) in texts {
             let part = format!(
@@ -137,7 +137,7 @@ impl Server {
         Self::made(None, HttpSettings::default())
     }
 
-    /// A server; with a forwarder it is a query node beside the server that writes.
+    /// Creates a server; with a forwarder, a query node beside the writer.
     fn made(forwarder: Option<Arc<Forwarder>>, http: HttpSettings) -> Self {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(ManualClock::new(START));
@@ -196,7 +196,7 @@ impl Server {
         accepted
     }
 
-    /// The status of a source once it does not change by itself any more.
+    /// Returns the status of a source once processing has ended.
     async fn settled(&self, scope: &str, id: &str) -> Value {
         let deadline = Instant::now() + Duration::from_secs(600);
         loop {
@@ -210,12 +210,12 @@ impl Server {
         }
     }
 
-    /// The time of its clock in whole seconds.
+    /// Returns the time of the server's clock in whole seconds.
     fn clock_seconds(&self) -> u64 {
         self.clock.now().0 / 1000
     }
 
-    /// A key of a role for one tenant, optionally for one sub-tenant of it.
+    /// Creates a key with a role for one tenant, optionally limited to one of its sub-tenants.
     async fn scoped_key(&self, role: &str, tenant: &str, sub_tenant: Option<&str>) -> String {
         let mut grant = json!({"tenant_id": tenant});
         if let Some(sub_tenant) = sub_tenant {

@@ -1,4 +1,4 @@
-//! Query nodes: which process answers which operation, and a node beside the server that writes.
+//! Query nodes: which process serves which operation, and a node beside the writer.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ fn listed(is_wanted: impl Fn(&RouteSpec) -> bool) -> Vec<String> {
     listed
 }
 
-/// A new operation has to be put here, or not: what a query node answers from what it follows.
+/// The list of operations that a query node answers; a new operation must be added or left out here
+/// deliberately.
 #[test]
 fn operations_that_a_query_node_answers() {
     let expected = [
@@ -62,7 +63,8 @@ fn operations_that_a_query_node_answers() {
     assert_eq!(of_itself, ["GET /metrics", "GET /metrics/hour"], "what is told of one process");
 }
 
-/// A new change has to be put here, or its answer waits until the query nodes show it.
+/// The list of changes completed after their response; the responses of all others wait until query
+/// nodes show the change.
 #[test]
 fn changes_that_are_made_after_their_answer() {
     let expected = [
@@ -86,10 +88,10 @@ fn changes_that_are_made_after_their_answer() {
     assert_eq!(listed(|spec| spec.effect == Effect::Queued), expected);
 }
 
-/// A node and the server that writes, over one engine: the node is never behind.
+/// A node and the writer over one engine, so the node is never behind.
 struct Pair {
     node: Server,
-    /// The requests that came to the server that writes, by the node.
+    /// The requests that the node forwarded to the writer.
     passed: Arc<Mutex<Vec<String>>>,
 }
 
@@ -112,7 +114,7 @@ impl Pair {
         Self { node, passed }
     }
 
-    /// The requests that were passed on since the last time.
+    /// Returns the requests forwarded since the last call.
     fn passed(&self) -> Vec<String> {
         std::mem::take(&mut *self.passed.lock())
     }
@@ -144,7 +146,7 @@ async fn a_client_may_ask_a_node_for_everything() {
     let found = pair.node.post("/search/retrieve", query).await.ok();
     assert!(!found.to_string().contains("northern hall"), "{found}");
     assert_eq!(pair.passed().last().unwrap(), "/delete_source");
-    // Refusals of the server that writes pass as they are.
+    // Refusals of the writer are relayed unchanged.
     let missing = json!({"tenant_id": "acme", "source_ids": "x"});
     let refused = pair.node.send("DELETE", "/delete_source").json(missing).answer().await;
     refused.fails(400, "invalid_value");

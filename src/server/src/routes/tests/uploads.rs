@@ -174,7 +174,7 @@ async fn a_repeated_request_gets_its_first_answer() {
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_ne!(first.ok()["file_id"], upload("k2", "apples").await.ok()["file_id"]);
     upload("k1", "pears").await.fails(409, "idempotency_conflict");
-    // A refused request does not use its key up.
+    // A refused request does not consume its key.
     upload("k3", " ").await.fails(400, "invalid_value");
     upload("k3", "plums").await.ok();
     assert_eq!(server.get("/list/sources?tenant_id=acme").await.ok()["total"], 3);
