@@ -87,7 +87,7 @@ pub fn body(head: Bytes, file: FileSlice, coding: Coding, coded_bytes: u64, tail
     held(head, file, coding, coded_bytes, tail, ())
 }
 
-/// Builds a body from a spill file, which is deleted with it.
+/// Builds a body from a spill file, whose share of the disk budget is released with it.
 pub fn body_of_spilled(spilled: SpilledFile) -> Body {
     let (file, bytes) = (spilled.file.clone(), spilled.file.len());
     held(Bytes::new(), file, Coding::Raw, bytes, Bytes::new(), spilled)
