@@ -1,6 +1,6 @@
-//! Import from a Chroma collection, read over version 2 of its HTTP interface: `GET
-//! .../collections/{name}` for id and metric, `POST .../{id}/get` for the records, page by page in
-//! insertion order.
+//! Import from a Chroma collection, read over version 2 of its HTTP interface:
+//! `GET .../collections/{name}` for id and metric, `POST .../{id}/get` for the records, page by
+//! page in insertion order.
 
 use lodestone_types::{Metadata, Metric};
 use serde_json::{Value, json};

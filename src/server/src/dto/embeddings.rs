@@ -141,8 +141,8 @@ impl Request for UpdateEmbeddings {
     }
 }
 
-/// Input of operations on chunk ids: `DELETE /embeddings/delete`, `POST
-/// /embeddings/retrieve_by_ids`.
+/// Input of operations on chunk ids: `DELETE /embeddings/delete` and
+/// `POST /embeddings/retrieve_by_ids`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedChunks {
     /// Scope addressed.
