@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 
 use crate::{CollectionId, SubTenantId, TenantId};
 
-/// Kind of operations that a key may ask for. Each role includes the ones before it.
+/// The class of operations a key may request. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Search, listing, statistics, fetch, status (API 8.2).
+    /// Search, list, statistics, fetch, status (API 8.2).
     Read,
     /// Also uploads, updates and deletions of sources.
     Write,
@@ -19,26 +19,26 @@ pub enum Role {
 
 words!(Role { Read = "read", Write = "write", Admin = "admin" });
 
-/// One tenant of a scope.
+/// A scope's entry for one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantGrant {
     /// The tenant.
     pub tenant: TenantId,
-    /// The sub-tenants inside it; `None` means every one, also those to come.
+    /// The sub-tenants within it; `None` means all of them, including future ones.
     pub sub_tenants: Option<Vec<SubTenantId>>,
 }
 
-/// Which data a key reaches.
+/// The data that a key can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyScope {
-    /// Every tenant, also those to come.
+    /// Every tenant, including future ones.
     AllTenants,
-    /// These tenants only. Empty: none.
+    /// Only these tenants. Empty: none.
     Tenants(Vec<TenantGrant>),
 }
 
 impl KeyScope {
-    /// The entry for `tenant`, where the scope is a list.
+    /// The entry for `tenant`, if the scope is a list that contains it.
     fn entry(&self, tenant: &TenantId) -> Option<&TenantGrant> {
         match self {
             Self::AllTenants => None,
@@ -46,12 +46,12 @@ impl KeyScope {
         }
     }
 
-    /// Whether every tenant is within.
+    /// Whether the scope covers every tenant.
     pub fn is_all_tenants(&self) -> bool {
         matches!(self, Self::AllTenants)
     }
 
-    /// The tenant, where there is exactly one.
+    /// The only tenant, if the scope lists exactly one.
     pub fn only_tenant(&self) -> Option<&TenantId> {
         match self {
             Self::Tenants(grants) if grants.len() == 1 => Some(&grants[0].tenant),
@@ -59,17 +59,17 @@ impl KeyScope {
         }
     }
 
-    /// Whether some part of `tenant` is within.
+    /// Whether the scope names `tenant`, in whole or in part.
     pub fn allows_tenant(&self, tenant: &TenantId) -> bool {
         self.is_all_tenants() || self.entry(tenant).is_some()
     }
 
-    /// Whether the whole of `tenant` is within, sub-tenants to come included.
+    /// Whether the scope covers all of `tenant`, including future sub-tenants.
     pub fn allows_whole_tenant(&self, tenant: &TenantId) -> bool {
         self.is_all_tenants() || self.entry(tenant).is_some_and(|e| e.sub_tenants.is_none())
     }
 
-    /// Whether one sub-tenant is within.
+    /// Whether the scope covers one sub-tenant.
     pub fn allows(&self, tenant: &TenantId, sub_tenant: &SubTenantId) -> bool {
         if self.is_all_tenants() {
             return true;
@@ -80,18 +80,18 @@ impl KeyScope {
         })
     }
 
-    /// Whether everything within `other` is also within `self`.
+    /// Whether `self` covers everything that `other` covers.
     pub fn covers(&self, other: &KeyScope) -> bool {
         let grants = match (self, other) {
             (Self::AllTenants, _) => return true,
             (Self::Tenants(_), Self::AllTenants) => return false,
-            // A key that has lost all of its tenants belongs to the operator only.
+            // A key that has lost all its tenants is manageable by the operator only.
             (Self::Tenants(_), Self::Tenants(grants)) if grants.is_empty() => return false,
             (Self::Tenants(_), Self::Tenants(grants)) => grants,
         };
         grants.iter().all(|grant| match &grant.sub_tenants {
             None => self.allows_whole_tenant(&grant.tenant),
-            // An entry without sub-tenants reaches nothing, but it names the tenant.
+            // An entry without sub-tenants grants nothing, but it still names the tenant.
             Some(names) => {
                 self.allows_tenant(&grant.tenant)
                     && names.iter().all(|name| self.allows(&grant.tenant, name))
@@ -100,20 +100,21 @@ impl KeyScope {
     }
 }
 
-/// The tenants for which one request was counted. Copies share it; a fresh one counts nothing.
+/// The tenants for which one request has already been counted. Clones share the state; the default
+/// counts nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Option<Arc<Mutex<Vec<CollectionId>>>>);
 
 impl Tally {
-    /// One that counts a request once for each tenant that it reaches.
+    /// Creates a tally that counts a request once per tenant that it reaches.
     pub fn counting() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Counts the request for a tenant by `count`, unless that was done before.
+    /// Counts the request for a tenant by calling `count`, unless that was done before.
     ///
     /// # Errors
-    /// Those of `count`; it is not counted then.
+    /// Errors of `count`; the request then stays uncounted.
     pub fn once<E>(
         &self,
         tenant: CollectionId,
@@ -129,7 +130,7 @@ impl Tally {
     }
 }
 
-// A grant is the same, whatever was done with it.
+// Grants compare equal regardless of the requests counted so far.
 impl PartialEq for Tally {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -138,48 +139,48 @@ impl PartialEq for Tally {
 
 impl Eq for Tally {}
 
-/// Rights of an authenticated request.
+/// The rights of an authenticated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The public part of the key.
+    /// The public part of the key (its id).
     pub key_id: Arc<str>,
-    /// The operations it may ask for.
+    /// The operations the request may perform.
     pub role: Role,
-    /// The data it reaches.
+    /// The data the request may reach.
     pub scope: Arc<KeyScope>,
-    /// The tenants that the request was counted for.
+    /// The tenants for which the request has been counted.
     pub tally: Tally,
 }
 
 impl Grant {
-    /// Rights whose use is not counted.
+    /// Creates a grant whose use is not counted.
     pub fn new(key_id: impl Into<Arc<str>>, role: Role, scope: impl Into<Arc<KeyScope>>) -> Self {
         Self { key_id: key_id.into(), role, scope: scope.into(), tally: Tally::default() }
     }
 
-    /// Rights for one request, which is counted once for each tenant that it reaches.
+    /// Prepares the grant for one request, to be counted once per tenant that it reaches.
     #[must_use]
     pub fn counted(self) -> Self {
         Self { tally: Tally::counting(), ..self }
     }
 
-    /// A copy of the rights whose use is not counted.
+    /// Returns a copy of the grant whose use is not counted.
     #[must_use]
     pub fn uncounted(&self) -> Self {
         Self { tally: Tally::default(), ..self.clone() }
     }
 
-    /// Whether every tenant is within the scope.
+    /// Whether the scope covers every tenant.
     pub fn is_all_tenants(&self) -> bool {
         self.scope.is_all_tenants()
     }
 
-    /// Whether some part of `tenant` is within the scope.
+    /// Whether the scope names `tenant`, in whole or in part.
     pub fn allows_tenant(&self, tenant: &TenantId) -> bool {
         self.scope.allows_tenant(tenant)
     }
 
-    /// Whether one sub-tenant is within the scope.
+    /// Whether the scope covers one sub-tenant.
     pub fn allows(&self, tenant: &TenantId, sub_tenant: &SubTenantId) -> bool {
         self.scope.allows(tenant, sub_tenant)
     }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a page number, which decides its name in `layout` (API 4.4).
+/// A page number and its kind, which decides its name in `layout` (API 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PageRef {
-    /// Formats without pages: everything is on page 1.
+    /// The whole document, for formats without pages; reported as page 1.
     #[default]
     Whole,
-    /// A page of a paged document, from 1.
+    /// A page of a paginated document, from 1.
     Page(u32),
     /// A slide, from 1.
     Slide(u32),
@@ -16,20 +16,20 @@ pub enum PageRef {
     Sheet(u32),
 }
 
-/// Position of a chunk in the extracted text. Indexes count Unicode characters from 0.
+/// Position of a chunk in the extracted text. Offsets count Unicode characters from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChunkPlace {
-    /// First character in the whole text.
+    /// Offset of the first character in the whole text.
     pub document_start: u32,
-    /// First character on its page.
+    /// Offset of the first character on its page.
     pub page_start: u32,
-    /// Characters of the chunk.
+    /// Length in characters.
     pub chars: u32,
-    /// The page on which it begins.
+    /// The page on which the chunk begins.
     pub page: PageRef,
 }
 
-/// Output of the chunker: exactly the text at its position.
+/// One chunk as the chunker produces it: exactly the text at its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkDraft {
     /// The text.

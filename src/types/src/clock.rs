@@ -1,4 +1,4 @@
-//! Wall-clock time as a component.
+//! Wall-clock time as an injectable component.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,24 +6,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since the Unix epoch. Order of operations comes from sequences, never from this.
+/// Milliseconds since the Unix epoch. Operations are ordered by sequence, never by timestamp.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// Seconds since the epoch, with milliseconds as the fraction.
+    /// Converts to seconds since the epoch, with millisecond precision.
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 
-    /// From seconds since the epoch; negative and non-finite values become the epoch.
+    /// Converts from seconds since the epoch; negative and non-finite values become the epoch.
     pub fn from_seconds(seconds: f64) -> Self {
         Self((seconds.max(0.0) * 1000.0).round() as u64)
     }
 
-    /// This moment, `millis` later.
+    /// The moment `millis` later; saturates.
     #[must_use]
     pub fn plus_millis(self, millis: u64) -> Self {
         Self(self.0.saturating_add(millis))
@@ -37,13 +37,13 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A source of the time.
+/// A provider of the current time.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The present moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -55,12 +55,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that is moved by hand; for tests.
+/// A manually advanced clock for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock that shows `start`.
+    /// Creates a clock set to `start`.
     pub fn new(start: Timestamp) -> Self {
         Self(AtomicU64::new(start.0))
     }

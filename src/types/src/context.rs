@@ -1,5 +1,5 @@
-//! The bounds of one request, for code that blocks: whose it is, until when its answer is worth
-//! making, and whether anybody still waits for it.
+//! Limits of one request for blocking code: which tenant it belongs to, until when its answer is
+//! useful, and whether anybody still waits for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::CollectionId;
 
-/// The tenant, the deadline and the cancellation of one request. Clones share the cancellation.
+/// Tenant, deadline and cancellation of one request. Clones share the cancellation.
 ///
-/// Code that does much work for a request looks at it between the steps ([`Self::check`]); code
-/// that waits does so until [`Self::deadline`] at most.
+/// Code that does a lot of work for a request calls [`Self::check`] between steps; code that blocks
+/// waits no longer than [`Self::deadline`].
 #[derive(Debug, Clone, Default)]
 pub struct RequestContext {
     tenant: Option<CollectionId>,
@@ -20,22 +20,22 @@ pub struct RequestContext {
     cancel: CancellationToken,
 }
 
-/// Why the work for a request ends before it is done.
+/// The reason why work on a request stops before it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// Nobody waits for the answer.
+    /// Nobody waits for the answer any more.
     #[error("the client has gone")]
     ClientGone,
-    /// The time for the request is over.
+    /// The request ran out of time.
     #[error("the request was not done after {} s, the most that it may take", limit.as_secs_f64())]
     DeadlineExceeded {
-        /// Time that it had.
+        /// The time limit of the request.
         limit: Duration,
     },
 }
 
 impl RequestContext {
-    /// A request that may take `limit` from now on.
+    /// Creates a request that may take `limit`, starting now.
     pub fn with_limit(limit: Duration) -> Self {
         Self::default().limited(limit)
     }
@@ -44,13 +44,13 @@ impl RequestContext {
         Self { limit: Instant::now().checked_add(limit).map(|until| (limit, until)), ..self }
     }
 
-    /// A copy of the request, known to be of the tenant with this collection.
+    /// Returns a copy of the request attributed to the tenant with this collection.
     #[must_use]
     pub fn of_tenant(&self, collection: CollectionId) -> Self {
         Self { tenant: Some(collection), ..self.clone() }
     }
 
-    /// A copy of the request whose time limit begins anew: after a wait for another party, which
+    /// Returns a copy of the request with a fresh time limit, for use after waiting on a party that
     /// has limits of its own.
     #[must_use]
     pub fn restarted(&self) -> Self {
@@ -60,31 +60,31 @@ impl RequestContext {
         }
     }
 
-    /// The tenant; `None` for work of the server's own.
+    /// The tenant; `None` for the server's own work.
     pub fn tenant(&self) -> Option<CollectionId> {
         self.tenant
     }
 
-    /// The moment at which its time is over.
+    /// The moment at which the time limit expires; `None` without a limit.
     pub fn deadline(&self) -> Option<Instant> {
         self.limit.map(|(_, until)| until)
     }
 
-    /// The moment at which one of `parts` of the time that is left is over; `None` without a limit.
+    /// The moment at which `1 / parts` of the remaining time has passed; `None` without a limit.
     pub fn part_of_rest(&self, parts: u32) -> Option<Instant> {
         let now = Instant::now();
         self.deadline().map(|until| now + until.saturating_duration_since(now) / parts)
     }
 
-    /// Its cancellation.
+    /// The cancellation token of the request.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Whether to go on.
+    /// Checks whether the work should continue.
     ///
     /// # Errors
-    /// [`Stopped`] once nobody waits any more, or the time is over.
+    /// [`Stopped`] once nobody waits any more or the deadline has passed.
     pub fn check(&self) -> Result<(), Stopped> {
         if self.cancel.is_cancelled() {
             return Err(Stopped::ClientGone);
@@ -98,11 +98,11 @@ impl RequestContext {
     }
 }
 
-/// A cancellation token: cancelled at most once, for good. Clones share it.
+/// A one-shot cancellation token. Cancellation is permanent; clones share it.
 #[derive(Clone, Default)]
 pub struct CancellationToken(Arc<Shared>);
 
-/// Cancels its token when it is dropped: held as long as the client listens.
+/// Cancels its token on drop; held for as long as the client listens.
 #[derive(Debug)]
 pub struct CancellationGuard(CancellationToken);
 
@@ -119,7 +119,7 @@ struct State {
 }
 
 impl CancellationToken {
-    /// Cancels; every registered hook runs now.
+    /// Cancels the token and runs every registered hook on the calling thread.
     pub fn cancel(&self) {
         let hooks = {
             let mut state = self.0.state.lock();
@@ -132,12 +132,12 @@ impl CancellationToken {
         }
     }
 
-    /// Whether it is cancelled.
+    /// Whether the token has been cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.state.lock().is_cancelled
     }
 
-    /// Runs `hook` at the cancellation, at once if that has happened.
+    /// Runs `hook` on cancellation, or immediately if the token is already cancelled.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
         let mut state = self.0.state.lock();
         if state.is_cancelled {
@@ -148,7 +148,7 @@ impl CancellationToken {
         }
     }
 
-    /// Sleeps for `time`, or until it is cancelled; returns whether it is.
+    /// Blocks for `time` or until cancellation; returns whether the token is cancelled.
     pub fn wait(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut state = self.0.state.lock();
@@ -156,7 +156,7 @@ impl CancellationToken {
         state.is_cancelled
     }
 
-    /// A guard that cancels when it is dropped.
+    /// Returns a guard that cancels this token on drop.
     pub fn on_drop(&self) -> CancellationGuard {
         CancellationGuard(self.clone())
     }

@@ -1,9 +1,9 @@
-//! Times that a text in metadata may be.
+//! Recognition of time values in metadata texts.
 
 use time::{Date, Month};
 
-/// Whether a text is a time: epoch seconds, a date (`2026-03-01`), or a date and a time of day as
-/// RFC 3339 writes them, with or without seconds and zone.
+/// Whether a text denotes a time: epoch seconds, a date (`2026-03-01`), or a date and time of day
+/// as in RFC 3339, where seconds and zone are optional.
 pub(crate) fn is_datetime(text: &str) -> bool {
     let (date, time) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -12,13 +12,13 @@ pub(crate) fn is_datetime(text: &str) -> bool {
     is_decimal(text) || (is_date(date) && time.is_none_or(is_time))
 }
 
-/// The number that so many digits are.
+/// Parses a number of exactly `digits` ASCII digits.
 fn number(text: &str, digits: usize) -> Option<u32> {
     let is_plain = text.len() == digits && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// `1757402409.727`, also before 1970.
+/// Whether the text is a decimal such as `1757402409.727`; negative values are before 1970.
 fn is_decimal(text: &str) -> bool {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
@@ -26,7 +26,7 @@ fn is_decimal(text: &str) -> bool {
     is_digits(whole) && is_digits(fraction)
 }
 
-/// `YYYY-MM-DD`, a day of the calendar.
+/// Whether the text is `YYYY-MM-DD` and a valid calendar date.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts[..] else { return false };
@@ -37,7 +37,7 @@ fn is_date(text: &str) -> bool {
     date().is_some()
 }
 
-/// A time of day and a zone or none.
+/// Whether the text is a time of day with an optional zone.
 fn is_time(text: &str) -> bool {
     let (clock, zone) = text.split_at(text.find(['Z', 'z', '+', '-']).unwrap_or(text.len()));
     let is_zone = match zone.split_at_checked(1) {
@@ -48,7 +48,7 @@ fn is_time(text: &str) -> bool {
     is_zone && is_clock(clock)
 }
 
-/// `HH:MM`, `HH:MM:SS` or `HH:MM:SS.fraction`.
+/// Whether the text is `HH:MM`, `HH:MM:SS` or `HH:MM:SS.fraction`.
 fn is_clock(text: &str) -> bool {
     let mut parts = text.splitn(3, ':');
     let mut is_below =
@@ -59,7 +59,7 @@ fn is_clock(text: &str) -> bool {
     parts.next().is_none_or(|part| {
         let (second, fraction) = part.split_once('.').unwrap_or((part, "0"));
         let is_fraction = !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit());
-        // A minute with a leap second has 61.
+        // A minute with a leap second has 61 seconds.
         number(second, 2).is_some_and(|second| second <= 60) && is_fraction
     })
 }

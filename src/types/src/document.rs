@@ -1,4 +1,4 @@
-//! An extracted document: its text and structure, on the way from extraction to chunking.
+//! An extracted document: its text and structure, as handed from extraction to chunking.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ use crate::{Geometry, PageRef, Warning};
 pub enum BlockKind {
     /// A heading.
     Heading {
-        /// 1 for the highest, 6 for the lowest.
+        /// From 1, the highest, to 6, the lowest.
         level: u8,
     },
     /// A paragraph of prose.
     Paragraph,
-    /// One item of a list, without the items below it.
+    /// One list item, without the items nested below it.
     ListItem,
-    /// A whole table, one row a line.
+    /// A whole table, one row per line.
     Table,
-    /// A listing; its line breaks count.
+    /// A code listing; line breaks are significant.
     Code,
     /// One record of structured data: a row, an object, an entry.
     Record,
@@ -31,35 +31,35 @@ pub enum BlockKind {
 pub struct Block {
     /// Its kind.
     pub kind: BlockKind,
-    /// Its bytes in [`Extracted::text`], never empty, on character boundaries.
+    /// Byte range in [`Extracted::text`]; never empty, on character boundaries.
     pub range: Range<usize>,
 }
 
-/// Start of a page, a slide or a sheet.
+/// The start of a page, slide or sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageStart {
     /// The page.
     pub page: PageRef,
-    /// A byte of [`Extracted::text`]: the first of the page's first block.
+    /// Byte offset in [`Extracted::text`] of the page's first block.
     pub start: usize,
 }
 
-/// The text of a document. Blocks ascend and do not overlap; text between them is white space.
+/// The text and structure of a document. Blocks are ascending and disjoint; the text between them
+/// is white space.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// Unicode text with LF line ends and without U+0000.
+    /// Unicode text with LF line endings and without U+0000.
     pub text: String,
-    /// The document's own title, where it has one.
+    /// The title found in the document itself, if any.
     pub title: Option<String>,
-    /// Its structure.
+    /// The blocks that make up the document.
     pub blocks: Vec<Block>,
-    /// Starts of its pages, ascending. Empty for formats without pages; pages without text are
-    /// not among them.
+    /// Page starts, ascending. Empty for formats without pages; pages without text are omitted.
     pub pages: Vec<PageStart>,
-    /// Positions of its lines on the pages, for formats whose pages are fixed.
+    /// Positions of the lines on the pages, for formats with a fixed page layout.
     #[serde(default)]
     pub geometry: Geometry,
-    /// Parts of the document that are not in the text.
+    /// Parts of the document that are missing from the text.
     #[serde(default)]
     pub warnings: Vec<Warning>,
 }

@@ -1,24 +1,25 @@
-//! Kinds of errors by the caller's remedy, independent of their source.
+//! Error kinds, classified by what the caller can do about them rather than by their source.
 
-/// Kind of an error by the caller's remedy. Only the server turns a kind into an HTTP status.
+/// Classifies an error by what the caller can do about it. Only the server maps kinds to HTTP
+/// statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The request is wrong and will stay wrong: correct it.
+    /// The request is invalid and will stay so: correct it.
     Invalid,
-    /// The thing named does not exist, or the caller has no access to it.
+    /// The named thing does not exist, or the caller has no access to it.
     NotFound,
-    /// The request contradicts the present state (exists already, wrong mode).
+    /// The request conflicts with the current state (already exists, wrong mode).
     Conflict,
     /// A byte limit was exceeded.
     TooLarge,
-    /// A bounded resource is full: try again later.
+    /// A limited resource is exhausted: retry later.
     Overloaded,
-    /// The disk is full: new content waits, reads and deletes continue.
+    /// The disk is full: new content has to wait; reads and deletes still work.
     StorageFull,
-    /// A part of the server is not usable now (starting, stopping, poisoned, quarantined).
+    /// A part of the server is currently unusable (starting, stopping, poisoned, quarantined).
     Unavailable,
     /// Stored bytes violate their format.
     Corrupt,
-    /// An error of the server.
+    /// An internal error of the server.
     Internal,
 }

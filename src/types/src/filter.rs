@@ -1,38 +1,40 @@
-//! The syntax tree of metadata filters (API 5.3). Parsing and evaluation are in `storage::filter`.
+//! The syntax tree of metadata filters (API 5.3). `storage::filter` parses and evaluates it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// The map that a condition reads.
+/// The metadata map that a condition reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FilterMap {
-    /// `tenant_metadata`; system keys reach through where the map lacks the key.
+    /// `tenant_metadata`; a key missing from the map falls back to the system keys.
     Tenant,
-    /// `document_metadata`; system keys reach through where the map lacks the key.
+    /// `document_metadata`; a key missing from the map falls back to the system keys.
     Document,
-    /// `metadata`: system keys first, then the document's map, then the tenant's.
+    /// `metadata`: looks in the system keys first, then in the document's map, then in the
+    /// tenant's.
     System,
 }
 
-/// A scalar to compare with. There is no coercion between types.
+/// A scalar to compare with. Types are never coerced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FilterValue {
-    /// Matches missing or null.
+    /// JSON null; matches a missing key as well as null.
     Null,
     /// A boolean.
     Bool(bool),
     /// A number; `1` equals `1.0`.
     Number(Number),
-    /// A case-sensitive text, ordered by code point.
+    /// A text; case-sensitive, ordered by code point.
     Text(String),
 }
 
-/// Comparison of a stored value.
+/// A comparison with the stored value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Comparison {
-    /// Equal to any of the values; no value matches nothing. `$eq`, `$in`, scalars and arrays.
+    /// Equal to any of the values; an empty list matches nothing. `$eq`, `$in`, bare scalars and
+    /// arrays.
     AnyOf(Vec<FilterValue>),
-    /// Equal to none of the values; also where the key is missing. `$ne`, `$nin`.
+    /// Equal to none of the values, or the key is missing. `$ne`, `$nin`.
     NoneOf(Vec<FilterValue>),
     /// Greater than a value of the same type.
     Greater(FilterValue),
@@ -42,16 +44,16 @@ pub enum Comparison {
     Less(FilterValue),
     /// Less than or equal to a value of the same type.
     LessOrEqual(FilterValue),
-    /// Whether the key is there with a value other than null.
+    /// Whether the key is present with a value other than null.
     Exists(bool),
 }
 
-/// One condition on one key.
+/// One condition on one metadata key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// The map it looks at.
+    /// The map to look in.
     pub map: FilterMap,
-    /// Keys joined by dots.
+    /// The key path, its parts joined by dots.
     pub path: String,
     /// The comparison.
     pub comparison: Comparison,
@@ -60,18 +62,18 @@ pub struct Condition {
 /// A filter over the sources of one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Filter {
-    /// Everything passes.
+    /// Matches everything.
     All,
     /// One condition.
     Is(Condition),
-    /// Every part passes. Empty: everything.
+    /// Every part must match. Empty: matches everything.
     And(Vec<Filter>),
-    /// At least one part passes. Empty: nothing.
+    /// At least one part must match. Empty: matches nothing.
     Or(Vec<Filter>),
 }
 
 impl Filter {
-    /// Whether this is certain to let everything pass.
+    /// Whether this filter trivially matches everything.
     pub fn is_all(&self) -> bool {
         match self {
             Self::All => true,

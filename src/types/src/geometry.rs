@@ -4,22 +4,22 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// A rectangle on a page as it is shown (turned and cropped as the page says), in points of 1/72
-/// inch from its top left corner.
+/// A rectangle on a page as displayed (after the page's rotation and cropping), in points of 1/72
+/// inch from the top left corner.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PageArea {
-    /// From the left edge of the page.
+    /// Distance from the left edge of the page.
     pub x: f32,
-    /// From the upper edge of the page.
+    /// Distance from the top edge of the page.
     pub y: f32,
-    /// To the right of `x`.
+    /// Extent to the right of `x`.
     pub width: f32,
-    /// Downwards from `y`.
+    /// Extent downwards from `y`.
     pub height: f32,
 }
 
 impl PageArea {
-    /// The smallest rectangle around both.
+    /// The smallest rectangle that contains both.
     #[must_use]
     pub fn around(self, other: Self) -> Self {
         let (x, y) = (self.x.min(other.x), self.y.min(other.y));
@@ -29,34 +29,34 @@ impl PageArea {
     }
 }
 
-/// A rectangle and the page that it is on.
+/// A rectangle on a specific page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageBox {
     /// The page, from 1.
     pub page: u32,
-    /// Its area.
+    /// The rectangle on that page.
     pub area: PageArea,
 }
 
-/// A line of a chunk, or a part of one, and its position.
+/// The position of a line, or part of one, within a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LineBox {
-    /// First character: of the chunk where it is stored, of the document in search results.
+    /// First character, counted in the chunk when stored and in the document in search results.
     pub start: u32,
-    /// Position after its last character.
+    /// One past the last character.
     pub end: u32,
-    /// Its position.
+    /// The page and rectangle of the line.
     pub place: PageBox,
 }
 
 impl LineBox {
-    /// Whether a part of it is among the characters of `range`.
+    /// Whether the line overlaps the characters of `range`.
     pub fn touches(&self, range: &Range<usize>) -> bool {
         (self.start as usize) < range.end && range.start < self.end as usize
     }
 }
 
-/// For each page, in the order of the places, the smallest rectangle around those there.
+/// Merges consecutive places on the same page into their smallest enclosing rectangle.
 pub fn page_boxes(places: impl Iterator<Item = PageBox>) -> Vec<PageBox> {
     let mut boxes: Vec<PageBox> = Vec::new();
     for place in places {
@@ -68,18 +68,18 @@ pub fn page_boxes(places: impl Iterator<Item = PageBox>) -> Vec<PageBox> {
     boxes
 }
 
-/// A line of text, or a part of one, and its position.
+/// A line of text, or part of one, and its position on a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedLine {
-    /// Bytes of the document's text, never empty, on character boundaries.
+    /// Byte range in the document's text; never empty, on character boundaries.
     pub range: Range<usize>,
     /// The page, from 1.
     pub page: u32,
-    /// Its area.
+    /// The rectangle on that page.
     pub area: PageArea,
 }
 
-/// Positions of the lines of a document. Empty for formats whose pages are not fixed.
+/// Positions of the lines of a document. Empty for formats without a fixed page layout.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Geometry {
@@ -87,36 +87,36 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Adds the line that follows in the text.
+    /// Appends the next line of the text.
     ///
     /// # Panics
-    /// If the line is empty or begins before the last one ends: searches rely on the order.
+    /// If the line is empty or begins before the previous one ends: lookups rely on the order.
     pub fn push(&mut self, line: PlacedLine) {
         let end = self.lines.last().map_or(0, |last| last.range.end);
         assert!(line.range.start >= end && !line.range.is_empty(), "lines ascend");
         self.lines.push(line);
     }
 
-    /// All lines, ascending by their ranges, which do not overlap.
+    /// All lines, in ascending order and without overlaps.
     pub fn lines(&self) -> &[PlacedLine] {
         &self.lines
     }
 
-    /// The lines that `range` of the text touches; none for an empty one.
+    /// The lines that overlap `range` of the text; none for an empty range.
     fn touched(&self, range: &Range<usize>) -> impl Iterator<Item = &PlacedLine> {
         let first = self.lines.partition_point(|line| line.range.end <= range.start);
         let end = if range.is_empty() { 0 } else { range.end };
         self.lines[first..].iter().take_while(move |line| line.range.start < end)
     }
 
-    /// For each page that `range` of the text touches, ascending, the smallest rectangle around the
-    /// lines there. A line that is touched counts as a whole.
+    /// Returns, for each page that `range` of the text touches, the smallest rectangle around the
+    /// touched lines, in page order. A partly touched line counts as a whole.
     pub fn boxes(&self, range: &Range<usize>) -> Vec<PageBox> {
         page_boxes(self.touched(range).map(|line| PageBox { page: line.page, area: line.area }))
     }
 
-    /// The lines of a chunk, which is the part `range` of `text`, in its characters. The area of a
-    /// line that it touches is that of the whole line.
+    /// Returns the lines of the chunk `range` of `text`, with offsets in characters of the chunk. A
+    /// partly covered line keeps its whole rectangle.
     pub fn lines_of(&self, text: &str, range: &Range<usize>) -> Vec<LineBox> {
         let (mut byte, mut char) = (range.start, 0);
         let mut chars_before = |end: usize| {
@@ -163,7 +163,7 @@ mod tests {
         let both = [(1, area(5.0, 4.0, 10.0, 2.0)), (2, area(1.0, 1.0, 10.0, 2.0))];
         assert_eq!(boxes(&geometry, &(8..10)), both);
         assert_eq!(boxes(&geometry, &(0..99)).len(), 3);
-        // Between lines, behind the last one, and nothing at all.
+        // Between two lines, after the last one, and empty ranges.
         assert_eq!(boxes(&geometry, &(5..6)), []);
         assert_eq!(boxes(&geometry, &(12..20)), []);
         assert_eq!(boxes(&geometry, &(30..99)), []);

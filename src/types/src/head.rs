@@ -2,11 +2,11 @@
 
 use uuid::Uuid;
 
-/// One manifest of a collection: two are the same only if number and nonce are.
+/// Identifies one manifest of a collection; two are the same only if both number and nonce agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CommitHead {
     /// The manifest's number, from 1.
     pub version: u64,
-    /// A number drawn for it alone.
+    /// A random number unique to this manifest.
     pub nonce: Uuid,
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::RowId;
 
-/// A row of one segment with its score.
+/// A row of one segment and its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// The row.
@@ -13,7 +13,8 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// Best first; equal scores by ascending row, so that the order never depends on the backend.
+/// Orders hits best first. Equal scores are ordered by ascending row, so the result does not depend
+/// on the compute backend.
 pub fn by_rank(a: &Hit, b: &Hit) -> Ordering {
     b.score.total_cmp(&a.score).then(a.row.cmp(&b.row))
 }

@@ -1,4 +1,4 @@
-//! Identifiers. Names given by users are validated once, here, and never appear in a path.
+//! Identifiers. Names chosen by users are validated once, here, and never appear in a path.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use uuid::Uuid;
 
 use crate::limits;
 
-/// Error of a name given by a user (API 1.5).
+/// A user-chosen name that breaks a rule of API 1.5.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct InvalidIdentifier {
     /// The field that carried the name, as the caller spelled it.
     pub field: &'static str,
-    /// The broken rule, with the limit.
+    /// The rule it breaks, including the limit.
     pub problem: &'static str,
 }
 
-/// A name in the form in which names are stored and compared: Unicode NFC.
+/// Normalises a name to Unicode NFC, the form in which names are stored and compared.
 pub fn normalized(name: &str) -> String {
     name.nfc().collect()
 }
@@ -36,8 +36,8 @@ fn check_length(field: &'static str, name: &str) -> Result<(), InvalidIdentifier
     Ok(())
 }
 
-/// Tenant and sub-tenant names: ASCII letters, digits and `. _ - : @ # $ + = ~`,
-/// the first character a letter or a digit.
+/// Checks a tenant or sub-tenant name: ASCII letters, digits and `. _ - : @ # $ + = ~`, starting
+/// with a letter or a digit.
 fn check_scope_name(field: &'static str, name: &str) -> Result<(), InvalidIdentifier> {
     check_length(field, name)?;
     let first_is_alphanumeric = name.as_bytes()[0].is_ascii_alphanumeric();
@@ -52,8 +52,9 @@ fn check_scope_name(field: &'static str, name: &str) -> Result<(), InvalidIdenti
     Ok(())
 }
 
-/// Source, memory and session names: any Unicode but controls, line and paragraph separators,
-/// slash and backslash; no white space at either end; at most 1,024 bytes.
+/// Checks a source, memory or session name: any Unicode except control characters, line and
+/// paragraph separators, slash and backslash; no leading or trailing white space; at most 1,024
+/// bytes.
 fn check_content_name(field: &'static str, name: &str) -> Result<(), InvalidIdentifier> {
     check_length(field, name)?;
     if name.len() > limits::ID_BYTES_MAX {
@@ -85,7 +86,7 @@ macro_rules! user_name {
                 Self::parse_field($field, name)
             }
 
-            /// As [`Self::parse`], with the field's name as the caller spelled it.
+            /// Like [`Self::parse`], but errors name the field as the caller spelled it.
             ///
             /// # Errors
             /// [`InvalidIdentifier`] names the rule of API 1.5 that is broken.
@@ -123,7 +124,7 @@ user_name!(
     TenantId, "tenant_id", check_scope_name
 );
 user_name!(
-    /// A sub-tenant: an isolated part of one tenant. Every tenant has `default`.
+    /// A sub-tenant: an isolated part of one tenant. Every tenant has one called `default`.
     SubTenantId, "sub_tenant_id", check_scope_name
 );
 user_name!(
@@ -135,40 +136,41 @@ user_name!(
     SessionId, "session_id", check_content_name
 );
 
-/// First character of the name of a scope of memories; no name given by a user begins with it.
+/// First character of the name of a memory scope; no user-chosen name begins with it.
 const MEMORIES_MARK: char = '!';
 
 impl SubTenantId {
     /// The sub-tenant that every tenant has.
     pub const DEFAULT: &'static str = "default";
 
-    /// The name `default`.
+    /// Returns the name `default`.
     pub fn default_name() -> Self {
         Self(Self::DEFAULT.into())
     }
 
-    /// The scope that holds the memories of this one. No client can name it, because its first
-    /// character is not valid in names given by users: only the operations on memories reach it.
-    /// Segments, filters, scores, deletion and recovery treat it like any other scope. The catalog
-    /// has no sub-tenant of this name.
+    /// Returns the scope that holds the memories of this sub-tenant. Clients cannot name it,
+    /// because its first character is not allowed in user-chosen names: only memory operations
+    /// reach it. Segments, filters, scores, deletion and recovery treat it like any other scope.
+    /// The catalog has no sub-tenant of this name.
     #[must_use]
     pub fn of_memories(&self) -> Self {
         debug_assert!(!self.is_of_memories(), "memories have no memories");
         Self(format!("{MEMORIES_MARK}{}", self.0).into())
     }
 
-    /// Whether this is the scope of the memories of another.
+    /// Whether this scope holds the memories of a sub-tenant.
     pub fn is_of_memories(&self) -> bool {
         self.0.starts_with(MEMORIES_MARK)
     }
 
-    /// The sub-tenant that a user named: itself, or the one whose memories these are.
+    /// Returns the sub-tenant that the user named: this one, or the one whose memories this scope
+    /// holds.
     #[must_use]
     pub fn named(&self) -> Self {
         Self(self.0.strip_prefix(MEMORIES_MARK).unwrap_or(&self.0).into())
     }
 
-    /// A name as it was stored: one given by a user, or the scope of its memories.
+    /// Parses a stored name: a user-chosen one, or the scope of its memories.
     ///
     /// # Errors
     /// [`InvalidIdentifier`] names the rule of API 1.5 that is broken.
@@ -184,7 +186,7 @@ impl SubTenantId {
         &*self.0 == Self::DEFAULT
     }
 
-    /// Parses an optional name: absent and empty mean `default` (API 1.3).
+    /// Parses an optional name; absent and empty both mean `default` (API 1.3).
     ///
     /// # Errors
     /// [`InvalidIdentifier`] if a name is given and breaks the rules.
@@ -219,8 +221,8 @@ macro_rules! opaque_id {
 }
 
 opaque_id!(
-    /// The storage of one tenant. Opaque, so that a name given by a user is never part of a path
-    /// and a deleted tenant's name can be used again at once.
+    /// The storage of one tenant. Opaque, so that no user-chosen name is ever part of a path and
+    /// the name of a deleted tenant can be reused at once.
     CollectionId
 );
 opaque_id!(
@@ -228,12 +230,12 @@ opaque_id!(
     SegmentId
 );
 
-/// A row of one segment: its position in every column, and its tantivy document id.
+/// A row of one segment: its position in every column, which is also its tantivy document id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId(pub u32);
 
-/// The position of an accepted operation in the server-wide order of acceptance.
-/// Of two operations on one source the one with the higher sequence wins.
+/// The position of an accepted operation in the server-wide order of acceptance. Of two operations
+/// on the same source, the one with the higher sequence wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sequence(pub u64);
 

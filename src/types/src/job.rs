@@ -1,15 +1,15 @@
-//! States of processing and the legal moves between them (API 4.10).
+//! Processing states of a job and the legal transitions between them (API 4.10).
 
-/// The state of one job, as the wire shows it.
+/// The status of a job as shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobStatus {
-    /// Accepted and durable, waiting for a worker.
+    /// Accepted durably and waiting for a worker.
     Queued,
     /// Claimed by a worker.
     InProgress,
-    /// Searchable in every way at once.
+    /// Processed and searchable through every read path.
     Success,
-    /// Ended with an error; an older version, if any, stays searchable.
+    /// Ended with an error; an older version of the source, if any, stays searchable.
     Errored,
 }
 
@@ -21,26 +21,26 @@ words!(JobStatus {
 });
 
 impl JobStatus {
-    /// Whether the job has ended.
+    /// Whether the job has ended, successfully or not.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Success | Self::Errored)
     }
 }
 
-/// Stage of a claimed job.
+/// Processing stage of a claimed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// The stored bytes are checked.
+    /// Checking the stored bytes.
     Validating,
-    /// Text is extracted.
+    /// Extracting the text.
     Parsing,
-    /// The text is cut.
+    /// Splitting the text into chunks.
     Chunking,
-    /// Vectors are computed.
+    /// Computing vectors.
     Embedding,
-    /// Entities and triplets are extracted.
+    /// Extracting entities and triplets.
     Graph,
-    /// The segment is built and published.
+    /// Building and publishing the segment.
     Indexing,
 }
 
@@ -53,47 +53,47 @@ words!(Stage {
     Indexing = "indexing",
 });
 
-/// Progress of a claimed job. Kept in memory only.
+/// Progress of a claimed job, kept in memory only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Its stage.
+    /// The current stage.
     pub stage: Stage,
-    /// Chunks that have their vectors.
+    /// Chunks embedded so far.
     pub chunks_done: u32,
-    /// Chunks in all; 0 before they are counted.
+    /// Total number of chunks; 0 until known.
     pub chunks: u32,
 }
 
 impl Progress {
-    /// The share of the embedding that is done, once it is known.
+    /// Fraction of chunks embedded; `None` until the total is known.
     pub fn share(&self) -> Option<f64> {
         (self.chunks > 0).then(|| f64::from(self.chunks_done) / f64::from(self.chunks))
     }
 }
 
-/// Code of the error for which a document could not be processed. The words are stable (API 3.1
-/// #3).
+/// Error code of a document that could not be processed. The words are part of the stable API (API
+/// 3.1 #3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobErrorCode {
     /// The file needs a password.
     EncryptedFile,
     /// The file is damaged.
     CorruptFile,
-    /// The document is beyond a limit: its text, its parts, or the memory that reading it takes.
+    /// The document exceeds a limit: its text, its parts, or the memory needed to read it.
     TooLarge,
-    /// There is no text in it.
+    /// The document contains no text.
     NoText,
-    /// The page could not be fetched.
+    /// The web page could not be fetched.
     FetchFailed,
-    /// The page may not be fetched.
+    /// Fetching the web page is not allowed.
     UrlBlocked,
-    /// The model could not embed it.
+    /// The model could not embed the text.
     EmbeddingFailed,
-    /// It took too long.
+    /// Processing exceeded its time limit.
     Timeout,
-    /// The tenant has no room for it.
+    /// The document does not fit within the tenant's limits.
     TenantLimit,
-    /// An error of the server.
+    /// An internal error of the server.
     Internal,
 }
 
@@ -110,41 +110,41 @@ words!(JobErrorCode {
     Internal = "INTERNAL",
 });
 
-/// Durable state of a job.
+/// The durable state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobState {
     /// The status shown to clients.
     pub status: JobStatus,
     /// Failed attempts so far.
     pub attempts: u32,
-    /// Restarts of the server while it was in progress.
+    /// Server restarts while the job was in progress.
     pub interruptions: u32,
 }
 
-/// Event in the life of a job.
+/// An event in the life of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEvent {
-    /// A worker takes it.
+    /// A worker took the job.
     Claimed,
-    /// Its rows are visible.
+    /// The job's rows became visible.
     Published,
-    /// The document is the cause: trying again cannot help.
+    /// The document itself is at fault, so a retry cannot help.
     Rejected,
-    /// Another error: trying again may help.
+    /// Any other error; a retry may help.
     Failed,
-    /// The server started and found it in progress.
+    /// The server found the job in progress when it started.
     Interrupted,
-    /// The worker gave it back unprocessed (shutdown, disk full).
+    /// The worker returned the job unprocessed (shutdown, disk full).
     Released,
-    /// A client asks for another try of what has failed.
+    /// A client asked to retry a failed job.
     Retried,
 }
 
 impl JobState {
-    /// The state of a fresh job.
+    /// The state of a new job.
     pub const QUEUED: Self = Self { status: JobStatus::Queued, attempts: 0, interruptions: 0 };
 
-    /// The state after `event`, or `None` where the move is not legal.
+    /// Returns the state after `event`, or `None` if the transition is illegal.
     pub fn after(self, event: JobEvent) -> Option<Self> {
         use crate::limits::{ATTEMPTS_MAX, INTERRUPTIONS_PER_ATTEMPT};
         let is_running = self.status == JobStatus::InProgress;

@@ -2,8 +2,8 @@
 
 use crate::limits::LANGUAGE_CHARS_MAX;
 
-/// A well-formed tag, its subtags in the letter case that RFC 5646 2.1.1 recommends: `pt-BR`,
-/// `zh-Hant-TW`. `None` for anything else. Whether a subtag is registered is not asked.
+/// Normalises a well-formed tag to the letter case recommended by RFC 5646 2.1.1: `pt-BR`,
+/// `zh-Hant-TW`. Returns `None` for anything else. Does not check that subtags are registered.
 pub fn canonical(tag: &str) -> Option<String> {
     let subtags: Vec<&str> = tag.split('-').collect();
     let is_subtag = |subtag: &&str| {
@@ -25,12 +25,12 @@ pub fn canonical(tag: &str) -> Option<String> {
             _ => subtag.to_ascii_lowercase(),
         });
     }
-    // A singleton announces what follows it.
+    // A singleton must be followed by at least one subtag.
     (!matches!(last, Part::Start | Part::Singleton | Part::PrivateSingleton))
         .then(|| written.join("-"))
 }
 
-/// Parts of a tag, in the order in which they may stand.
+/// The parts of a tag, in the order in which they may occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Start,
@@ -46,7 +46,7 @@ enum Part {
 }
 
 impl Part {
-    /// The part that `subtag` is after this one; `at` is its position in the tag.
+    /// Classifies `subtag`, at position `at` of the tag, given that it follows this part.
     fn next(self, subtag: &str, at: usize) -> Option<Self> {
         let length = subtag.len();
         let is_word = subtag.bytes().all(|b| b.is_ascii_alphabetic());
@@ -60,7 +60,7 @@ impl Part {
             Self::Singleton => (length >= 2).then_some(Self::Extension),
             _ if length == 1 => Some(Self::Singleton),
             Self::Extension => Some(Self::Extension),
-            // Three extended subtags at most, behind a language of two or three letters.
+            // Up to three extended language subtags, after a language of two or three letters.
             _ if self <= Self::Extended && is_word && length == 3 && at <= 3 => {
                 Some(Self::Extended)
             }

@@ -1,5 +1,5 @@
-//! Plain data that all crates of Lodestone share. No input or output, no dependency on another
-//! crate.
+//! Plain data types shared by all crates of Lodestone. Performs no I/O and depends on no other
+//! crate of the project.
 //!
 //! ```text
 //! upload   WebUrl, SourceId, Metadata -> Extracted (text, blocks) -> ChunkDraft -> SourceRecord
@@ -11,11 +11,11 @@
 //! - **tenant**: the unit of isolation, placement and deletion; owns one **collection**.
 //!   **sub-tenant**: an isolated part of it. **scope**: one (tenant, sub-tenant) pair.
 //! - **source**: an uploaded document, text, page, record or memory. **chunk**: one searchable
-//!   piece of it; in a segment it is a **row**.
-//! - **segment**: one immutable file of rows with everything about them. **tombstone**: the mark of
-//!   a dead row.
+//!   piece of it; inside a segment it is a **row**.
+//! - **segment**: one immutable file of rows with everything known about them. **tombstone**: the
+//!   mark of a dead row.
 //! - **manifest**: the numbered list of a collection's live segments; creating one is the
-//!   **commit**. **snapshot**: an open manifest; a query uses exactly one.
+//!   **commit**. **snapshot**: an open manifest; a query reads exactly one.
 //! - **job**: the durable promise to process one source. **sequence**: the position of an operation
 //!   in the order of acceptance.
 //! - **leg**: the vector or the keyword half of a hybrid search.
@@ -23,37 +23,38 @@
 //!
 //! # Invariants
 //!
-//! - Names given by users are validated once, in `id`, and never become part of a path.
-//! - Bounds are constants of `limits`, related by compile-time assertions.
-//! - Time and randomness are components (`Clock`, `IdSource`), so that tests can replace them.
+//! - Names chosen by users are validated once, in `id`, and never become part of a path.
+//! - Limits are constants in `limits`, related by compile-time assertions.
+//! - Time and randomness are injected (`Clock`, `IdSource`), so that tests can replace them.
 //!
 //! # Modules
 //!
-//! - `id`: validated names from users, and opaque ids of the server
+//! - `id`: validated user-chosen names and opaque server ids
 //! - `scope`: scopes and tenant modes
-//! - `source`: records of sources; `memory`: personal memories as sources, and their expiry
+//! - `source`: source records; `memory`: personal memories stored as sources, and their expiry
 //! - `chunk`: one searchable piece and its position in the source
-//! - `document`: text and structure of an extracted document; `geometry`: its lines on the pages
+//! - `document`: text and structure of an extracted document; `geometry`: positions of its lines on
+//!   the pages
 //! - `language`: language tags
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys; `datetime`:
-//!   times among their values
+//!   time values in metadata
 //! - `filter`: the syntax tree of metadata filters (API 5.3)
-//! - `job`: states of processing and the legal moves between them (API 4.10)
+//! - `job`: processing states and the legal transitions between them (API 4.10)
 //! - `head`: the identity of a commit
-//! - `hit`: scored rows and the rule that breaks ties; `retrieved`: the chunks of a result
-//! - `warning`: parts of a document that were not read
+//! - `hit`: scored rows and the tie-breaking rule; `retrieved`: the chunks of a result
+//! - `warning`: parts of a document that could not be read
 //! - `relation`: entities and triplets of a result
-//! - `web`: addresses of web pages, and the results of fetching them
-//! - `webhook`: kinds of events, and the trait of the client that delivers them
-//! - `limits`: every bound in one place; `error`: kinds of errors by the caller's remedy
+//! - `web`: URLs of web pages, and the results of fetching them
+//! - `webhook`: event kinds, and the trait of the client that delivers them
+//! - `limits`: all limits in one place; `error`: error kinds, classified by what the caller can do
 //! - `access`: roles, scopes and grants of API keys
-//! - `script`: classes of characters by script; `secret`: keys of the operator
-//! - `quoted`: text of documents as quoted data for a language model
-//! - `clock`, `random`: time and identifiers as components
-//! - `context`: the tenant, the deadline and the cancellation of a request
+//! - `script`: character classes by script; `secret`: the operator's keys
+//! - `quoted`: document text as quoted data for a language model
+//! - `clock`, `random`: time and identifiers as injectable components
+//! - `context`: tenant, deadline and cancellation of a request
 #![forbid(unsafe_code)]
 
-/// Gives the values of an enum their words on the wire and in the catalog.
+/// Maps the variants of an enum to the words used on the wire and in the catalog.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $type {
@@ -64,7 +65,7 @@ macro_rules! words {
                 }
             }
 
-            /// The value of a word: the inverse of [`Self::as_str`].
+            /// Parses a word; the inverse of [`Self::as_str`].
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+

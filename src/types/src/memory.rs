@@ -1,9 +1,10 @@
 //! Personal memories (API 3.7, 4.8), as sources.
 //!
-//! A memory is a source of kind [`SourceKind::Memory`] in the scope that
-//! [`SubTenantId::of_memories`](crate::SubTenantId::of_memories) gives. Its record carries the
-//! whole text, because chunks overlap and cannot be joined again, and the time of its expiry, which
-//! is filtered for like any value: an expired memory is invisible from that time on, even before
+//! A memory is a source of kind [`SourceKind::Memory`] in the scope returned by
+//! [`SubTenantId::of_memories`](crate::SubTenantId::of_memories). Its record carries the full text,
+//! because chunks overlap and cannot be joined again, and its expiry time, which is filtered on
+//! like any other value: an expired memory becomes invisible at once, even before its rows are
+//! removed.
 //! its rows are removed.
 
 use serde_json::Value;
@@ -11,21 +12,21 @@ use serde_json::Value;
 use crate::{Comparison, Condition, Filter, FilterMap, FilterValue};
 use crate::{Metadata, SourceId, SourceKind, SourceRecord, Timestamp};
 
-/// In `document_metadata`: the moment of its end in milliseconds, where there is one.
+/// Key in `document_metadata` of the expiry time in milliseconds, if there is one.
 const EXPIRES_AT: &str = "expires_at";
-/// In `detail.meta`: the text.
+/// Key in `detail.meta` of the text.
 const CONTENT: &str = "content";
 
-/// One memory.
+/// One personal memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// Its id.
     pub id: SourceId,
     /// The remembered text.
     pub content: String,
-    /// When it was added, or last replaced.
+    /// When the memory was added or last replaced.
     pub created_at: Timestamp,
-    /// When it ends; `None`: never.
+    /// When the memory expires; `None` for never.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -45,12 +46,12 @@ impl Memory {
         })
     }
 
-    /// Whether its end has come.
+    /// Whether the memory has expired.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// The maps of a memory in its record: `document_metadata` and `detail.meta`.
+    /// Builds the two maps of a memory's record: `document_metadata` and `detail.meta`.
     pub fn maps(content: &str, expires_at: Option<Timestamp>) -> (Metadata, Metadata) {
         let end = expires_at.map(|end| (EXPIRES_AT.to_owned(), end.0.into()));
         let text = (CONTENT.to_owned(), content.into());
@@ -58,13 +59,13 @@ impl Memory {
     }
 }
 
-/// The filter that memories pass until their end.
+/// A filter that matches memories that have not expired.
 pub fn unexpired(now: Timestamp) -> Filter {
     let is_later = Comparison::Greater(FilterValue::Number(now.0.into()));
     Filter::Or(vec![expires(Comparison::Exists(false)), expires(is_later)])
 }
 
-/// The filter that memories pass from their end on.
+/// A filter that matches expired memories.
 pub fn expired(now: Timestamp) -> Filter {
     expires(Comparison::LessOrEqual(FilterValue::Number(now.0.into())))
 }

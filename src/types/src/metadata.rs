@@ -7,10 +7,10 @@ use crate::limits;
 /// A metadata map as the client sent it.
 pub type Metadata = serde_json::Map<String, Value>;
 
-/// Error of a metadata map.
+/// A metadata map that exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMetadata {
-    /// Too many bytes as compact JSON.
+    /// The map is too large as compact JSON.
     #[error("holds {bytes} bytes of JSON, at most {max} are allowed")]
     TooLarge {
         /// Bytes found.
@@ -18,19 +18,19 @@ pub enum InvalidMetadata {
         /// Bytes allowed.
         max: usize,
     },
-    /// Nested too deeply.
+    /// The map is nested too deeply.
     #[error("is nested deeper than {max} levels")]
     TooDeep {
         /// Levels allowed.
         max: usize,
     },
-    /// Its keys have too many parts.
+    /// The keys have too many parts in total.
     #[error("has keys of more than {max} parts in all, which dots in them separate")]
     TooManyParts {
         /// Parts allowed.
         max: usize,
     },
-    /// A key is too long or empty.
+    /// A key is empty or too long.
     #[error("has a key of {chars} characters, 1 to {max} are allowed")]
     BadKey {
         /// Characters of the key.
@@ -40,21 +40,21 @@ pub enum InvalidMetadata {
     },
 }
 
-/// Counts in a map, of which each key and value is an entry of the columns for filters.
+/// Sizes of a map that matter to the filter columns, in which every key and value becomes an entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Nesting by maps, lists and dots in keys.
+    /// Nesting depth, counting maps, lists and dots in keys.
     pub depth: usize,
-    /// Parts of all keys: a key has one more than it has dots.
+    /// Parts of all keys; a key has one more part than it has dots.
     pub key_parts: usize,
-    /// Values that are no map and no list, members of lists included.
+    /// Scalar values, including list members.
     pub values: usize,
 }
 
-/// Checks size, depth and keys of a map. A dot in a key nests, as a map in a map does.
+/// Checks size, depth and keys of a map. A dot in a key nests like a map inside a map.
 ///
 /// # Errors
-/// [`InvalidMetadata`] names the limit that is exceeded.
+/// [`InvalidMetadata`] names the exceeded limit.
 pub fn check(map: &Metadata) -> Result<(), InvalidMetadata> {
     let counts = check_stored(map)?;
     if counts.depth > limits::METADATA_DEPTH_MAX {
@@ -66,10 +66,11 @@ pub fn check(map: &Metadata) -> Result<(), InvalidMetadata> {
     Ok(())
 }
 
-/// Checks a map that a server has stored. Release 0.1.0 did not limit dots in keys.
+/// Checks a map that a server has already stored. Release 0.1.0 did not limit dots in keys, so this
+/// does not either.
 ///
 /// # Errors
-/// As [`check`], but for dots in keys.
+/// Like [`check`], except for dots in keys.
 pub fn check_stored(map: &Metadata) -> Result<Counts, InvalidMetadata> {
     let mut counts = Counts::default();
     check_map(map, 1, 0, &mut counts)?;
@@ -80,7 +81,7 @@ pub fn check_stored(map: &Metadata) -> Result<Counts, InvalidMetadata> {
     Ok(counts)
 }
 
-/// `depth` is that of the map without the `dots` in the keys above it.
+/// Checks a map at nesting `depth`, not counting the `dots` in the keys above it.
 fn check_map(
     map: &Metadata,
     depth: usize,

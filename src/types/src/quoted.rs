@@ -1,31 +1,32 @@
-//! Text of documents as quoted data for a language model: between fences that it cannot contain,
-//! and without invisible characters.
+//! Document text quoted as data for a language model: between fences that it cannot contain, and
+//! stripped of invisible characters.
 
 use crate::IdSource;
 
-/// 128 random bits, which no author of a document can know.
+/// 128 random bits, which the author of a document cannot guess.
 const FENCE_BYTES: usize = 16;
 
-/// A fresh fence that occurs in none of `texts`.
+/// Draws a fresh fence that occurs in none of `texts`.
 pub fn fence(ids: &dyn IdSource, texts: &[&str]) -> String {
     loop {
         let mut bytes = [0; FENCE_BYTES];
         ids.fill(&mut bytes);
         let fence: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        // Never by chance; a source of ids that repeats itself would be seen here.
+        // A collision never happens by chance, but an id source that repeats itself would cause
+        // one.
         if !texts.iter().any(|text| text.contains(&fence)) {
             return fence;
         }
     }
 }
 
-/// A text without characters that hide or reorder others.
+/// Removes characters that hide or reorder others.
 pub fn visible(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
-/// Control characters but tab and line feed, characters without width, and those that change the
-/// direction of writing; also the tags that spell ASCII unseen.
+/// Whether the character is a control character other than tab and line feed, has no width, changes
+/// the writing direction, or is one of the tag characters that spell out ASCII invisibly.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}'

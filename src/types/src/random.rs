@@ -1,4 +1,4 @@
-//! Identifiers and secrets as a component.
+//! Ids and secrets as an injectable component.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,22 +7,22 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 
-/// Lower-case base 32 of Crockford's alphabet: texts sort as the numbers they encode.
+/// Crockford's base 32 alphabet in lower case; encoded texts sort like the numbers they encode.
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// A source of random bytes.
+/// A source of random bytes and of ids made from them.
 pub trait IdSource: Send + Sync + fmt::Debug {
-    /// Fills `bytes` with unpredictable bytes (predictable in tests).
+    /// Fills `bytes` with unpredictable values (predictable in tests).
     fn fill(&self, bytes: &mut [u8]);
 
-    /// A fresh opaque id.
+    /// Draws a fresh opaque id.
     fn uuid(&self) -> Uuid {
         let mut bytes = [0; 16];
         self.fill(&mut bytes);
         uuid::Builder::from_random_bytes(bytes).into_uuid()
     }
 
-    /// A fresh id for the wire: `prefix` and 26 base-32 characters that sort by time
+    /// Draws a fresh id for the wire: `prefix` followed by 26 base 32 characters that sort by time
     /// (48 bits of milliseconds, then 80 random bits).
     fn wire_id(&self, prefix: &str, now: Timestamp) -> String {
         let mut random = [0; 16];
@@ -38,7 +38,8 @@ pub trait IdSource: Send + Sync + fmt::Debug {
     }
 }
 
-/// The time in the 26 base-32 characters of a [`IdSource::wire_id`]; `None` for any other text.
+/// Extracts the time from the 26 base 32 characters of a [`IdSource::wire_id`]; `None` for any
+/// other text.
 pub fn wire_id_time(id: &str) -> Option<Timestamp> {
     let digit = |value: u128, byte| {
         Some(value << 5 | BASE32.iter().position(|known| *known == byte)? as u128)
@@ -47,7 +48,7 @@ pub fn wire_id_time(id: &str) -> Option<Timestamp> {
     Some(Timestamp((value >> 80) as u64))
 }
 
-/// The operating system's generator.
+/// The operating system's random generator.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
 
@@ -57,19 +58,19 @@ impl IdSource for RandomIds {
     }
 }
 
-/// A sequence that a seed determines; for tests and benchmarks.
+/// A deterministic sequence derived from a seed, for tests and benchmarks.
 #[derive(Debug)]
 pub struct SeededIds(AtomicU64);
 
 impl SeededIds {
-    /// The sequence of `seed`.
+    /// Starts the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 }
 
 impl IdSource for SeededIds {
-    /// SplitMix64 (Steele, Lea, Flood 2014).
+    /// Fills `bytes` by SplitMix64 (Steele, Lea, Flood 2014).
     fn fill(&self, bytes: &mut [u8]) {
         for part in bytes.chunks_mut(8) {
             let mut z = self

@@ -5,46 +5,46 @@ use std::collections::BTreeMap;
 /// A named entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity {
-    /// Its name as a text writes it.
+    /// The name as written in a text.
     pub name: String,
-    /// Its kind: an upper-case word such as `PERSON`.
+    /// The kind, an upper-case word such as `PERSON`.
     pub kind: &'static str,
 }
 
-/// A statement of a chunk about two entities: read "source PREDICATE target".
+/// A statement in a chunk about two entities, read as "source PREDICATE target".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Triplet {
-    /// `g_` and a hash of scope, entities and predicate: the same statement has the same id in
-    /// every chunk of a sub-tenant.
+    /// `g_` followed by a hash of scope, entities and predicate; equal statements have equal ids in
+    /// all chunks of a sub-tenant.
     pub id: String,
-    /// The source.
+    /// The subject.
     pub source: Entity,
-    /// The target.
+    /// The object.
     pub target: Entity,
-    /// The canonical predicate: an upper-case word such as `DIRECTED_BY`.
+    /// The canonical predicate, an upper-case word such as `DIRECTED_BY`.
     pub predicate: &'static str,
-    /// The supporting sentence.
+    /// The sentence that supports the statement.
     pub context: String,
-    /// Id of the chunk that states it.
+    /// Id of the chunk that contains the statement.
     pub chunk: String,
-    /// Its relevance for the query, 0 to 1.
+    /// Relevance to the query, 0 to 1.
     pub relevancy: f32,
 }
 
-/// Triplets that lead from one entity to another, each sharing an entity with the next.
+/// A path of triplets from one entity to another, in which consecutive triplets share an entity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntityPath {
-    /// One or two of them.
+    /// The one or two triplets of the path.
     pub triplets: Vec<Triplet>,
-    /// Relevance of the path for the query, 0 to 1.
+    /// Relevance of the path to the query, 0 to 1.
     pub relevancy: f32,
 }
 
-/// The part of a result that comes from the graph.
+/// The part of a search result that comes from the graph.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Relations {
-    /// Paths from the entities of the query and of the first results, best first.
+    /// Paths from entities of the query and of the top results, best first.
     pub paths: Vec<EntityPath>,
-    /// Triplets of each chunk of the result, by its id, best first.
+    /// Triplets of each chunk in the result, keyed by chunk id, best first.
     pub of_chunks: BTreeMap<String, Vec<Triplet>>,
 }

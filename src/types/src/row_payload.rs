@@ -1,7 +1,7 @@
-//! Data that a client gave with one vector: an id of its own and metadata.
+//! Client data attached to one vector: an id chosen by the client, and metadata.
 //!
-//! A segment keeps it as the text of the row, so that it takes no room where there is none and goes
-//! wherever the row goes; no search for words reads it.
+//! A segment stores it as the text of the row, so it takes no space where there is none and moves
+//! with the row. Keyword search does not read it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,16 @@ use crate::{Metadata, SourceId};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RowPayload {
-    /// The chunk id that the client chose; `None` where it is derived from batch and index.
+    /// The chunk id chosen by the client; `None` where it is derived from batch and index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The metadata; `None` where none was given.
+    /// The metadata; `None` where the client sent none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
 
 impl RowPayload {
-    /// The text that a segment keeps; empty where there is nothing to keep.
+    /// Serialises to the text stored in the segment; empty if there is nothing to store.
     pub fn to_text(&self) -> String {
         match (&self.id, &self.metadata) {
             (None, None) => String::new(),
@@ -28,10 +28,10 @@ impl RowPayload {
         }
     }
 
-    /// Reads what [`Self::to_text`] made.
+    /// Parses the output of [`Self::to_text`].
     ///
     /// # Errors
-    /// The fault of a text that is no payload.
+    /// The JSON error if the text is not a payload.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         match text {
             "" => Ok(Self::default()),
@@ -40,15 +40,15 @@ impl RowPayload {
     }
 }
 
-/// The derived chunk id of row `index` of a batch.
+/// Builds the derived chunk id of row `index` of a batch.
 pub fn derived_chunk_id(batch: &str, index: u32) -> String {
     format!("{batch}_{index}")
 }
 
-/// The batch and the row of a derived chunk id: split at the last underscore, index decimal.
+/// Splits a derived chunk id, at its last underscore, into the batch and the decimal row index.
 pub fn split_chunk_id(chunk_id: &str) -> Option<(SourceId, u32)> {
     let (batch, index) = chunk_id.rsplit_once('_')?;
-    // One spelling for each index: no sign, no leading zero.
+    // Each index has exactly one spelling: no sign and no leading zero.
     let is_canonical = index == "0" || !index.starts_with(['0', '+']);
     let index = index.parse().ok().filter(|_| is_canonical)?;
     Some((SourceId::parse(batch).ok()?, index))

@@ -1,4 +1,4 @@
-//! A tenant's declared metadata keys (API 5.13). Fixed at creation.
+//! A tenant's declared metadata keys (API 5.13), fixed at creation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub enum FieldType {
     Boolean,
     /// An array of strings.
     Array,
-    /// A date, an RFC 3339 text or epoch seconds.
+    /// A date, an RFC 3339 time, or epoch seconds.
     Datetime,
 }
 
@@ -42,23 +42,23 @@ pub struct SchemaField {
     /// Its type.
     #[serde(rename = "type")]
     pub field_type: FieldType,
-    /// Whether the value takes part in keyword search and embeddings.
+    /// Whether the value is included in keyword search and embeddings.
     pub searchable: bool,
-    /// Whether filters may name it.
+    /// Whether filters may use the key.
     pub filterable: bool,
 }
 
-/// Declared keys in declaration order.
+/// The declared keys, in declaration order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TenantSchema {
     /// The fields.
     pub fields: Vec<SchemaField>,
 }
 
-/// Errors of a schema, or of a value under it.
+/// Reasons to reject a schema, or a value that it governs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// More fields than allowed.
+    /// There are too many fields.
     #[error("tenant_metadata_schema has {count} fields, at most {max} are allowed")]
     TooManyFields {
         /// Fields found.
@@ -66,25 +66,25 @@ pub enum SchemaError {
         /// Fields allowed.
         max: usize,
     },
-    /// The key's grammar.
+    /// The key does not match the grammar.
     #[error("schema key {key:?} must match [A-Za-z][A-Za-z0-9_]{{0,63}}")]
     BadKey {
         /// The key.
         key: String,
     },
-    /// The key belongs to the server.
+    /// The key is reserved for the server.
     #[error("schema key {key:?} is reserved")]
     Reserved {
         /// The key.
         key: String,
     },
-    /// The key was declared before.
+    /// The key is declared twice.
     #[error("schema key {key:?} is declared twice")]
     Duplicate {
         /// The key.
         key: String,
     },
-    /// A stored value has another type than the one declared.
+    /// A value does not have the declared type.
     #[error("tenant_metadata.{key} must be {expected}, as the tenant's schema declares")]
     WrongType {
         /// The key.
@@ -102,10 +102,10 @@ const RESERVED_KEYS: &[&str] = &[
 ];
 
 impl TenantSchema {
-    /// Checks count, grammar, reserved and duplicate keys.
+    /// Checks the number of fields, the grammar of keys, reserved keys and duplicates.
     ///
     /// # Errors
-    /// The first rule of API 5.13 that is broken.
+    /// The first violated rule of API 5.13.
     pub fn validate(&self) -> Result<(), SchemaError> {
         if self.fields.len() > limits::SCHEMA_FIELDS_MAX {
             let max = limits::SCHEMA_FIELDS_MAX;
@@ -130,15 +130,15 @@ impl TenantSchema {
         Ok(())
     }
 
-    /// The declaration of `key`.
+    /// Looks up the declaration of `key`.
     pub fn field(&self, key: &str) -> Option<&SchemaField> {
         self.fields.iter().find(|field| field.key == key)
     }
 
-    /// Checks that declared keys carry values of their declared type; `null` means absent.
+    /// Checks that declared keys carry values of the declared type; `null` counts as absent.
     ///
     /// # Errors
-    /// [`SchemaError::WrongType`] for the first value of another type.
+    /// [`SchemaError::WrongType`] for the first value of the wrong type.
     pub fn check_values(&self, tenant_metadata: &Metadata) -> Result<(), SchemaError> {
         for field in &self.fields {
             let Some(value) = tenant_metadata.get(&field.key) else { continue };
@@ -159,7 +159,7 @@ impl TenantSchema {
         Ok(())
     }
 
-    /// The text of the searchable values, which is part of keyword search and embeddings.
+    /// Joins the searchable values into the text that keyword search and embeddings include.
     pub fn searchable_text(&self, tenant_metadata: &Metadata) -> String {
         let mut parts: Vec<String> = Vec::new();
         for field in self.fields.iter().filter(|field| field.searchable) {

@@ -1,33 +1,33 @@
-//! The scope of content operations, and the mode of a tenant.
+//! The scope of content operations, and the data mode of a tenant.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{SubTenantId, TenantId};
 
-/// One `(tenant, sub-tenant)` combination: content operations never cross it (API 1.3).
+/// One `(tenant, sub-tenant)` pair. Content operations never cross its boundary (API 1.3).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
     /// The tenant.
     pub tenant: TenantId,
-    /// The sub-tenant inside it.
+    /// The sub-tenant within that tenant.
     pub sub_tenant: SubTenantId,
 }
 
-/// Score of client vectors: higher is nearer.
+/// Similarity metric of client vectors; a higher score means nearer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Metric {
-    /// Cosine of the angle, -1 to 1; lengths do not matter.
+    /// Cosine of the angle, -1 to 1; vector lengths are ignored.
     #[default]
     Cosine,
     /// Dot product.
     Dot,
-    /// Minus the square of the Euclidean distance.
+    /// Negated squared Euclidean distance.
     L2,
 }
 
 words!(Metric { Cosine = "cosine", Dot = "dot", L2 = "l2" });
 
-/// Kind of data of a tenant. Fixed at creation.
+/// The kind of data a tenant holds, fixed at creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TenantMode {
     /// Documents, text, pages and app records, embedded by the server.
@@ -37,10 +37,10 @@ pub enum TenantMode {
 }
 
 impl TenantMode {
-    /// Client vectors that are compared by cosine.
+    /// Client vectors compared by cosine.
     pub const EMBEDDINGS: Self = Self::Embeddings(Metric::Cosine);
 
-    /// The word on the wire.
+    /// The mode's name on the wire, without the metric.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -48,8 +48,8 @@ impl TenantMode {
         }
     }
 
-    /// The word in catalogs, descriptors and archives. A release that does not know a metric does
-    /// not know the word: it refuses the tenant, instead of ranking its vectors otherwise.
+    /// The word stored in catalogs, descriptors and archives. It includes the metric, so a release
+    /// that does not know the metric refuses the tenant instead of ranking its vectors wrongly.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Embeddings(Metric::Dot) => "embeddings_dot",
@@ -58,13 +58,13 @@ impl TenantMode {
         }
     }
 
-    /// The inverse of [`Self::as_str`].
+    /// Parses a word; the inverse of [`Self::as_str`].
     pub fn from_word(word: &str) -> Option<Self> {
         let all = [Metric::Cosine, Metric::Dot, Metric::L2].map(Self::Embeddings);
         all.into_iter().chain([Self::Standard]).find(|mode| mode.as_str() == word)
     }
 
-    /// The metric of client vectors; `None` where there are none.
+    /// The metric of client vectors; `None` in standard mode.
     pub fn metric(self) -> Option<Metric> {
         match self {
             Self::Standard => None,
@@ -72,7 +72,7 @@ impl TenantMode {
         }
     }
 
-    /// Whether the data are client vectors.
+    /// Whether the tenant holds client vectors.
     pub fn is_embeddings(self) -> bool {
         self.metric().is_some()
     }

@@ -1,9 +1,8 @@
-//! Classes of characters by script: which ones stand without spaces between words, which ones are
-//! wide, which ones cannot be seen.
+//! Character classes by script: written without spaces between words, wide, or invisible.
 
-/// Whether words of the character's script are written without spaces between them (API 8.14):
-/// Han with Bopomofo, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar. Their digits and punctuation
-/// are not part of a run.
+/// Whether the character belongs to a script written without spaces between words (API 8.14): Han
+/// with Bopomofo, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar. Digits and punctuation of these
+/// scripts are not included.
 pub fn is_unspaced(c: char) -> bool {
     matches!(c as u32,
         0x0E01..=0x0E3A | 0x0E40..=0x0E4E          // Thai
@@ -19,19 +18,19 @@ pub fn is_unspaced(c: char) -> bool {
         | 0x1AFF0..=0x1B16F | 0x20000..=0x323AF)
 }
 
-/// Whether the character is part of a script without spaces that writes sounds by letters: Thai,
-/// Lao, Myanmar, Khmer. A word is several of them; one of Han or Kana is one or two characters.
+/// Whether the character belongs to a phonetic script without spaces: Thai, Lao, Myanmar, Khmer.
+/// There a word takes several characters, while in Han or Kana it takes one or two.
 pub fn is_unspaced_letter(c: char) -> bool {
     is_unspaced(c)
         && matches!(c as u32,
             0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F)
 }
 
-/// Whether the character stands in a block of a script without spaces, digits and punctuation
-/// included, Bopomofo and rare extensions left out.
+/// Whether the character lies in a block of a script without spaces, including digits and
+/// punctuation but not Bopomofo and rare extensions.
 ///
-/// Keys of the stored graph are cut by this class. [`is_unspaced`] is finer, but would cut numbers
-/// in Thai digits otherwise, and stored keys would no longer be found.
+/// Keys of the stored graph are split by this class. [`is_unspaced`] is more precise, but would
+/// split numbers in Thai digits differently, so stored keys would no longer be found.
 pub fn is_in_unspaced_block(c: char) -> bool {
     matches!(c as u32,
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x2E80..=0x2FDF | 0x3005..=0x3007
@@ -39,29 +38,29 @@ pub fn is_in_unspaced_block(c: char) -> bool {
         | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }
 
-/// Whether the character is Hangul. Korean puts spaces between phrases, but none between a noun
-/// and its particles.
+/// Whether the character is Hangul. Korean separates phrases by spaces, but not a noun from its
+/// particles.
 pub fn is_hangul(c: char) -> bool {
     matches!(c as u32,
         0x1100..=0x11FF | 0x3131..=0x318E | 0xA960..=0xA97C | 0xAC00..=0xD7A3 | 0xD7B0..=0xD7FB)
 }
 
-/// Whether the character is as wide as two Latin letters and no Hangul: two lines of such text are
+/// Whether the character is as wide as two Latin letters and not Hangul: lines of such text are
 /// joined without a space.
 pub fn is_wide(c: char) -> bool {
     matches!(c as u32, 0x3000..=0x30FF | 0x3400..=0x9FFF | 0xFF00..=0xFFEF)
 }
 
-/// Whether the character stands at or behind the symbols of Chinese and Japanese (U+3000): all East
-/// Asian scripts, Hangul included, but emoji as well. Wider than [`is_wide`]: a question in Korean
-/// is read by runs of characters too.
+/// Whether the character is at or above U+3000, the start of the Chinese and Japanese symbols: all
+/// East Asian scripts including Hangul, but also emoji. Broader than [`is_wide`], since questions
+/// in Korean are matched by runs of characters too.
 pub fn is_east_asian(c: char) -> bool {
     c as u32 >= 0x3000
 }
 
-/// Whether the character is invisible and carries no meaning for comparison (the part of Unicode's
-/// `Default_Ignorable_Code_Point` that is found inside words): soft hyphen, joiners, marks of
-/// direction, variation selectors.
+/// Whether the character is invisible and irrelevant for comparison: soft hyphens, joiners,
+/// direction marks, variation selectors (the part of Unicode's `Default_Ignorable_Code_Point` that
+/// occurs inside words).
 pub fn is_ignorable(c: char) -> bool {
     matches!(c as u32,
         0x00AD | 0x034F | 0x061C | 0x180B..=0x180F | 0x200B..=0x200F | 0x202A..=0x202E

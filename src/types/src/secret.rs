@@ -1,28 +1,28 @@
-//! Keys of the operator that do not show themselves.
+//! The operator's keys, protected from being printed.
 
 use std::fmt;
 
-/// A key that does not show itself in logs.
+/// A key that is not revealed by `Debug`, and so not in logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `text`.
+    /// Wraps `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Whether there is no key at all.
+    /// Whether the key is empty, that is, not set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The key itself, for what carries or compares it.
+    /// Returns the key itself, for code that transmits or compares it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether a header can carry it: printable ASCII without spaces.
+    /// Whether the key fits in an HTTP header: printable ASCII without spaces.
     pub fn is_header_value(&self) -> bool {
         self.0.chars().all(|c| c.is_ascii_graphic())
     }

@@ -1,10 +1,10 @@
-//! Sources: uploads as a segment keeps them beside their chunks.
+//! Sources: uploads, as a segment stores them next to their chunks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Metadata, Sequence, SourceId, SubTenantId, Timestamp, Warning};
 
-/// Kind of a source.
+/// The kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SourceKind {
     /// An uploaded document.
@@ -13,11 +13,11 @@ pub enum SourceKind {
     Text,
     /// A batch of client vectors.
     Embeddings,
-    /// A page of the web, fetched by the server.
+    /// A web page fetched by the server.
     Webpage,
-    /// A record of an application.
+    /// A record supplied by an application.
     App,
-    /// A personal memory; only in the scope of [`SubTenantId::of_memories`].
+    /// A personal memory; only found in scopes of [`SubTenantId::of_memories`].
     Memory,
 }
 
@@ -30,52 +30,52 @@ words!(SourceKind {
     Memory = "memory",
 });
 
-/// Fields that few sources have: those given with an upload (API 9.6), those of records of
-/// applications (API 3.1 #9) and of memories, and the warnings of reading.
+/// Optional fields that few sources have: those supplied with an upload (API 9.6), those of
+/// application records (API 3.1 #9) and memories, and the extraction warnings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceDetail {
-    /// A title given apart from the metadata; it takes precedence over any other (API 8.8).
+    /// A title supplied separately from the metadata; takes precedence over all others (API 8.8).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// The application's word for its type; empty: the word of its kind.
+    /// The application's own type name; empty to use the name of the source's kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source_type: String,
-    /// A description given instead of the leading text.
+    /// A description that replaces the leading text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// A remark.
+    /// A free-form note.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Names of collections that it belongs to.
+    /// Names of the collections the source belongs to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<String>,
-    /// Kept and returned, not filterable.
+    /// Extra metadata that is stored and returned but not filterable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Metadata>,
-    /// Date of the document as its uploader gave it; milliseconds since the epoch.
+    /// Document date supplied by the uploader, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_time: Option<Timestamp>,
-    /// Language tag (BCP 47) as its uploader gave it; empty when none.
+    /// Language tag (BCP 47) supplied by the uploader; empty if none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub language: String,
-    /// Whether title, address, date and language that are absent stay as they are stored (a
-    /// PATCH). Set until the version is processed.
+    /// Whether absent title, address, date and language keep their stored values (PATCH semantics).
+    /// Set until the version is processed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,
-    /// Parts of this version that were not read (API 9.6); set when it is processed.
+    /// Parts of this version that could not be read (API 9.6); set when it is processed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
 impl SourceDetail {
-    /// Whether there is nothing to keep.
+    /// Whether all fields are empty, so that nothing needs to be stored.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Takes over what a PATCH leaves out. `url` is the address beside this detail, `stored` and
-    /// `stored_url` are those of the version before.
+    /// Fills in the fields that a PATCH left out. `url` is the address that belongs to this detail;
+    /// `stored` and `stored_url` belong to the previous version.
     pub fn keep_from(&mut self, url: &mut String, stored: &Self, stored_url: &str) {
         if !self.keeps {
             return;
@@ -94,63 +94,63 @@ impl SourceDetail {
     }
 }
 
-/// Origin of a source, as far as it is known when the source is accepted.
+/// The origin of a source, as far as it is known on acceptance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
-    /// Its address; empty when it has none.
+    /// The source's address; empty if it has none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Time of its last change there, milliseconds since the epoch.
+    /// Time of the last change at the origin, in milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
-    /// Fields given with the upload.
+    /// Fields supplied with the upload.
     #[serde(skip_serializing_if = "SourceDetail::is_empty")]
     pub detail: SourceDetail,
 }
 
-/// One version of one source. All its live rows are in one segment.
+/// One version of one source. All its live rows are in a single segment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceRecord {
-    /// The sub-tenant it belongs to.
+    /// The sub-tenant that the source belongs to.
     pub sub_tenant: SubTenantId,
-    /// Its id inside that sub-tenant.
+    /// The source's id within that sub-tenant.
     pub id: SourceId,
     /// Its kind.
     pub kind: SourceKind,
-    /// The title by the chain of API 4.2.
+    /// The title, chosen by the precedence chain of API 4.2.
     pub title: String,
     /// Leading text, up to [`crate::limits::DESCRIPTION_CHARS`] characters.
     pub description: String,
-    /// Name of the uploaded file, without path parts; empty when none.
+    /// Name of the uploaded file without its directory; empty if none.
     pub filename: String,
-    /// Address from which it was fetched, or that was given with it; empty when none.
+    /// Address that the source was fetched from or that was supplied with it; empty if none.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
-    /// Bytes of the original.
+    /// Size of the original in bytes.
     pub size_bytes: u64,
-    /// Free-form map of the tenant's schema.
+    /// Metadata map governed by the tenant's schema.
     pub tenant_metadata: Metadata,
-    /// Free-form map of the document.
+    /// Free-form metadata map of the document.
     pub document_metadata: Metadata,
     /// When this version was accepted.
     pub uploaded_at: Timestamp,
-    /// Date of the document, else its origin time, else the acceptance time; drives recency.
+    /// The document's date, else its time at the origin, else the acceptance time; drives recency.
     pub last_updated_at: Timestamp,
-    /// 1 for the first version, one more for each replacement.
+    /// 1 for the first version; each replacement adds one.
     pub version: u32,
-    /// The operation that made this version.
+    /// The operation that created this version.
     pub sequence: Sequence,
     /// Key of the stored original in the blob store; empty for client vectors.
     pub raw_key: String,
-    /// Fields given with the upload.
+    /// Fields supplied with the upload.
     pub detail: SourceDetail,
 }
 
 impl SourceRecord {
-    /// The first version of a source that was accepted and last changed `at` this time, with
-    /// nothing known of it but its name and kind.
+    /// Creates the first version of a source, accepted and last changed `at` this time, with only
+    /// its name and kind known.
     pub fn new(
         sub_tenant: SubTenantId,
         id: SourceId,
@@ -179,7 +179,7 @@ impl SourceRecord {
         }
     }
 
-    /// The word for its type on the wire.
+    /// The name of the source's type on the wire.
     pub fn source_type(&self) -> &str {
         match self.detail.source_type.as_str() {
             "" => self.kind.as_str(),

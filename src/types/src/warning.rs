@@ -1,25 +1,26 @@
-//! Warnings: parts of a document that were not read although the rest was.
+//! Warnings about parts of a document that could not be read, although the rest was.
 
 use serde::{Deserialize, Serialize};
 
-/// Pages that one warning lists; its message counts them all.
+/// Maximum number of pages listed in one warning; its message counts all of them.
 const PAGES_MAX: usize = 100;
 
-/// A part of a document that was not read, or read in another way than its format asks for. Kept
-/// with the source (API 9.6).
+/// A part of a document that was not read, or was read differently from what its format calls for.
+/// Stored with the source (API 9.6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// A stable word for programs. Not an enum: sources outlive the release that read them.
+    /// A stable code for programs. Not an enum, because stored sources outlive the release that
+    /// read them.
     pub code: String,
-    /// The warning in words, for people.
+    /// A message for people.
     pub message: String,
-    /// The pages it is about, from 1; empty where it is not about pages.
+    /// The affected pages, from 1; empty if the warning is not about pages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<u32>,
 }
 
 impl Warning {
-    /// Letters of these pages could not be read: their fonts do not say which letters they draw.
+    /// Text on these pages could not be read, because the fonts do not map glyphs to letters.
     pub fn unreadable_pages(pages: &[u32]) -> Self {
         Self::about_pages(
             "unreadable_pages",
@@ -28,30 +29,31 @@ impl Warning {
         )
     }
 
-    /// These pages hold pictures and no text.
+    /// These pages contain pictures but no text.
     pub fn pages_without_text(pages: &[u32]) -> Self {
         Self::about_pages("pages_without_text", "there are only pictures and no text", pages)
     }
 
-    /// A text is not quite in its format, and was read as plain text.
+    /// A text violates its format and was read as plain text instead.
     pub fn read_as_text(problem: &str) -> Self {
         let message = format!("it was read as plain text: {problem}");
         Self { code: "read_as_text".to_owned(), message, pages: Vec::new() }
     }
 
-    /// The end of the file is missing, and with it what stood there.
+    /// The file is truncated; the missing end was not read.
     pub fn cut_off() -> Self {
         let message = "the end of the file is missing: what stood there was not read".to_owned();
         Self { code: "cut_off".to_owned(), message, pages: Vec::new() }
     }
 
-    /// A file inside the document was not read.
+    /// A file attached to the document was not read.
     pub fn attachment_not_read(name: &str, problem: &str) -> Self {
         let message = format!("the attachment {name} was not read: {problem}");
         Self { code: "attachment_not_read".to_owned(), message, pages: Vec::new() }
     }
 
-    /// `count` formulas have no value: the program that wrote the workbook does not calculate.
+    /// `count` formulas have no cached value, because the program that wrote the workbook does not
+    /// calculate.
     pub fn formulas_without_values(count: usize) -> Self {
         let noun = if count == 1 { "formula has" } else { "formulas have" };
         let message = format!(

@@ -1,5 +1,5 @@
-//! Web pages that users ask to ingest: their addresses, the results of fetching them, and the trait
-//! of the fetcher.
+//! Web pages that users ask to ingest: their URLs, the results of fetching them, and the fetcher's
+//! trait.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,46 +8,46 @@ use url::{Host, Url};
 
 use crate::limits::WEB_URL_CHARS_MAX;
 
-/// A fetcher of web pages. Blocks the calling thread.
+/// Fetches web pages. Blocks the calling thread.
 pub trait WebClient: fmt::Debug + Send + Sync {
-    /// Fetches the page at `url`, following its redirects.
+    /// Fetches the page at `url`, following redirects.
     ///
     /// # Errors
-    /// [`WebFailure`], in words for the user who asked for the page.
+    /// [`WebFailure`], worded for the user who asked for the page.
     fn fetch(&self, url: &WebUrl) -> Result<WebPage, WebFailure>;
 }
 
-/// An absolute `http` or `https` address that names a host and nothing secret. Its host is in the
-/// one spelling that the URL standard gives it, numbers and full-width digits included, so that
-/// what is checked is what is connected to.
+/// An absolute `http` or `https` URL with a host and no credentials. The host is stored in the
+/// canonical form defined by the URL standard (numeric and full-width forms included), so the host
+/// that is checked is the host that is connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebUrl(Url);
 
-/// A host as an address names it.
+/// The host part of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebHost<'a> {
-    /// A name in small ASCII letters, without the dot of the root.
+    /// A name in lower-case ASCII, without the root's trailing dot.
     Name(&'a str),
     /// An IP address.
     Address(IpAddr),
 }
 
-/// Errors of an address.
+/// Reasons to reject a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebUrlError {
-    /// Longer than the limit.
+    /// The URL exceeds the length limit.
     #[error("the address is longer than {max} characters")]
     TooLong {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// Programs disagree on what white space, control characters and backslashes mean.
+    /// White space, control characters and backslashes, which programs interpret differently.
     #[error("the address holds a space, a control character or a backslash")]
     Characters,
     /// The scheme is missing or not supported.
     #[error("the address is not an absolute http or https address")]
     NotAbsolute,
-    /// Names and passwords must not get into an index or a log.
+    /// Credentials, which must not end up in an index or a log.
     #[error("the address holds a user name or a password")]
     UserInfo,
     /// The host is missing or invalid.
@@ -59,15 +59,15 @@ pub enum WebUrlError {
 }
 
 impl WebUrl {
-    /// Parses an address that a user gave. A fragment is dropped: it is never sent.
+    /// Parses a URL supplied by a user. The fragment is dropped, as it is never sent.
     ///
     /// # Errors
-    /// [`WebUrlError`] names the broken rule.
+    /// [`WebUrlError`] names the violated rule.
     pub fn parse(text: &str) -> Result<Self, WebUrlError> {
         if text.chars().count() > WEB_URL_CHARS_MAX {
             return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
         }
-        // After the question mark all programs agree on its meaning.
+        // Backslashes after the question mark are unambiguous.
         let has_backslash = text.split('?').next().is_some_and(|head| head.contains('\\'));
         if has_backslash || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(WebUrlError::Characters);
@@ -80,19 +80,19 @@ impl WebUrl {
         if authority.is_empty() {
             return Err(WebUrlError::Host);
         }
-        // The parser silently drops an empty name.
+        // The parser silently drops an empty user name.
         if authority.contains('@') {
             return Err(WebUrlError::UserInfo);
         }
         Self::checked(Url::parse(text))
     }
 
-    /// The address of `reference` on the page at this address, resolved as browsers do.
+    /// Resolves `reference` against this URL, as browsers do.
     ///
     /// # Errors
-    /// [`WebUrlError`] names the broken rule.
+    /// [`WebUrlError`] names the violated rule.
     pub fn join(&self, reference: &str) -> Result<Self, WebUrlError> {
-        // Bytes are never fewer than characters: longer than this cannot become short enough.
+        // Resolving may shorten a reference, but one this long is refused either way.
         if reference.chars().count() > WEB_URL_CHARS_MAX {
             return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
         }
@@ -113,20 +113,20 @@ impl WebUrl {
         if url.port() == Some(0) {
             return Err(WebUrlError::Port);
         }
-        // Without its dots `127..` would be a number to some resolvers and a name to others.
+        // Once dots are stripped, some resolvers take `127..` for a number and others for a name.
         let is_named = |host: &str| !host.trim_matches('.').is_empty() && !host.contains("..");
         if !url.host_str().is_some_and(is_named) {
             return Err(WebUrlError::Host);
         }
         url.set_fragment(None);
-        // Characters beyond ASCII take up to twelve bytes each once they are escaped.
+        // A non-ASCII character takes up to twelve bytes once percent-encoded.
         if url.as_str().len() > WEB_URL_CHARS_MAX * 12 {
             return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
         }
         Ok(Self(url))
     }
 
-    /// The address as it is sent.
+    /// The URL as it is sent.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -145,17 +145,17 @@ impl WebUrl {
         }
     }
 
-    /// The port, that of the scheme where none is given.
+    /// The port; the scheme's default if none is given.
     pub fn port(&self) -> u16 {
         self.0.port_or_known_default().expect("http and https have ports")
     }
 
-    /// The scheme, the host and the port: the range of a `robots.txt`.
+    /// Scheme, host and port: the scope of a `robots.txt`.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 
-    /// Path and query, which the rules of a `robots.txt` match.
+    /// Path and query, against which `robots.txt` rules are matched.
     pub fn target(&self) -> &str {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
     }
@@ -178,28 +178,29 @@ impl std::str::FromStr for WebUrl {
 /// A fetched page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebPage {
-    /// Its address after all redirects.
+    /// The page's URL after all redirects.
     pub final_url: WebUrl,
-    /// The address that the page gives for itself, on the same host; [`Self::final_url`] if it
-    /// gives none that is valid.
+    /// The canonical URL that the page declares, if it is valid and on the same host; otherwise
+    /// [`Self::final_url`].
     pub canonical_url: WebUrl,
-    /// Its title, where it is HTML that has one.
+    /// The title, if the page is HTML and has one.
     pub title: Option<String>,
-    /// Its type as the server gives it, in small letters and without parameters; `None` if it gives
-    /// none.
+    /// The media type from the response header, in lower case and without parameters; `None` if
+    /// there is none.
     pub media_type: Option<String>,
-    /// Its bytes, decompressed. Text in an encoding that only the server named is UTF-8 here.
+    /// The decompressed body. Text whose encoding only the response header named has been converted
+    /// to UTF-8.
     pub bytes: Vec<u8>,
 }
 
-/// The request of a fetch that failed.
+/// The request that failed within a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebStep {
-    /// The first one.
+    /// The initial request.
     Page,
-    /// The request after a redirect.
+    /// A request that followed a redirect.
     Redirect,
-    /// The request for the rules of a site, or a redirect of it.
+    /// A request for the site's `robots.txt`, or one that followed a redirect from it.
     Robots,
 }
 
@@ -213,35 +214,35 @@ impl fmt::Display for WebStep {
     }
 }
 
-/// Errors of fetching a page, in words for the user: they never name an address that a name
-/// resolved to.
+/// Reasons why a page was not fetched, worded for the user. They never reveal an IP address that a
+/// name resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebFailure {
-    /// The rules of this server forbid it: `URL_BLOCKED`.
+    /// This server's rules forbid the request: `URL_BLOCKED`.
     #[error("{step} cannot be fetched: {reason}")]
     Blocked {
         /// The request that failed.
         step: WebStep,
-        /// The rule.
+        /// The rule that forbids it.
         reason: BlockedReason,
     },
-    /// Fetching failed: `FETCH_FAILED`.
+    /// The fetch failed: `FETCH_FAILED`.
     #[error("{step} could not be fetched: {problem}")]
     Failed {
         /// The request that failed.
         step: WebStep,
-        /// The error.
+        /// The reason.
         problem: FetchProblem,
     },
 }
 
 impl WebFailure {
-    /// Whether the rules of this server are the cause, not the remote server.
+    /// Whether this server's own rules are the cause, rather than the remote server.
     pub fn is_blocked(&self) -> bool {
         matches!(self, Self::Blocked { .. })
     }
 
-    /// Whether another try may succeed.
+    /// Whether a retry may succeed.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Blocked { .. } => false,
@@ -250,57 +251,57 @@ impl WebFailure {
     }
 }
 
-/// Rules of this server.
+/// Reasons why this server refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlockedReason {
-    /// Not on the public internet, or not for pages.
+    /// The host is not on the public internet, or its address is reserved.
     #[error("its host is on a private or reserved network, which this server does not fetch from")]
     Address,
-    /// Not a port of the web.
+    /// The port is not a web port.
     #[error("port {port} is neither 80 nor 443")]
     Port {
         /// The port.
         port: u16,
     },
-    /// A redirect from https to http.
+    /// A redirect leads from https to http.
     #[error("it leads from https to http")]
     Downgrade,
-    /// A redirect leads to no page.
+    /// The target of a redirect is not a valid web URL.
     #[error("it leads to what is no web page: {problem}")]
     Redirect {
-        /// The error in its address.
+        /// The reason why the target is invalid.
         problem: WebUrlError,
     },
 }
 
-/// Errors of fetching.
+/// Reasons why a fetch failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchProblem {
-    /// The name has no address.
+    /// The name does not resolve to any address.
     #[error("its host is not known")]
     UnknownHost,
-    /// The name could not be resolved now.
+    /// Name resolution failed for now.
     #[error("the name of its host could not be looked up")]
     NameLookup,
-    /// Too many look-ups are waiting for an answer.
+    /// Too many name look-ups are pending.
     #[error("too many names are being looked up")]
     Busy,
-    /// The host refuses connections or is unreachable.
+    /// The host refuses connections or cannot be reached.
     #[error("its host does not accept connections")]
     Refused,
     /// The remote server closed the connection.
     #[error("the connection was lost")]
     Lost,
-    /// The whole fetch took too long.
+    /// The whole fetch exceeded its time limit.
     #[error("it took longer than {seconds} seconds")]
     TimedOut {
-        /// The bound, rounded up.
+        /// The limit, rounded up.
         seconds: u64,
     },
-    /// The certificate is not valid for the host, or no common version of TLS was found.
+    /// The certificate is not valid for the host, or there is no common TLS version.
     #[error("no secure connection could be made: the certificate or the protocol is not valid")]
     Insecure,
-    /// The answer is not HTTP.
+    /// The response is not valid HTTP.
     #[error("the answer is not valid HTTP")]
     Malformed,
     /// The remote server returned an error status.
@@ -309,40 +310,40 @@ pub enum FetchProblem {
         /// The status.
         status: u16,
     },
-    /// The page, or what it took to transfer it, is beyond a bound.
+    /// The page, or the data transferred for it, exceeds a limit.
     #[error("it is larger than {bytes_max} bytes")]
     TooLarge {
-        /// The bound.
+        /// The limit.
         bytes_max: u64,
     },
-    /// The head of the answer is beyond a bound.
+    /// The response head exceeds a limit.
     #[error("the head of the answer is too large")]
     HeadTooLarge,
-    /// Too many redirects.
+    /// The redirect limit was exceeded.
     #[error("it redirects more than {max} times")]
     TooManyRedirects {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// A redirect that names no destination.
+    /// A redirect without a target.
     #[error("it redirects to nowhere")]
     RedirectToNowhere,
-    /// Images, programs, videos, archives: there is nothing to index.
+    /// A type with nothing to index: images, programs, videos, archives.
     #[error("unsupported media type {media_type}")]
     UnsupportedType {
-        /// Its type as the server gives it.
+        /// The media type from the response header.
         media_type: String,
     },
-    /// A compression that was not requested, or a damaged one.
+    /// A compression that was not requested, or damaged compressed data.
     #[error("its compression is unknown or damaged")]
     Encoding,
-    /// The rules of the site disallow the page.
+    /// The site's `robots.txt` disallows the page.
     #[error("the robots.txt of the site disallows it")]
     Disallowed,
 }
 
 impl FetchProblem {
-    /// Whether another try may succeed.
+    /// Whether a retry may succeed.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::NameLookup | Self::Busy | Self::Refused | Self::Lost => true,
@@ -434,7 +435,7 @@ mod tests {
         let longest = "x".repeat(WEB_URL_CHARS_MAX);
         assert!(base.join(&longest).is_ok());
         assert_eq!(base.join(&format!("{longest}x")), too_long);
-        // 12 bytes for each of these, and 96 for what stands before them.
+        // 12 bytes for each of these, and 96 for the part before them.
         let base = base.join(&format!("{}/", "x".repeat(86))).unwrap();
         let widest = "\u{1f600}".repeat(WEB_URL_CHARS_MAX - 8);
         assert_eq!(base.join(&widest).unwrap().as_str().len(), WEB_URL_CHARS_MAX * 12);

@@ -1,10 +1,10 @@
-//! Webhooks: kinds of events, and the trait of the client that delivers them.
+//! Webhooks: event kinds, and the trait of the client that delivers them.
 
 use std::fmt;
 
 use crate::{BlockedReason, FetchProblem, WebUrl};
 
-/// Kind of an event.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A source became searchable.
@@ -13,7 +13,7 @@ pub enum EventKind {
     SourceErrored,
     /// A source was deleted.
     SourceDeleted,
-    /// The last job of a tenant that waited or ran has ended.
+    /// The last waiting or running job of a tenant has ended.
     JobsDrained,
 }
 
@@ -25,70 +25,71 @@ words!(EventKind {
 });
 
 impl EventKind {
-    /// Every kind.
+    /// All event kinds.
     pub const ALL: [Self; 4] =
         [Self::SourceSuccess, Self::SourceErrored, Self::SourceDeleted, Self::JobsDrained];
 }
 
-/// State of a webhook.
+/// The state of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookState {
-    /// Its events are delivered.
+    /// Events are delivered.
     Active,
-    /// Its events are kept until it is active again.
+    /// Events are kept for delivery once the webhook is active again.
     Paused,
-    /// It failed for days: its events are counted and not kept until it is active again.
+    /// Disabled after days of failures: events are counted but not kept until it is active again.
     Disabled,
 }
 
 words!(WebhookState { Active = "active", Paused = "paused", Disabled = "disabled" });
 
-/// State of one event for one webhook.
+/// The state of one event for one webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// It waits for its first attempt or for another one.
+    /// Waiting for its first attempt or for a retry.
     Pending,
-    /// The receiver has taken it.
+    /// Accepted by the receiver.
     Delivered,
-    /// It is not tried again.
+    /// Given up; not retried.
     GivenUp,
 }
 
 words!(DeliveryState { Pending = "pending", Delivered = "delivered", GivenUp = "given_up" });
 
-/// A message to a receiver.
+/// A message to a webhook receiver.
 #[derive(Debug, Clone, Copy)]
 pub struct WebPost<'a> {
-    /// The receiver.
+    /// The receiver's URL.
     pub url: &'a WebUrl,
-    /// Headers beside those of HTTP itself.
+    /// Headers in addition to those of HTTP itself.
     pub headers: &'a [(&'static str, String)],
-    /// JSON.
+    /// The JSON body.
     pub body: &'a str,
 }
 
-/// A client that posts messages to receivers. Blocks the calling thread.
+/// Posts messages to webhook receivers. Blocks the calling thread.
 pub trait WebhookClient: fmt::Debug + Send + Sync {
-    /// Checks a receiver's address without looking its name up.
+    /// Checks a receiver's URL without resolving its host name.
     ///
     /// # Errors
-    /// The rule by which nothing could be sent to it.
+    /// The rule that would forbid sending to it.
     fn permits(&self, url: &WebUrl) -> Result<(), BlockedReason>;
 
-    /// Sends one message; returns the status of the answer. Follows no redirect.
+    /// Sends one message and returns the status of the response. Does not follow redirects.
     ///
     /// # Errors
-    /// [`PostFailure`] where there is no answer.
+    /// [`PostFailure`] if there was no response.
     fn post(&self, post: &WebPost<'_>) -> Result<u16, PostFailure>;
 }
 
-/// Errors of sending a message. They never name an address that a name resolved to.
+/// Reasons why a message was not delivered. They never reveal an IP address that a name resolved
+/// to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostFailure {
-    /// The rules of this server forbid it.
+    /// This server's rules forbid the request.
     #[error("not sent: {0}")]
     Blocked(BlockedReason),
-    /// It failed.
+    /// The attempt failed.
     #[error("not delivered: {0}")]
     Failed(FetchProblem),
 }
