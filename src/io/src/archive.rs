@@ -1,4 +1,4 @@
-//! Structured data read in place: rkyv, checked before it is read.
+//! Structured data read in place: rkyv archives, validated before they are read.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,13 +14,13 @@ use rkyv::util::AlignedVec;
 
 use crate::IoError;
 
-/// Alignment of rkyv's own buffers; no archived type of ours needs more (asserted on open).
+/// Alignment of rkyv's own buffers; no archived type of ours needs more (asserted at compile time).
 const ALIGNMENT: usize = 16;
 
-/// The archived form of `value`, root at the end. A section holds exactly these bytes.
+/// Archives `value`, with the root at the end. A section holds exactly these bytes.
 ///
 /// # Panics
-/// If `value` refuses to be archived, which no type of plain data does.
+/// If `value` cannot be archived, which does not happen for plain data types.
 pub fn encode<T>(value: &T) -> AlignedVec
 where
     T: for<'a> rkyv::Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, rancor::Error>>,
@@ -28,9 +28,9 @@ where
     rkyv::to_bytes::<rancor::Error>(value).expect("plain data can be archived")
 }
 
-/// An archived `T`: holds its bytes, and so the mapping beneath them. It is checked as a whole when
-/// a file is opened, and each part again when it is read: a page of the file may become unreadable
-/// meanwhile, and a pointer in it may then lead anywhere.
+/// An archived `T`, which keeps its bytes, and so the underlying mapping, alive. The whole archive
+/// is validated when a file is opened, and each part again when it is read: a page of the file may
+/// become unreadable in the meantime, and a pointer in it could then lead anywhere.
 pub struct Archive<T> {
     bytes: Bytes,
     _archived: PhantomData<fn() -> T>,
@@ -41,8 +41,8 @@ where
     T: rkyv::Archive,
     T::Archived: Portable + for<'a> CheckBytes<HighValidator<'a, rancor::Error>>,
 {
-    /// Takes one whole encoded value. Bytes that do not begin on a multiple of 16 are copied;
-    /// sections begin on 4 KiB boundaries of a mapping and are not.
+    /// Wraps one complete encoded value. Bytes that are not 16-byte aligned are copied; sections of
+    /// a mapping start on 4 KiB boundaries and are not.
     pub fn new(bytes: Bytes) -> Self {
         const { assert!(align_of::<T::Archived>() <= ALIGNMENT) };
         let is_aligned = bytes.as_ptr().addr().is_multiple_of(ALIGNMENT);
@@ -50,7 +50,7 @@ where
         Self { bytes, _archived: PhantomData }
     }
 
-    /// The whole value, after every part of it was checked; `path` is for messages.
+    /// Validates the whole archive and returns its root; `path` is for error messages.
     ///
     /// # Errors
     /// [`IoError::CorruptFile`] if the bytes are not a valid archive of `T`.
@@ -63,13 +63,13 @@ where
 }
 
 impl<T> Archive<T> {
-    /// The place of a part that [`Self::check`] has led to.
+    /// Returns the offset of a part that was reached through [`Self::check`].
     pub fn position_of<P>(&self, part: *const P) -> usize {
         part.addr() - self.bytes.as_ptr().addr()
     }
 
-    /// The part at a place, after it and what it points to were checked; `None` where they are not
-    /// what they were.
+    /// Returns the part at an offset after validating it and everything it points to; `None` if it
+    /// is no longer valid.
     pub fn part<P>(&self, position: usize) -> Option<&P>
     where
         P: Portable + for<'a> CheckBytes<HighValidator<'a, rancor::Error>>,
@@ -134,8 +134,8 @@ mod tests {
         }
     }
 
-    /// Method: cut and overwrite; each result is refused or readable without leaving the bytes, as
-    /// a whole and in parts.
+    /// Method: truncate and overwrite; each result is either refused or can be read, as a whole and
+    /// in parts, without leaving the bytes.
     #[test]
     fn damaged_bytes_are_refused() {
         let encoded = encode(&table());

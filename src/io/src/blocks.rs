@@ -1,16 +1,17 @@
-//! Files of checksummed blocks: no byte is used before its block was verified.
+//! Files of checksummed blocks: no byte is used before its block has been verified.
 //!
-//! Blocks are verified one by one, when they are first needed, from a buffer that is read from the
-//! file: a bad sector is an error there, and no signal. The bytes themselves are read in place.
+//! Blocks are verified one at a time, when first needed, from a buffer filled with `pread`, where a
+//! bad sector is an error rather than a signal. The data itself is then read in place from the
+//! mapping.
 //!
 //! ```text
 //! byte      0            65536         131072            data_len
 //!           | block 0    | block 1     | block 2 (short) | not covered: table and footer
 //!           | xxh3[0]    | xxh3[1]     | xxh3[2]         | of the format that owns the file
 //! ```
-//! The table of checksums is kept by the format that owns the file; it must be covered by a hash
-//! of its own. xxh3-64 finds damage, not forgery: two blocks that differ by accident collide with
-//! a chance of 2^-64. Anyone who can write into the data directory is trusted.
+//! The format that owns the file stores the table of checksums, which must be covered by a hash of
+//! its own. xxh3-64 detects damage, not forgery: accidental damage goes unnoticed with a
+//! probability of 2^-64. Anyone who can write to the data directory is trusted.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -23,23 +24,23 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::{IoError, MappedFile};
 use lodestone_types::ErrorKind;
 
-/// Bytes of a block; the last one of a file may be shorter.
+/// Bytes per block; the last block of a file may be shorter.
 pub const BLOCK_BYTES: usize = 64 << 10;
 
-/// Blocks that are read at once.
+/// Maximum number of blocks read at once.
 const BLOCKS_AT_ONCE: usize = 16;
 
-/// The checksum of one run of bytes (xxh3-64, seed 0), for headers and footers too.
+/// Checksums a run of bytes (xxh3-64, seed 0); used for headers and footers too.
 pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The checksums of the blocks of `data`, in order; none for no data.
+/// Checksums the blocks of `data`, in order; empty for empty data.
 pub fn checksums(data: &[u8]) -> Vec<u64> {
     data.chunks(BLOCK_BYTES).map(xxh3_64).collect()
 }
 
-/// A writer that forwards everything and collects the checksum of each block.
+/// A writer that forwards everything and computes the checksum of each block.
 pub struct BlockHasher<W> {
     inner: W,
     block: Xxh3,
@@ -48,17 +49,17 @@ pub struct BlockHasher<W> {
 }
 
 impl<W: Write> BlockHasher<W> {
-    /// Starts at byte 0 of the file.
+    /// Creates a writer at byte 0 of the file.
     pub fn new(inner: W) -> Self {
         Self { inner, block: Xxh3::new(), written: 0, checksums: Vec::new() }
     }
 
-    /// Bytes written so far: the offset of the next one.
+    /// Bytes written so far, that is, the offset of the next byte.
     pub fn position(&self) -> u64 {
         self.written
     }
 
-    /// Writes zeros until the position is a multiple of `alignment`; returns the position.
+    /// Pads with zeros until the position is a multiple of `alignment`; returns the position.
     ///
     /// # Errors
     /// Errors of the inner writer.
@@ -73,7 +74,7 @@ impl<W: Write> BlockHasher<W> {
         Ok(self.written)
     }
 
-    /// Closes the last block; returns the inner writer, the bytes written and the checksums.
+    /// Completes the last block; returns the inner writer, the bytes written and the checksums.
     pub fn finish(mut self) -> (W, u64, Vec<u64>) {
         if !self.written.is_multiple_of(BLOCK_BYTES as u64) {
             self.checksums.push(self.block.digest());
@@ -101,25 +102,25 @@ impl<W: Write> Write for BlockHasher<W> {
     }
 }
 
-/// The data of a mapped file behind its checksums. Shared by all readers of the file.
+/// The checksummed data of a mapped file, shared by all its readers.
 #[derive(Debug)]
 pub struct BlockFile {
     mapped: MappedFile,
     data_len: usize,
     checksums: Box<[u64]>,
-    /// One bit for each block that was found good.
+    /// One bit per block, set once the block has been verified.
     verified: Box<[AtomicU64]>,
-    /// Bytes read to verify blocks.
+    /// Bytes read for verification.
     read_bytes: AtomicU64,
-    /// The first damage that was found.
+    /// The first damage found.
     damage: OnceLock<String>,
 }
 
 impl BlockFile {
-    /// Blocks over the first `data_len` bytes of `mapped`. Nothing is verified yet.
+    /// Opens the blocks in the first `data_len` bytes of `mapped`, verifying nothing yet.
     ///
     /// # Errors
-    /// [`IoError::CorruptFile`] if the file is shorter or the table has another length.
+    /// [`IoError::CorruptFile`] if the file is shorter than that or the table has the wrong length.
     pub fn open(mapped: MappedFile, data_len: usize, checksums: Vec<u64>) -> Result<Self, IoError> {
         let blocks = data_len.div_ceil(BLOCK_BYTES);
         let problem = if data_len > mapped.len() {
@@ -139,29 +140,29 @@ impl BlockFile {
         Err(IoError::CorruptFile { path: mapped.path().to_path_buf(), problem })
     }
 
-    /// The file beneath.
+    /// The underlying mapped file.
     pub fn mapped(&self) -> &MappedFile {
         &self.mapped
     }
 
-    /// Bytes that were read to verify blocks, scrubs included.
+    /// Bytes read for verification so far, including scrubs.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Verifies the blocks that `range` touches, each once in the life of this value; costs a look
-    /// at one bit for a block that was verified before.
+    /// Verifies the blocks that `range` touches, each once in the lifetime of this value. For a
+    /// block that has already been verified this costs one bit test.
     ///
     /// # Errors
-    /// [`IoError::CorruptBlock`] names the first damaged block, other errors the block that cannot
-    /// be read; [`IoError::CorruptFile`] for a range outside the data, because ranges come out of
+    /// [`IoError::CorruptBlock`] for the first damaged block, other errors for a block that cannot
+    /// be read, and [`IoError::CorruptFile`] for a range outside the data, since ranges come from
     /// files.
     #[inline]
     pub fn verify(&self, range: Range<usize>) -> Result<(), IoError> {
         if self.is_verified(&range) { Ok(()) } else { self.verify_unseen(range) }
     }
 
-    /// Whether each block that `range` touches was verified.
+    /// Whether all blocks that `range` touches have been verified.
     #[inline]
     pub fn is_verified(&self, range: &Range<usize>) -> bool {
         range.start <= range.end
@@ -169,7 +170,7 @@ impl BlockFile {
             && blocks_of(range).all(|block| self.has_verified(block))
     }
 
-    /// The bytes of `range`, after [`Self::verify`]. No copy.
+    /// Verifies `range` and returns its bytes without copying.
     ///
     /// # Errors
     /// As [`Self::verify`].
@@ -178,8 +179,8 @@ impl BlockFile {
         Ok(self.mapped.bytes(range))
     }
 
-    /// The bytes of `range`, none of them verified: the caller calls [`Self::verify`] for each part
-    /// before reading it. No copy.
+    /// Returns the bytes of `range` unverified and without copying. The caller must call
+    /// [`Self::verify`] on each part before reading it.
     ///
     /// # Errors
     /// [`IoError::CorruptFile`] for a range outside the data.
@@ -188,12 +189,12 @@ impl BlockFile {
         Ok(self.mapped.bytes(range))
     }
 
-    /// Whether everything that was read so far is what was verified. Asked before what was read is
-    /// passed on: a page may have become unreadable after its block was verified, and readers who
-    /// could not return an error may have gone on over damage.
+    /// Checks that everything read so far was intact. To be called before passing on what was read:
+    /// a page may become unreadable after its block was verified, and readers that could not return
+    /// an error may have carried on over damage.
     ///
     /// # Errors
-    /// [`IoError::CorruptFile`] for good after the first damage of the file.
+    /// [`IoError::CorruptFile`], permanently, once any damage to the file was found.
     pub fn check(&self) -> Result<(), IoError> {
         let corrupt = |problem: &str| {
             let (path, problem) = (self.mapped.path().to_path_buf(), problem.to_owned());
@@ -207,25 +208,25 @@ impl BlockFile {
         }
     }
 
-    /// Whether the bytes of `range` in the mapping match their checksums now.
+    /// Whether the bytes of `range` currently in the mapping match their checksums.
     pub fn is_intact(&self, range: Range<usize>) -> bool {
         let matches = |block| xxh3_64(&self.mapped[self.bytes_of(block)]) == self.checksums[block];
         range.end <= self.data_len && blocks_of(&range).all(matches)
     }
 
-    /// Reads every block again, whether or not it was verified before; the scrub.
+    /// Scrubs the file: reads every block again, verified or not.
     ///
     /// # Errors
-    /// As [`Self::verify`], and as [`Self::check`].
+    /// Those of [`Self::verify`] and [`Self::check`].
     pub fn verify_all(&self) -> Result<(), IoError> {
         self.verify_slowly(&mut |_| true).map(|_| ())
     }
 
-    /// As [`Self::verify_all`], piece by piece: `go_on` is told the bytes of each, and ends it by
-    /// false. Returns whether every block was read.
+    /// Like [`Self::verify_all`], but in pieces: `go_on` receives the size of each piece in bytes
+    /// and stops the scrub by returning false. Returns whether every block was read.
     ///
     /// # Errors
-    /// As [`Self::verify_all`].
+    /// Those of [`Self::verify_all`].
     pub fn verify_slowly(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<bool, IoError> {
         let mut buffer = Vec::new();
         for first in (0..self.checksums.len()).step_by(BLOCKS_AT_ONCE) {
@@ -238,7 +239,7 @@ impl BlockFile {
         self.check().map(|()| true)
     }
 
-    /// Counts the file as damaged from now on: for what is found outside of its blocks.
+    /// Marks the file as damaged, for damage found outside of its blocks.
     pub fn condemn(&self, problem: &str) {
         self.damage.get_or_init(|| problem.to_owned());
     }
@@ -251,7 +252,7 @@ impl BlockFile {
         Err(IoError::CorruptFile { path: self.mapped.path().into(), problem })
     }
 
-    // Relaxed: the bit is about bytes that never change; it does not publish them.
+    // Relaxed is enough: the bit is about bytes that never change and does not publish them.
     #[inline]
     fn has_verified(&self, block: usize) -> bool {
         self.verified[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
@@ -278,7 +279,7 @@ impl BlockFile {
         Ok(())
     }
 
-    /// Reads a run of blocks and compares each with its checksum.
+    /// Reads consecutive blocks and compares each with its checksum.
     fn verify_blocks(&self, blocks: Range<usize>, buffer: &mut Vec<u8>) -> Result<(), IoError> {
         let bytes = self.bytes_of(blocks.start).start..self.bytes_of(blocks.end - 1).end;
         buffer.resize(bytes.len(), 0);
@@ -303,7 +304,7 @@ impl BlockFile {
     }
 }
 
-/// The blocks that a range touches; none for an empty one.
+/// The indexes of the blocks that a range touches; none for an empty range.
 #[inline]
 fn blocks_of(range: &Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) }
@@ -326,7 +327,7 @@ mod tests {
     const LENGTHS: [usize; 7] =
         [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES, 200_001];
 
-    /// A writer that takes at most 1000 bytes at a time, as a pipe might.
+    /// A writer that accepts at most 1000 bytes at a time, as a pipe might.
     struct Sips(Vec<u8>);
 
     impl Write for Sips {
@@ -395,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Statement of B2 at its cause: what is read is verified, once, and nothing else is.
+    /// Statement of B2 at its cause: everything read is verified exactly once, and nothing else is.
     #[test]
     fn as_many_bytes_are_verified_as_blocks_are_touched() {
         let data = pattern(40 * BLOCK_BYTES);
@@ -420,7 +421,7 @@ mod tests {
         assert_eq!(file.read_bytes(), data.len() as u64);
     }
 
-    /// Goal: what was lost after it was verified is told to those who have read it.
+    /// Goal: a file truncated after verification is reported as damaged to those who read it.
     #[test]
     fn a_file_that_is_cut_after_verification_is_damaged() {
         let (data, directory) = (pattern(4 * BLOCK_BYTES), tempfile::tempdir().unwrap());

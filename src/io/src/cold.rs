@@ -1,6 +1,6 @@
-//! Mapped data that may have to come from the disk.
+//! Mapped data that may have to be read from disk.
 
-/// Pages of which the calling thread has waited for the disk so far. Costs some 200 ns.
+/// Number of major page faults of the calling thread so far. Costs some 200 ns.
 pub fn major_faults() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to room for what the call writes, and zeros are a value of it too.
@@ -12,15 +12,15 @@ pub fn major_faults() -> i64 {
     usage.ru_majflt
 }
 
-/// Has the system read the pages of mapped `bytes` that are not in memory, without waiting for
-/// them, so that many come at once. Costs a system call.
+/// Asks the kernel to read the non-resident pages of the mapped `bytes` ahead, without waiting, so
+/// that the reads overlap. Costs one system call.
 pub fn read_soon(bytes: &[u8]) {
     let page = rustix::param::page_size();
     let begin = bytes.as_ptr().addr() & !(page - 1);
     let length = bytes.as_ptr().addr() + bytes.len() - begin;
     let first = bytes.as_ptr().map_addr(|_| begin).cast_mut().cast();
-    // SAFETY: this advice changes no memory, and is refused for addresses that are not mapped. The
-    // reads are an optimisation: their failure shows where the bytes are used.
+    // SAFETY: this advice changes no memory and is refused for unmapped addresses. It is only an
+    // optimisation: if a read fails, that shows when the bytes are used.
     #[allow(unsafe_code)]
     unsafe {
         libc::madvise(first, length, libc::MADV_WILLNEED);
@@ -36,11 +36,11 @@ mod tests {
     use super::*;
     use crate::MappedFile;
 
-    /// Whether all pages of the bytes are in memory.
+    /// Whether all pages of the bytes are resident.
     fn is_in_memory(bytes: &[u8]) -> bool {
         let page = rustix::param::page_size();
         let mut pages = vec![0_u8; bytes.len().div_ceil(page)];
-        // SAFETY: the bytes begin at a page, and there is room for one byte a page.
+        // SAFETY: the bytes begin on a page boundary, and there is room for one byte per page.
         #[allow(unsafe_code)]
         let found = unsafe {
             libc::mincore(bytes.as_ptr().cast_mut().cast(), bytes.len(), pages.as_mut_ptr())
@@ -49,8 +49,8 @@ mod tests {
         pages.iter().all(|page| page & 1 == 1)
     }
 
-    /// Goal: pages that are asked for come into memory although nobody reads them; a read that
-    /// waits for the disk is counted.
+    /// Goal: requested pages become resident although nobody reads them; a read that waits for the
+    /// disk is counted.
     #[test]
     fn pages_come_without_being_read() {
         let root = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ mod tests {
         }
         let mapped = MappedFile::open(&path).unwrap();
         let wanted = 1 << 20..5 << 20;
-        // Neither begins at a page; what is read is whole pages all the same.
+        // The range starts and ends inside pages; whole pages are read all the same.
         read_soon(&mapped[wanted.start + 100..wanted.end - 100]);
         read_soon(&[]);
         let begun = Instant::now();
@@ -77,7 +77,7 @@ mod tests {
         let other = &mapped[6 << 20..7 << 20];
         let (is_there, before) = (is_in_memory(other), major_faults());
         std::hint::black_box(other.iter().map(|byte| u64::from(*byte)).sum::<u64>());
-        // Where a file system holds its files in memory nobody ever waits.
+        // On a file system that lives in memory, reads never wait for a disk.
         assert!(is_there || major_faults() > before);
     }
 }

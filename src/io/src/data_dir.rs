@@ -1,4 +1,4 @@
-//! The data directory: its lock, its mode and its temporary files.
+//! The data directory: its process lock, its permissions and its temporary files.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -15,16 +15,16 @@ use crate::{Disk, IoError, Operation, raise_file_limit, reserve};
 const LOCK_NAME: &str = "LOCK";
 const TEMPORARY_NAME: &str = "tmp";
 
-/// An open data directory, held by this process alone until the value is dropped.
+/// An open data directory, held exclusively by this process until the value is dropped.
 ///
-/// All changes go through the methods of `publish.rs`. The first sync that fails poisons the
-/// value: from then on every change is refused with [`IoError::Poisoned`], because what the device
-/// holds is unknown; reads go on. Opening the directory again is the only way back.
+/// All changes go through the methods in `publish.rs`. The first failed sync poisons the value:
+/// from then on every change is refused with [`IoError::Poisoned`], because the state on the device
+/// is unknown; reads still work. Reopening the directory is the only way to recover.
 #[derive(Debug)]
 pub struct DataDir {
     pub(super) root: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
-    /// Directories that exist, but whose names may not survive a power cut yet.
+    /// Directories that exist but whose names may not survive a power cut yet.
     pub(super) unsynced_directories: Mutex<BTreeSet<PathBuf>>,
     temporary: PathBuf,
     temporary_next: AtomicU64,
@@ -33,18 +33,18 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Takes the directory at `root`, making it (mode 0700) where it is missing, and empties
-    /// `tmp/`. Nothing else is read, so the time does not grow with what is stored.
+    /// Locks the directory at `root`, creates it (mode 0700) if it is missing, and empties `tmp/`.
+    /// Reads nothing else, so the time does not grow with the amount of stored data.
     ///
     /// Ends with one sync of the file system: a process that was killed may have left names that
-    /// are visible but not durable, and recovery must not build on what a power cut could still
-    /// take back.
+    /// are visible but not durable, and recovery must not build on something that a power cut could
+    /// still undo.
     ///
     /// # Errors
-    /// [`IoError::InUse`] while another process holds it, [`IoError::Unsupported`] without hard
-    /// links, or the system's.
+    /// [`IoError::InUse`] while another process holds the directory; [`IoError::Unsupported`] if
+    /// the file system has no hard links.
     pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, IoError> {
-        // Each mapped file has a descriptor, for reading without the mapping.
+        // Each mapped file keeps a descriptor open, for reads that bypass the mapping.
         raise_file_limit();
         disk.create_dir_all(root)?;
         let root = root.canonicalize().map_err(|e| IoError::new(Operation::Inspect, root, e))?;
@@ -67,10 +67,10 @@ impl DataDir {
     }
 
     /// Checks that no other process holds the directory. Creates and locks nothing, so another
-    /// process may still take it in the next moment.
+    /// process may still take it right afterwards.
     ///
     /// # Errors
-    /// [`IoError::InUse`], or the system's.
+    /// [`IoError::InUse`] if another process holds it.
     pub fn check_free(root: &Path) -> Result<(), IoError> {
         match File::open(root.join(LOCK_NAME)) {
             Ok(mut lock) => {
@@ -82,10 +82,10 @@ impl DataDir {
         }
     }
 
-    /// Device and inode of a directory, which are the same under whatever path it is mounted.
+    /// Identifies a directory by device and inode, regardless of the path it is mounted at.
     ///
     /// # Errors
-    /// The disk's, where there is none.
+    /// The operating system's, if the directory does not exist.
     pub fn identity(directory: &Path) -> std::io::Result<String> {
         let found = std::fs::metadata(directory)?;
         Ok(format!("{}:{}", found.dev(), found.ino()))
@@ -96,27 +96,28 @@ impl DataDir {
         &self.root
     }
 
-    /// The disk that holds it.
+    /// The disk that the directory is on.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// Whether a sync failed, so that changes are refused.
+    /// Whether a sync has failed, so that changes are refused.
     pub fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::SeqCst)
     }
 
-    /// A fresh name on the same file system. Files left there are removed by the next opening.
+    /// Returns a fresh name on the same file system. Files left under it are removed on the next
+    /// open.
     pub fn temporary_path(&self) -> PathBuf {
         let number = self.temporary_next.fetch_add(1, Ordering::Relaxed);
         self.temporary.join(format!("{number:016x}"))
     }
 
-    /// An empty file without a name, on the same file system: its contents are gone when it is
+    /// Creates an empty unnamed file on the same file system, whose contents disappear when it is
     /// closed. No fsync.
     ///
     /// # Errors
-    /// [`IoError::Poisoned`] or the system's.
+    /// [`IoError::Poisoned`] after a failed sync.
     pub fn scratch(&self) -> Result<File, IoError> {
         self.check_not_poisoned()?;
         let path = self.temporary_path();
@@ -134,7 +135,7 @@ impl DataDir {
         Ok(())
     }
 
-    /// Passes a result on and remembers a failed sync for good.
+    /// Passes a result through, and poisons the directory if it is a failed sync.
     pub(super) fn watch<T>(&self, result: Result<T, IoError>) -> Result<T, IoError> {
         if result.as_ref().is_err_and(IoError::must_poison) {
             self.is_poisoned.store(true, Ordering::SeqCst);
@@ -150,7 +151,8 @@ impl DataDir {
         }
     }
 
-    /// FAT and some network and FUSE file systems have no hard links, which commits need.
+    /// Checks for hard links, which commits need; FAT and some network and FUSE file systems lack
+    /// them.
     fn check_hard_links(&self) -> Result<(), IoError> {
         let (first, second) = (self.temporary_path(), self.temporary_path());
         self.disk.write_new(&first, &mut |_| Ok(()))?;
@@ -170,8 +172,8 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
-/// Restricts the directory to its owner. The mode of a volume that belongs to another user, as
-/// container platforms mount them, cannot be changed; a warning is logged.
+/// Restricts the directory to its owner. If the mode cannot be changed, as on a volume that a
+/// container platform mounts with another owner, only logs a warning.
 fn restrict(root: &Path) -> Result<(), IoError> {
     let failed = |e| IoError::new(Operation::Inspect, root, e);
     let mode = fs::metadata(root).map_err(failed)?.permissions().mode();
@@ -188,7 +190,8 @@ fn restrict(root: &Path) -> Result<(), IoError> {
     }
 }
 
-/// Takes the flock, which ends with the process however it dies. The file holds the process number.
+/// Takes the flock, which the kernel releases however the process ends, and writes the pid to the
+/// file.
 fn take_lock(root: &Path, disk: &dyn Disk) -> Result<File, IoError> {
     let path = root.join(LOCK_NAME);
     let failed = |e| IoError::new(Operation::Lock, &path, e);
@@ -197,14 +200,14 @@ fn take_lock(root: &Path, disk: &dyn Disk) -> Result<File, IoError> {
     let mut lock = options.open(&path).map_err(failed)?;
     let taken = lock.try_lock();
     check_taken(root, &mut lock, taken)?;
-    // The first write of a start; all that follow find what is freed here.
+    // The first write of a start; all later ones find the space that is freed here.
     reserve::make_room(disk, root);
     lock.set_len(0).map_err(failed)?;
     writeln!(lock, "{}", std::process::id()).map_err(failed)?;
     Ok(lock)
 }
 
-/// Result of an attempt to lock; an error names the process that holds the lock.
+/// Converts the result of an attempt to lock; the error names the process that holds the lock.
 fn check_taken(
     root: &Path,
     lock: &mut File,
@@ -277,7 +280,7 @@ mod tests {
         assert!(root.path().join("kept").exists());
     }
 
-    /// Goal: a process that has just taken the lock, and has not left its number yet, holds it too.
+    /// Goal: a process that has the lock but has not written its pid yet counts as holder too.
     #[test]
     fn a_holder_without_a_number_is_a_holder() {
         let root = tempfile::tempdir().unwrap();
@@ -304,12 +307,13 @@ mod tests {
             assert!(error.contains(file.to_str().unwrap()), "{error}");
         }
         assert_eq!(fs::read(&file).unwrap(), b"kept");
-        // Nobody can make a directory there.
+        // No directory can be created there.
         let error = open(Path::new("/proc/self/data")).unwrap_err().to_string();
         assert!(error.starts_with("making directory \"/proc/self/data\""), "{error}");
     }
 
-    /// Goal: a start on a file system without hard links says so, instead of the first commit.
+    /// Goal: a start on a file system without hard links reports that, rather than the first
+    /// commit.
     #[test]
     fn a_file_system_without_hard_links_is_refused() {
         let root = tempfile::tempdir().unwrap();
@@ -324,8 +328,8 @@ mod tests {
         open(root.path()).unwrap();
     }
 
-    /// Method: the mode of what the kernel shows of a process cannot be changed, as that of a
-    /// volume of another user.
+    /// Method: the mode of a directory that the kernel provides for a process cannot be changed,
+    /// like that of a volume owned by another user.
     #[test]
     fn a_directory_whose_mode_is_another_users_is_taken_as_it_is() {
         let volume = Path::new("/proc/self");

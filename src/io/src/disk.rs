@@ -1,5 +1,5 @@
-//! The disk as a component: the operations that the server needs of a file system, and the real
-//! one.
+//! The disk as an injectable component: the file system operations that the server needs, and the
+//! real file system.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -9,85 +9,85 @@ use std::path::Path;
 
 use crate::{FileSlice, IoError, MappedFile, Operation};
 
-/// Bytes collected before they go to the operating system.
+/// Bytes buffered before they go to the operating system.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-/// Fills a new file; called once. An error that it returns fails the whole write.
+/// Writes the contents of a new file; called once. An error it returns fails the whole write.
 pub type WriteContents<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 
-/// One name in a directory.
+/// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirectoryEntry {
-    /// The last component of its path.
+    /// The last component of the path.
     pub name: String,
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub is_directory: bool,
 }
 
 /// Total and free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes in all.
+    /// Total size in bytes.
     pub total_bytes: u64,
-    /// Bytes that this process may still take.
+    /// Bytes that this process can still allocate.
     pub free_bytes: u64,
-    /// Files that this process may still make; `u64::MAX` where there is no bound.
+    /// Files that this process can still create; `u64::MAX` if there is no limit.
     pub free_files: u64,
 }
 
-/// The operations of a file system that the product relies on, each with the durability that it
-/// has on its own. Contents are durable once [`Disk::write_new`] returns; a name is durable only
-/// once its directory was synced. Existing files are never opened for writing.
+/// The file system operations that the product relies on, each with the durability it provides by
+/// itself. Contents are durable once [`Disk::write_new`] returns, a name only once its directory
+/// has been synced. Existing files are never opened for writing.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// Makes one directory, mode 0700. Durable after a sync of its parent.
+    /// Creates one directory, mode 0700. Durable after a sync of its parent.
     ///
     /// # Errors
-    /// [`IoError::AlreadyExists`], [`IoError::NotFound`] without a parent, or the system's.
+    /// [`IoError::AlreadyExists`]; [`IoError::NotFound`] if the parent is missing.
     fn create_dir(&self, path: &Path) -> Result<(), IoError>;
 
-    /// Makes a file that did not exist, mode 0600, lets `write` fill it and syncs its contents;
-    /// returns its length in bytes. The name is durable only after a sync of its directory.
-    /// One fsync. After an error part of the file may stand at `path`.
+    /// Creates a file that must not exist, mode 0600, lets `write` fill it and syncs its contents;
+    /// returns its length in bytes. The name is durable only after a sync of its directory. One
+    /// fsync. After an error, part of the file may be left at `path`.
     ///
     /// # Errors
-    /// [`IoError::AlreadyExists`], what `write` returned, or the system's.
+    /// [`IoError::AlreadyExists`], or the error that `write` returned.
     fn write_new(&self, path: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError>;
 
-    /// Gives the file `from` the second name `to`, which must be free: of many callers one wins.
-    /// Durable after a sync of the directory of `to`.
+    /// Gives the file `from` the second name `to`, which must not exist: of concurrent callers
+    /// exactly one wins. Durable after a sync of the directory of `to`.
     ///
     /// # Errors
-    /// [`IoError::AlreadyExists`] if the name is taken, or the system's.
+    /// [`IoError::AlreadyExists`] if the name is taken.
     fn hard_link(&self, from: &Path, to: &Path) -> Result<(), IoError>;
 
-    /// Moves `from` to `to`, atomically replacing a file there. Durable after a sync of the
+    /// Moves `from` to `to`, atomically replacing any file there. Durable after a sync of the
     /// directory of `to`.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError>;
 
-    /// Takes a file's name away; readers and mappings keep its contents. Durable after a sync of
-    /// its directory.
+    /// Unlinks a file; open readers and mappings keep its contents. Durable after a sync of its
+    /// directory.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such file.
     fn remove(&self, path: &Path) -> Result<(), IoError>;
 
     /// Removes an empty directory. Durable after a sync of its parent.
     ///
     /// # Errors
-    /// [`IoError::NotFound`], the system's if it is not empty.
+    /// [`IoError::NotFound`]; the operating system's if the directory is not empty.
     fn remove_dir(&self, path: &Path) -> Result<(), IoError>;
 
-    /// Makes the names in this directory durable, not the contents below them. One fsync.
+    /// Makes the names in this directory durable, but not the contents of its files. One fsync.
     ///
     /// # Errors
-    /// The system's; the caller must not try again (see [`IoError::must_poison`]).
+    /// The operating system's; the caller must not retry (see [`IoError::must_poison`]).
     fn sync_dir(&self, path: &Path) -> Result<(), IoError>;
 
-    /// Makes a change of names in this directory, then as [`Self::sync_dir`]. The descriptor of the
-    /// sync is taken before the change: a process without a free one changes nothing.
+    /// Changes names in this directory, then syncs it as [`Self::sync_dir`] does. The descriptor
+    /// for the sync is opened first, so a process that is out of descriptors changes nothing.
     ///
     /// # Errors
-    /// The error of `change`; as [`Self::sync_dir`].
+    /// The error of `change`, and those of [`Self::sync_dir`].
     fn sync_dir_after(
         &self,
         path: &Path,
@@ -97,54 +97,54 @@ pub trait Disk: Send + Sync + fmt::Debug {
         self.sync_dir(path)
     }
 
-    /// Makes everything on the file system of `path` durable, as it is visible now.
+    /// Makes everything currently visible on the file system of `path` durable.
     fn sync_file_system(&self, path: &Path) -> Result<(), IoError>;
 
-    /// The names in a directory, sorted by bytes. Names that are not UTF-8 are left out.
+    /// Lists the names in a directory in byte order. Names that are not UTF-8 are omitted.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such directory.
     fn list(&self, path: &Path) -> Result<Vec<DirectoryEntry>, IoError>;
 
-    /// Whether something has this name.
+    /// Whether the name exists.
     fn exists(&self, path: &Path) -> Result<bool, IoError>;
 
     /// Length of a file in bytes.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such file.
     fn len(&self, path: &Path) -> Result<u64, IoError>;
 
-    /// A whole file.
+    /// Reads a whole file.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such file.
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
 
-    /// A whole published file, opened to be read piece by piece.
+    /// Opens a published file for reading piece by piece.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such file.
     fn open(&self, path: &Path) -> Result<FileSlice, IoError> {
         FileSlice::open(path)
     }
 
-    /// A whole published file, mapped.
+    /// Maps a whole published file.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such file.
     fn map(&self, path: &Path) -> Result<MappedFile, IoError>;
 
-    /// Total and free space of the file system of `path`.
+    /// Total and free space of the file system that holds `path`.
     fn space(&self, path: &Path) -> Result<Space, IoError>;
 
-    /// Bytes that this process may still write on the file system of `path`.
+    /// Bytes that this process can still write to the file system that holds `path`.
     fn free_bytes(&self, path: &Path) -> Result<u64, IoError> {
         Ok(self.space(path)?.free_bytes)
     }
 
-    /// Makes `path` and what is missing above it, and syncs the parent of each directory made:
-    /// the result survives a power cut. One fsync for each directory that was missing.
+    /// Creates `path` and any missing ancestors, and syncs the parent of each new directory, so
+    /// that the result survives a power cut. One fsync per missing directory.
     fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
         if path.as_os_str().is_empty() || self.exists(path)? {
             return Ok(());
@@ -152,7 +152,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
         let parent = path.parent().unwrap_or(Path::new(""));
         self.create_dir_all(parent)?;
         match self.create_dir(path) {
-            // Another thread was faster; it may not have synced yet, so both do.
+            // Another thread was faster but may not have synced yet, so both sync.
             Ok(()) | Err(IoError::AlreadyExists { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -160,11 +160,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     }
 }
 
-/// The file system of the machine.
+/// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-/// Makes and fills a new file without a sync; returns it and its length.
+/// Creates and fills a new file without syncing it; returns it and its length.
 pub(super) fn write_unsynced(
     path: &Path,
     write: &mut WriteContents<'_>,
@@ -261,7 +261,7 @@ impl Disk for RealDisk {
     fn space(&self, path: &Path) -> Result<Space, IoError> {
         let found = rustix::fs::statvfs(path)
             .map_err(|e| IoError::new(Operation::Inspect, path, e.into()))?;
-        // A file system that counts no inodes reports none in all.
+        // A file system that does not count inodes reports a total of zero.
         let free_files = if found.f_files == 0 { u64::MAX } else { found.f_favail };
         Ok(Space {
             // Space reserved for others (root, quotas) counts as neither used nor free.
@@ -300,8 +300,8 @@ mod tests {
         disk.sync_file_system(directory.path()).unwrap();
     }
 
-    /// Goal: the sync takes its descriptor before the change, and without one nothing changes.
-    /// Method: a change that takes the directory's name away.
+    /// Goal: the descriptor for the sync is opened before the change, and without one nothing
+    /// changes. Method: a change that removes the directory itself.
     #[test]
     fn a_change_is_made_only_when_its_sync_has_what_it_needs() {
         let root = tempfile::tempdir().unwrap();
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(entries, [DirectoryEntry { name: "b".to_owned(), is_directory: false }]);
     }
 
-    /// Goal: a file system that counts neither is not taken for one that is full.
+    /// Goal: a file system that does not count inodes is not mistaken for a full one.
     #[test]
     fn a_file_system_without_numbers_has_no_bound_of_files() {
         let space = RealDisk.space(Path::new("/proc")).unwrap();
@@ -346,8 +346,8 @@ mod tests {
         assert!(matches!(error, IoError::NotFound { .. }), "{error}");
     }
 
-    /// Goal: a relative path lies in the working directory, which is synced as any other parent.
-    /// Method: all other tests name their files from the root.
+    /// Goal: a relative path is in the working directory, which is synced like any other parent.
+    /// Method: all other tests use absolute paths.
     #[test]
     fn a_relative_path_is_made_in_the_working_directory() {
         let (directory, before) = (tempfile::tempdir().unwrap(), std::env::current_dir().unwrap());

@@ -6,32 +6,32 @@ use std::path::{Path, PathBuf};
 
 use lodestone_types::ErrorKind;
 
-/// An operation that the operating system refused.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Making a new file.
+    /// Creating a new file.
     Create,
-    /// Opening what is there.
+    /// Opening an existing file.
     Open,
-    /// Making a directory.
+    /// Creating a directory.
     CreateDirectory,
-    /// Writing into a new file.
+    /// Writing to a new file.
     Write,
-    /// Forcing a file's contents out.
+    /// Syncing a file's contents.
     SyncFile,
-    /// Forcing a directory's entries out.
+    /// Syncing a directory's entries.
     SyncDirectory,
-    /// Forcing a whole file system out.
+    /// Syncing a whole file system.
     SyncFileSystem,
-    /// Giving a file another name.
+    /// Renaming a file.
     Rename,
-    /// Giving a file a second name.
+    /// Creating a hard link.
     Link,
-    /// Taking a name away.
+    /// Removing a name.
     Remove,
-    /// Reading the names in a directory.
+    /// Listing a directory.
     List,
-    /// Asking for length, type, permissions or free space.
+    /// Querying length, type, permissions or free space.
     Inspect,
     /// Reading a file.
     Read,
@@ -63,10 +63,10 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Errors of disk access. Every variant names the path.
+/// Errors of disk access. Every variant carries the path.
 #[derive(Debug, thiserror::Error)]
 pub enum IoError {
-    /// Nothing has this name.
+    /// The name does not exist.
     #[error("{operation} {path:?} failed: no such file or directory")]
     NotFound {
         /// The operation.
@@ -82,7 +82,7 @@ pub enum IoError {
         /// The name.
         path: PathBuf,
     },
-    /// The device or the quota is full.
+    /// The device is full or a quota is exhausted.
     #[error("{operation} {path:?} failed: no space left ({source})")]
     StorageFull {
         /// The operation.
@@ -92,14 +92,14 @@ pub enum IoError {
         /// ENOSPC or EDQUOT.
         source: io::Error,
     },
-    /// Any other refusal of the operating system.
+    /// Any other error of the operating system.
     #[error("{operation} {path:?} failed: {source}")]
     Failed {
         /// The operation.
         operation: Operation,
         /// The file or directory.
         path: PathBuf,
-        /// Error of the operating system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Another process holds the data directory.
@@ -107,16 +107,16 @@ pub enum IoError {
     InUse {
         /// The data directory.
         path: PathBuf,
-        /// The process that holds it, where it left its number.
+        /// The pid of the process that holds it, if it has been written.
         holder: Option<u32>,
     },
-    /// An earlier sync failed: what the device holds is unknown until the directory is reopened.
+    /// An earlier sync failed: the state on the device is unknown until the directory is reopened.
     #[error("data directory {path:?} refuses writes after a failed sync, restart to recover")]
     Poisoned {
         /// The data directory.
         path: PathBuf,
     },
-    /// The file system lacks something that the layout needs.
+    /// The file system lacks a feature that the layout needs.
     #[error("the file system of {path:?} does not support {feature}")]
     Unsupported {
         /// A path on that file system.
@@ -124,7 +124,7 @@ pub enum IoError {
         /// The missing feature.
         feature: &'static str,
     },
-    /// A block does not have the checksum that was stored for it.
+    /// A block does not match its stored checksum.
     #[error(
         "{path:?} is damaged in block {block}: checksum {found:016x} instead of {expected:016x}"
     )]
@@ -135,10 +135,10 @@ pub enum IoError {
         block: usize,
         /// The stored checksum.
         expected: u64,
-        /// The checksum of the bytes found.
+        /// The checksum of the bytes that were read.
         found: u64,
     },
-    /// A file whose lengths, ranges or structure contradict each other.
+    /// The lengths, ranges or structure of a file contradict each other.
     #[error("{path:?} is damaged: {problem}")]
     CorruptFile {
         /// The file.
@@ -148,8 +148,8 @@ pub enum IoError {
     },
 }
 
-/// Whether reading failed because of what the device holds: a bad sector, or a block whose checksum
-/// the file system found wrong.
+/// Whether a read failed because of the medium: a bad sector, or a block whose checksum the file
+/// system found wrong.
 fn is_of_medium(error: &io::Error) -> bool {
     const ERRORS: [i32; 5] =
         [libc::EIO, libc::EBADMSG, libc::EUCLEAN, libc::ENODATA, libc::EREMOTEIO];
@@ -164,8 +164,8 @@ fn holder_name(holder: &Option<u32>) -> String {
 }
 
 impl IoError {
-    /// Classifies an error of the operating system by its remedy. Missing and taken names are not
-    /// distinguished for writes and syncs, which work on open files.
+    /// Classifies an error of the operating system. Writes and syncs work on open files, so they
+    /// are never reported as a missing or existing name.
     pub fn new(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         let has_name = !operation.is_sync() && operation != Operation::Write;
@@ -179,8 +179,8 @@ impl IoError {
         }
     }
 
-    /// The caller's remedy. A missing file is `NotFound` here; a caller that knows that the file
-    /// must be there reports `Corrupt` instead.
+    /// The error kind. A missing file is `NotFound` here; a caller that knows the file must exist
+    /// reports `Corrupt` instead.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
@@ -197,10 +197,10 @@ impl IoError {
         }
     }
 
-    /// Whether it is now unknown what survives a power cut, so that the writer must refuse all
+    /// Whether it is now unknown what would survive a power cut, so that the writer must refuse all
     /// further writes. A retried fsync may report success although the pages are lost
-    /// (<https://lwn.net/Articles/752063/>), hence no retry. A full device while a temporary file
-    /// is synced leaves no doubt: the file was never published and is thrown away.
+    /// (<https://lwn.net/Articles/752063/>), hence no retry. Running out of space while syncing a
+    /// temporary file leaves no doubt: the file was never published and is thrown away.
     pub fn must_poison(&self) -> bool {
         match self {
             Self::Failed { operation, .. } => operation.is_sync(),
@@ -219,8 +219,8 @@ impl IoError {
 }
 
 impl IoError {
-    /// Whether what failed comes before a published file gets its name, so that nothing was
-    /// published: as where a process has no free descriptor.
+    /// Whether the operation failed before a published file could get its name, so that nothing was
+    /// published, for example when the process is out of descriptors.
     pub fn precedes_a_name(&self) -> bool {
         use Operation::{Create, CreateDirectory, Inspect, Open, Write};
         let Self::Failed { operation, .. } = self else { return false };
@@ -229,7 +229,7 @@ impl IoError {
 }
 
 impl Operation {
-    /// Whether this is one of the three barriers.
+    /// Whether this is one of the three sync operations.
     pub fn is_sync(self) -> bool {
         matches!(self, Self::SyncFile | Self::SyncDirectory | Self::SyncFileSystem)
     }
@@ -277,7 +277,7 @@ mod tests {
         assert!(text.starts_with("writing \"/d/f\" failed: no space left"), "{text}");
     }
 
-    /// Goal: an operator reads what was tried, of what, and why it failed.
+    /// Goal: messages tell an operator what was attempted, on what, and why it failed.
     #[test]
     fn messages_name_the_operation() {
         use Operation::*;
@@ -305,8 +305,9 @@ mod tests {
         }
     }
 
-    /// Goal: an open file has no name that could be missing or taken, so a caller who goes on where
-    /// a name is free or gone does not go on after such an error of a write or a sync.
+    /// Goal: writes and syncs are never reported as a missing or existing name, since an open file
+    /// has none; so a caller that carries on when a name is free or gone does not carry on after
+    /// such an error.
     #[test]
     fn writes_and_syncs_miss_no_names() {
         for operation in [Operation::Write, Operation::SyncFile, Operation::SyncDirectory] {

@@ -1,13 +1,13 @@
-//! Faults in mappings: a page that cannot be read becomes zeros and a mark instead of the end of
-//! the process.
+//! Faults in mappings: an unreadable page becomes zeros and a mark instead of killing the process.
 //!
-//! The kernel raises SIGBUS in a thread that touches a mapped page which it cannot read: the sector
-//! is bad, or the file was shortened. The handler looks the address up in a table of mappings, puts
-//! zero pages over the place, marks the mapping and returns; the thread repeats its instruction and
-//! reads zeros. Who reads a mapping asks for the mark before passing on what was read.
+//! The kernel raises SIGBUS in a thread that touches a mapped page it cannot provide, because the
+//! sector is bad or the file was truncated. The handler looks the address up in a table of
+//! mappings, maps zero pages over the location, marks the mapping and returns; the thread then
+//! repeats the instruction and reads zeros. Readers of a mapping check the mark before they pass on
+//! what they read.
 //!
-//! The handler uses atomics and `mmap` only, both safe in a signal handler. A fault outside of the
-//! table goes to the handler that was there before, by default to the end of the process.
+//! The handler uses only atomics and `mmap`, both safe in a signal handler. A fault outside the
+//! table goes to the previously installed handler, which by default ends the process.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -16,14 +16,14 @@ use std::sync::{Once, OnceLock};
 
 use parking_lot::Mutex;
 
-/// Bytes that become zeros at the first fault of a mapping, aligned; a multiple of every page size.
-/// Each further fault covers twice as many: a file that was cut in half faults a few times, and its
-/// mapping does not fall into more pieces than a process may have.
+/// Bytes zeroed by the first fault of a mapping, aligned; a multiple of every page size. Each
+/// further fault covers twice as many: a file that was cut in half faults only a few times, and its
+/// mapping does not split into more pieces than a process may have.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// A mapping in the table. Entries are never freed, but used again. All accesses are in one order
-/// (SeqCst), and `bytes` is 0 while `start` changes: a handler that reads `bytes`, `start` and the
-/// same `bytes` again has read them of one mapping.
+/// A table entry for one mapping. Entries are reused but never freed. All accesses are SeqCst, and
+/// `bytes` is 0 while `start` changes: a handler that reads `bytes`, `start` and the same `bytes`
+/// again knows that both belong to the same mapping.
 #[derive(Debug, Default)]
 struct Entry {
     start: AtomicUsize,
@@ -39,18 +39,18 @@ static TABLE: Entry = Entry {
     next: OnceLock::new(),
 };
 
-/// Entries without a mapping, and the end of the table. Never locked by the handler.
+/// Entries without a mapping. Also serialises appends to the table; never locked by the handler.
 static UNUSED: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
 
-/// The handler before ours.
+/// The handler that was installed before ours.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// A mapping under watch. Must end before the mapping does.
+/// Registers a mapping in the table. Must be dropped before the mapping.
 #[derive(Debug)]
 pub(super) struct Watch(Option<&'static Entry>);
 
 impl Watch {
-    /// Watches over a mapping that begins on a page.
+    /// Registers a mapping, which must begin on a page boundary.
     pub(super) fn new(mapping: &[u8]) -> Self {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(install);
@@ -60,7 +60,7 @@ impl Watch {
         let mut unused = UNUSED.lock();
         let entry = unused.pop().unwrap_or_else(|| {
             let fresh: &'static Entry = Box::leak(Box::default());
-            // Under the lock nobody else appends.
+            // The lock keeps other threads from appending.
             let last = entries().last().expect("the table has a head");
             last.next.set(fresh).expect("the last entry has no next one");
             fresh
@@ -71,7 +71,7 @@ impl Watch {
         Self(Some(entry))
     }
 
-    /// Whether a part of the mapping could not be read since it was made.
+    /// Whether any part of the mapping has turned out unreadable.
     pub(super) fn has_faulted(&self) -> bool {
         self.0.is_some_and(|entry| entry.faults.load(Ordering::SeqCst) > 0)
     }
@@ -91,7 +91,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 }
 
 impl Entry {
-    /// Start and length of the mapping, if it holds the address.
+    /// Start and length of the mapping, if it contains the address.
     fn holding(&self, address: usize) -> Option<(usize, usize)> {
         let bytes = self.bytes.load(Ordering::SeqCst);
         let start = self.start.load(Ordering::SeqCst);
@@ -99,16 +99,18 @@ impl Entry {
         (is_stable && address.wrapping_sub(start) < bytes).then_some((start, bytes))
     }
 
-    /// Marks the mapping and puts zeros over the address. Returns whether it can be read now.
+    /// Marks the mapping and maps zeros over the address. Returns whether the address is readable
+    /// now.
     fn put_zeros(&self, address: usize, (start, bytes): (usize, usize)) -> bool {
         let faults = self.faults.fetch_add(1, Ordering::SeqCst);
         let span = FIRST_BYTES << faults.min(40);
         let from = (address - start) / span * span;
         let length = span.min(bytes - from);
-        // The thread that reads the mapping holds it, so it is not unmapped meanwhile.
+        // The thread that reads the mapping also keeps it alive, so it cannot be unmapped
+        // meanwhile.
         #[allow(unsafe_code)]
-        // SAFETY: the range begins on a page and lies in a mapping that is only read, and that is
-        // there as long as this thread reads it. Zeros are allowed in all that is read in place.
+        // SAFETY: the range begins on a page and lies in a read-only mapping that exists for as
+        // long as this thread reads it. All data read in place may validly be zeros.
         let mapped = unsafe {
             libc::mmap(
                 std::ptr::without_provenance_mut::<c_void>(start + from),
@@ -124,8 +126,8 @@ impl Entry {
 }
 
 fn install() {
-    // SAFETY: a zeroed `sigaction` is a valid one; the handler below keeps to what is safe in a
-    // signal handler, and runs on the stack for signals where the thread has one.
+    // SAFETY: a zeroed `sigaction` is valid; the handler below only does what is safe in a signal
+    // handler, and runs on the thread's signal stack if it has one.
     #[allow(unsafe_code)]
     let previous = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -146,8 +148,8 @@ fn install() {
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes a valid `info`, and `errno` of this thread, which the interrupted
-    // code may be about to read, is put back.
+    // SAFETY: the kernel passes a valid `info`; this thread's `errno`, which the interrupted code
+    // may be about to read, is restored.
     #[allow(unsafe_code)]
     let (address, errno) = unsafe { ((*info).si_addr().addr(), *libc::__errno_location()) };
     let found = entries().find_map(|entry| Some((entry, entry.holding(address)?)));
@@ -161,14 +163,14 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     }
 }
 
-/// Hands a signal to the handler before ours; without one the fault is repeated and ends the
-/// process, as it would have without us.
+/// Forwards a signal to the previous handler; without one, the fault repeats and ends the process
+/// as it would have without ours.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.get();
     let handler = previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction);
     let takes_info = previous.is_some_and(|action| action.sa_flags & libc::SA_SIGINFO != 0);
-    // SAFETY: the kernel returned this handler with flags that tell its signature; `signal` with
-    // the default action is always allowed.
+    // SAFETY: the kernel returned this handler together with flags that tell its signature;
+    // resetting `signal` to the default action is always allowed.
     #[allow(unsafe_code)]
     unsafe {
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
@@ -197,16 +199,16 @@ mod tests {
     const ROLE: &str = "LODESTONE_TEST_OF_FAULTS";
     const BYTES: usize = 4096;
 
-    /// A mapping that no entry of the table holds.
+    /// Address of a mapping that is not in the table.
     static PLACE: AtomicUsize = AtomicUsize::new(0);
     static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-    /// Maps a page over [`PLACE`], of a file or of zeros; returns the address.
+    /// Maps a page of a file or of zeros over [`PLACE`]; returns the address.
     fn map(file: Option<&File>, flags: c_int) -> usize {
         let (place, fd) = (PLACE.load(Ordering::SeqCst), file.map_or(-1, AsRawFd::as_raw_fd));
         let place = std::ptr::without_provenance_mut(place);
         let flags = libc::MAP_PRIVATE | flags;
-        // SAFETY: a fresh place, or the page that was mapped there before, which is only read.
+        // SAFETY: a fresh address, or the page previously mapped there, which is only read.
         #[allow(unsafe_code)]
         let mapped = unsafe { libc::mmap(place, BYTES, libc::PROT_READ, flags, fd, 0) };
         mapped.addr()
@@ -226,12 +228,12 @@ mod tests {
         }
     }
 
-    /// Sets a handler, then ours, and reads a page that is not there.
+    /// Installs a handler, then ours, and reads an unreadable page.
     fn read_elsewhere(handler: usize, flags: c_int) {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, none).unwrap();
-        // SAFETY: a zeroed `sigaction` is a valid one, and each handler has the signature that its
-        // flags tell.
+        // SAFETY: a zeroed `sigaction` is valid, and each handler has the signature that its flags
+        // announce.
         #[allow(unsafe_code)]
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -244,15 +246,15 @@ mod tests {
         PLACE.store(map(Some(&file), 0), Ordering::SeqCst);
         file.set_len(0).unwrap();
         let byte = std::ptr::with_exposed_provenance::<u8>(PLACE.load(Ordering::SeqCst));
-        // SAFETY: the page is mapped, and the handler under test sees to what cannot be read.
+        // SAFETY: the page is mapped, and the handler under test deals with an unreadable one.
         #[allow(unsafe_code)]
         let byte = unsafe { byte.read_volatile() };
         assert_eq!((byte, CALLS.load(Ordering::SeqCst)), (0, 1));
     }
 
-    /// Goal: faults that are not ours go to the handler that was there before, with all that it
-    /// needs, and end the process where there was none. Method: processes of their own, in which
-    /// no other test has set our handler yet.
+    /// Goal: faults outside our mappings go to the previous handler with everything it needs, and
+    /// end the process if there is none. Method: separate processes, in which no other test has
+    /// installed our handler yet.
     #[test]
     fn faults_elsewhere_go_to_the_handler_before_ours() {
         match std::env::var(ROLE).as_deref() {

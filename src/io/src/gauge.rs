@@ -1,13 +1,13 @@
-//! Fullness of the disk as a level that decides which requests are accepted (RELIABILITY C7).
+//! Fullness of the disk, as a level that decides which requests are accepted (RELIABILITY C7).
 //!
 //! ```text
 //! used   0 %        85 %             90 %             95 %        100 %
 //!        | Ample     | Tight          | Full           | Critical  |
 //!          all         no merges        no new content   deletes and reads only
 //! ```
-//! A level is left only two points below the mark at which it began, so that it does not flutter.
-//! A mark counts only where little is free in bytes too: a tenth of a large disk lasts for months.
-//! Space that the system reserves for others counts neither as used nor as free.
+//! A level ends only two percentage points below the mark at which it began, which avoids flapping.
+//! A mark also requires that few bytes are free in absolute terms: a tenth of a large disk lasts
+//! for months. Space reserved for others counts as neither used nor free.
 
 use std::sync::Arc;
 
@@ -16,37 +16,37 @@ use parking_lot::Mutex;
 use crate::{DataDir, IoError, Space};
 use lodestone_types::{Clock, Timestamp};
 
-/// Time for which a reading is used again.
+/// Time in milliseconds for which a reading is reused.
 const READING_MILLIS: u64 = 1000;
-/// Thousandths in use at which `Tight`, `Full` and `Critical` begin.
+/// Used space, in thousandths, at which `Tight`, `Full` and `Critical` begin.
 const MARKS: [u64; 3] = [850, 900, 950];
-/// Free bytes from which no mark counts, for each of them; a merge needs the most.
+/// Free bytes at or above which each mark is ignored; merges need the most.
 const FREE_BYTES_ENOUGH: [u64; 3] = [32 << 30, 16 << 30, 8 << 30];
-/// Thousandths below a mark at which its level ends.
+/// Thousandths below its mark at which a level ends.
 const HYSTERESIS: u64 = 20;
-/// Files that may still be made, below which the disk counts as full, and as critical.
+/// Free inodes below which the disk counts as `Full` and as `Critical`.
 const FREE_FILES_MIN: [u64; 2] = [4096, 512];
 
-/// Level of fullness of the disk.
+/// Fullness level of the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fullness {
-    /// Everything is accepted.
+    /// All requests are accepted.
     #[default]
     Ample,
-    /// Nothing should grow without need.
+    /// Optional growth, such as merging, is avoided.
     Tight,
-    /// No new content is taken.
+    /// No new content is accepted.
     Full,
-    /// Only deletions are taken.
+    /// Only deletions are accepted.
     Critical,
 }
 
 impl Fullness {
     const ALL: [Self; 4] = [Self::Ample, Self::Tight, Self::Full, Self::Critical];
 
-    /// The level of a reading, after `before`.
+    /// Computes the level of a reading, given the level before it.
     fn after(before: Self, space: Space) -> Self {
-        // A file system without a known size has no level.
+        // A file system of unknown size has no level.
         let Space { total_bytes, free_bytes, .. } = space;
         let used = u128::from(total_bytes.saturating_sub(free_bytes)) * 1000;
         let marks = MARKS.iter().zip(FREE_BYTES_ENOUGH);
@@ -72,7 +72,7 @@ struct Reading {
     free_bytes: u64,
 }
 
-/// Measures the disk of a data directory, at most once a second.
+/// Measures the disk that holds a data directory, at most once a second.
 #[derive(Debug)]
 pub struct SpaceGauge {
     data: Arc<DataDir>,
@@ -81,28 +81,29 @@ pub struct SpaceGauge {
 }
 
 impl SpaceGauge {
-    /// A gauge without a reading.
+    /// Creates a gauge that has not measured yet.
     pub fn new(data: Arc<DataDir>, clock: Arc<dyn Clock>) -> Self {
         Self { data, clock, last: Mutex::default() }
     }
 
-    /// The level now. Where the system gives no numbers, the last one, and `Ample` before the
-    /// first: a write that does not fit fails by itself.
+    /// The current level. If the system reports no numbers, the last known level, initially
+    /// `Ample`: a write that does not fit will fail by itself.
     pub fn level(&self) -> Fullness {
         self.read().0
     }
 
-    /// Bytes that may still be written.
+    /// Bytes that can still be written.
     pub fn free_bytes(&self) -> u64 {
         self.read().1
     }
 
-    /// Gives the reserve of the data directory up if next to nothing is free, for a deletion.
+    /// Releases the reserve of the data directory if hardly anything is free, to let a deletion
+    /// proceed.
     pub fn make_room(&self) {
         self.data.make_room();
     }
 
-    /// Makes the reserve of the data directory again, if there is room.
+    /// Restores the reserve of the data directory if there is room.
     pub fn keep_reserve(&self) -> Result<(), IoError> {
         self.data.keep_reserve()
     }
@@ -183,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Goal: a large disk is not called full while its free space lasts for months.
+    /// Goal: a large disk is not considered full while its free space would last for months.
     #[test]
     fn marks_count_where_little_is_free() {
         const TEN_TB: u64 = 10 << 40;
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(looks.load(Ordering::SeqCst), 6);
     }
 
-    /// Goal: where the system gives no numbers nothing is refused that was accepted before.
+    /// Goal: if the system reports no numbers, nothing is refused that was accepted before.
     #[test]
     fn a_disk_without_numbers_keeps_its_level() {
         for was_read in [false, true] {

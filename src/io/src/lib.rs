@@ -1,9 +1,10 @@
 //! Disk access: the data directory, atomic files, mappings, checksummed blocks, and the blob store.
 //!
-//! It knows bytes, names and durability. Formats of segments and manifests belong to `storage`.
+//! This crate deals in bytes, names and durability. Segment and manifest formats belong to
+//! `storage`.
 //!
 //! ```text
-//! <data>/LOCK        flock and the number of the process that holds it
+//! <data>/LOCK        flock; contains the pid of the process that holds it
 //! <data>/tmp/<n>     files being written; emptied whenever the directory is opened
 //! <data>/...         published files: complete, synced, never changed again
 //!
@@ -12,33 +13,35 @@
 //! ```
 //!
 //! Invariants:
-//! - A published file is never modified or shortened; a new version is a new inode. Mapping is
-//!   sound because of it.
-//! - A visible file in the data directory is durable, or was not yet reported as done.
-//! - After a failed sync nothing is written until the directory is opened again, and a sync is
-//!   never tried twice.
-//! - No byte of data is handed on before its block was verified; no archive before it was checked.
-//! - A page that cannot be read does not end the process: it is zeros and a mark on its file, for
-//!   which a reader asks before passing on what was read.
+//! - A published file is never modified or truncated; a new version is a new inode. This is what
+//!   makes mapping files sound.
+//! - A file visible in the data directory is durable, or has not been reported as done yet.
+//! - After a failed sync nothing is written until the directory is reopened, and a sync is never
+//!   retried.
+//! - No byte is handed out before its block has been verified, and no archive before it has been
+//!   checked.
+//! - An unreadable page does not kill the process: it reads as zeros and marks its file. Readers
+//!   check that mark before they pass on what they read.
 //!
-//! Errors: whatever touches the disk can fail with the system's error; a section on errors names
-//! what comes on top.
+//! Anything that touches the disk can fail with an error of the operating system; `# Errors`
+//! sections list only the errors beyond those.
 //!
 //! Modules:
-//! - `error`: errors with their path, and kinds by the caller's remedy
-//! - `disk`: the file system as a component, and the real one
-//! - `data_dir`: the lock, the mode, temporary names, poisoning after a failed sync
+//! - `error`: errors with their path, and kinds by what the caller can do
+//! - `disk`: the file system as an injectable component, and the real one
+//! - `data_dir`: the process lock, permissions, temporary names, poisoning after a failed sync
 //! - `publish`: the operations that change the data directory, with their cost in fsyncs
-//! - `gauge`: fullness of the disk as a level; `reserve`: bytes and files for a full one
+//! - `gauge`: how full the disk is, as a level; `reserve`: bytes and inodes set aside for a full
+//!   disk
 //! - `memory`: private memory of this process
-//! - `priority`: lower priority for background threads, the limit of open files
-//! - `mmap`: read-only mappings and zero-copy slices of them; `stable_bytes`: slices that libraries
-//!   may refer to; `faults`: pages that cannot be read
+//! - `priority`: lower priority for background threads, and the open file limit
+//! - `mmap`: read-only mappings and zero-copy slices of them; `stable_bytes`: slices with a stable
+//!   address for libraries; `faults`: handling of unreadable pages
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
 //! - `slice`: parts of files, read piece by piece
-//! - `spill`: requests and answers that are too large to wait in memory
-//! - `sealed`: small files of a first line and a body, with or without a hash
-//! - `archive`: rkyv values read in place, each part after a check
+//! - `spill`: requests and responses too large to buffer in memory
+//! - `sealed`: small files made of a header line and a body, with or without a checksum
+//! - `archive`: rkyv values read in place, with every part checked before use
 //! - `store`: blobs by key, on top of all this
 //! - `crash_disk`: a disk that loses power on demand (feature `testing`)
 //! - `stand_in`: the real disk with hooks for tests (feature `testing`)

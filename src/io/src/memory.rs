@@ -1,17 +1,17 @@
-//! Private memory of this process, and the memory that it may have.
+//! Private memory of this process, and the memory available to it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A source of that number.
+/// Measures the private memory of the process.
 pub trait MemoryGauge: Send + Sync + fmt::Debug {
-    /// Bytes that belong to this process alone and are in memory: heap and stacks. Mapped files are
-    /// not among them: the system takes those back when it needs memory. `None` where the system
-    /// does not report it.
+    /// Resident bytes that belong to this process alone: heap and stacks. Mapped files are
+    /// excluded, as the kernel reclaims those when memory is short. `None` if the system does not
+    /// report it.
     fn own_bytes(&self) -> Option<u64>;
 }
 
-/// Linux's own count, `RssAnon` of `/proc/self/status`. Costs about ten microseconds.
+/// The kernel's count: `RssAnon` of `/proc/self/status`. Takes about ten microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessMemory;
 
@@ -27,8 +27,8 @@ fn own_bytes_in(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Bytes of memory that this process may have: those of the machine, or the limit of a control
-/// group around it, as containers have one. `None` where the system does not report it.
+/// Bytes of memory available to this process: the machine's total, or the limit of an enclosing
+/// control group, such as a container's. `None` if the system does not report it.
 pub fn memory_of_machine() -> Option<u64> {
     let of_machine = total_bytes_in(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -42,8 +42,8 @@ fn total_bytes_in(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Files that may hold a limit: of both versions of control groups, for the group of this process
-/// and all above it. In a container its own group appears as the root.
+/// Paths that may hold a memory limit, in both versions of control groups, for the group of this
+/// process and all its ancestors. Inside a container, its own group appears as the root.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

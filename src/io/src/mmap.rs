@@ -13,11 +13,11 @@ use memmap2::{Advice, Mmap};
 use crate::faults::Watch;
 use crate::{FileSlice, IoError, Operation};
 
-/// A whole file, mapped read-only. Clones and slices share the mapping; it ends with the last of
-/// them, also where the file has lost its name by then.
+/// A whole file, mapped read-only. Clones and slices share the mapping, which ends with the last of
+/// them; the file may have been unlinked by then.
 ///
-/// A page that cannot be read, because its sector is bad or somebody has shortened the file, is
-/// zeros, and [`Self::has_faulted`] from then on.
+/// A page that cannot be read, because its sector is bad or the file was truncated, reads as zeros,
+/// and [`Self::has_faulted`] reports it from then on.
 #[derive(Clone)]
 pub struct MappedFile {
     path: Arc<Path>,
@@ -26,13 +26,14 @@ pub struct MappedFile {
     contents: Bytes,
 }
 
-/// A mapping under watch. Fields are dropped in order: the watch ends first.
+/// A mapping and its registration with the fault handler. Fields drop in order, so the registration
+/// ends first.
 struct Mapping {
     watch: Watch,
     mapped: Mmap,
 }
 
-/// The bytes of a mapping.
+/// Owner of a mapping's bytes.
 struct Contents(Arc<Mapping>);
 
 impl AsRef<[u8]> for Contents {
@@ -42,9 +43,9 @@ impl AsRef<[u8]> for Contents {
 }
 
 impl MappedFile {
-    /// Maps the file at `path`, which must be one that this process or an earlier one published
-    /// (see `publish.rs`). Nothing of it is read. The mapping begins on a page, so offsets keep
-    /// their alignment up to 4 KiB. The file stays open as long as it is mapped.
+    /// Maps the file at `path`, which must have been published by this or an earlier process (see
+    /// `publish.rs`). Reads none of it. The mapping is page-aligned, so offsets keep their
+    /// alignment up to 4 KiB. The file stays open while it is mapped.
     ///
     /// # Errors
     /// [`IoError::NotFound`], or errors of opening and mapping.
@@ -52,26 +53,26 @@ impl MappedFile {
         let file = File::open(path).map_err(|e| IoError::new(Operation::Map, path, e))?;
         // Files are published complete under a temporary name and renamed or linked into place
         // (publish.rs guarantees it: nothing in this crate opens an existing file for writing).
-        // They are never changed afterwards, replaced only by another inode, and unlinked only
+        // They are never changed afterwards, only replaced by another inode, and unlinked only
         // after the last snapshot drops, which leaves the inode to this mapping. The flock on LOCK
-        // keeps other instances of the server out, and mode 0700 other users. What remains: a
-        // person with our rights who truncates a file by hand, and sectors that go bad, turn pages
-        // into zeros (faults.rs); one who edits a file changes bytes after their checksum.
+        // keeps out other instances of the server, and mode 0700 other users. The remaining cases:
+        // someone with our rights who truncates a file by hand, and sectors that go bad, turn pages
+        // into zeros (faults.rs); someone who edits a file changes bytes after they were verified.
         #[allow(unsafe_code)]
-        // SAFETY: a mapping is sound while its file is neither changed nor shortened; see above.
+        // SAFETY: a mapping is sound while its file is neither changed nor truncated; see above.
         let mapped = unsafe { Mmap::map(&file) };
         let mapped = mapped.map_err(|e| IoError::new(Operation::Map, path, e))?;
         Ok(Self::watched(path, file, mapped))
     }
 
-    /// Maps a file without a name that is written no more.
+    /// Maps an unnamed file that is no longer written to.
     ///
     /// # Errors
     /// Errors of mapping.
     pub(super) fn of_unnamed(file: &FileSlice) -> Result<Self, IoError> {
-        // SAFETY: the file was made without a name by this process, nobody else can open it, and
-        // its one handle is inside of the slice, which only reads: it is neither changed nor
-        // shortened while the mapping lives.
+        // SAFETY: this process created the file without a name, so nobody else can open it, and its
+        // only handle is inside the slice, which only reads: the file is neither changed nor
+        // truncated while the mapping lives.
         #[allow(unsafe_code)]
         let mapped = unsafe { Mmap::map(file.file()) };
         let failed = |e| IoError::new(Operation::Map, file.path(), e);
@@ -85,28 +86,28 @@ impl MappedFile {
         Self { path: path.into(), file: Arc::new(file), mapping, contents }
     }
 
-    /// A reference that can be upgraded as long as a clone of this mapping lives.
+    /// A weak reference that can be upgraded while any clone of this mapping lives.
     pub fn holders(&self) -> Weak<File> {
         Arc::downgrade(&self.file)
     }
 
-    /// The file's name when it was mapped; for messages.
+    /// The file's path when it was mapped, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The bytes of `range` without a copy; they keep the mapping alive. Unverified: data goes
-    /// through [`crate::BlockFile`].
+    /// Returns the bytes of `range` without copying; they keep the mapping alive. The bytes are
+    /// unverified: data goes through [`crate::BlockFile`].
     ///
     /// # Panics
-    /// If the range does not lie within the file, as slicing does.
+    /// If the range is outside the file.
     pub fn bytes(&self, range: Range<usize>) -> Bytes {
         self.contents.slice(range)
     }
 
-    /// Has the system read no more of `range` than the pages that are asked for, where it would
-    /// read on to what is next in the file. For data of which single rows are read: what is read
-    /// beside them takes the memory from what is. A system that does not know how goes on.
+    /// Disables read-ahead for `range`, for data of which single rows are read: pages loaded
+    /// alongside would displace useful ones from memory. Has no effect on systems that do not
+    /// support it.
     pub fn expect_single_reads(&self, range: Range<usize>) {
         let advised = self.mapping.mapped.advise_range(Advice::Random, range.start, range.len());
         if let Err(error) = advised {
@@ -114,23 +115,23 @@ impl MappedFile {
         }
     }
 
-    /// Whether a part of the mapping could not be read, so that zeros stood in its place. Asked
-    /// after reading, and before what was read is passed on.
+    /// Whether any part of the mapping could not be read and was replaced by zeros. To be checked
+    /// after reading, before what was read is passed on.
     pub fn has_faulted(&self) -> bool {
         self.mapping.watch.has_faulted()
     }
 
-    /// Whether the file has not become shorter. The rest of its last page is zeros then, which
-    /// nothing marks.
+    /// Whether the file still has its full length. If it was truncated, the rest of its last page
+    /// reads as zeros, which the fault handler does not notice.
     pub fn is_whole(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.len() >= self.contents.len() as u64)
     }
 
-    /// Fills `buffer` from the file and not from the mapping, so that a bad sector is an error.
+    /// Fills `buffer` from the file, bypassing the mapping, so that a bad sector is reported as an
+    /// error.
     ///
     /// # Errors
-    /// [`IoError::CorruptFile`] where the file ends earlier than when it was mapped, or the
-    /// system's.
+    /// [`IoError::CorruptFile`] if the file is shorter than when it was mapped.
     pub fn read_at(&self, offset: usize, buffer: &mut [u8]) -> Result<(), IoError> {
         self.file.read_exact_at(buffer, offset as u64).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
@@ -192,7 +193,7 @@ mod tests {
         std::fs::write(&path, vec![7; 64 << 12]).unwrap();
         let mapped = MappedFile::open(&path).unwrap();
         mapped.expect_single_reads(8 << 12..24 << 12);
-        // The part is a mapping of its own to the system now, with a flag "rr".
+        // The kernel now treats that part as a separate mapping, flagged "rr".
         let start = mapped.as_ptr().addr() + (8 << 12);
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let part = maps.split_once(&format!("{start:x}-{:x} ", start + (16 << 12))).unwrap().1;
@@ -201,8 +202,7 @@ mod tests {
         assert!(mapped.iter().all(|byte| *byte == 7));
     }
 
-    /// Statement of F2 at its cause: a page that is gone reads as zeros and marks its mapping,
-    /// and no other one.
+    /// Statement of F2 at its cause: a missing page reads as zeros and marks its own mapping only.
     #[test]
     fn a_mapping_survives_a_file_that_was_cut() {
         let directory = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ mod tests {
         assert!(!cut.has_faulted(), "nothing was read yet");
         assert_eq!(cut[0], 7);
         assert!(!cut.has_faulted(), "this page is there");
-        // Last page first, then all of them, from several threads: each fault is handled.
+        // The last page first, then all of them from several threads: each fault is handled.
         assert_eq!(cut[cut.len() - 1], 0);
         assert!(cut.has_faulted());
         std::thread::scope(|scope| {

@@ -1,23 +1,23 @@
-//! Lower priority for background threads, and the number of files that the process may open.
+//! Lower priority for background threads, and the process's limit on open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Steps of niceness. With ten a thread gets about a tenth of what a thread of the usual priority
-/// gets on a core where both want to run (Linux, `sched_prio_to_weight`), and is preempted as soon
-/// as such a thread wakes: merging can then neither delay searches nor be starved by them.
+/// Niceness steps. With ten, a thread gets about a tenth of the share of a normal thread when both
+/// want the same core (Linux, `sched_prio_to_weight`), and is preempted as soon as a normal thread
+/// wakes: merging can then neither delay searches nor be starved by them.
 const BACKGROUND_STEPS: i32 = 10;
 
-/// Lowers the priority of the calling thread for good; niceness is a thread's own on Linux, which
-/// this crate needs. A refusal is not an error: everything works, only less smoothly.
+/// Permanently lowers the priority of the calling thread; relies on Linux, where niceness is per
+/// thread. A refusal is not an error: everything still works, only less smoothly.
 pub fn run_in_background() {
     if let Err(error) = rustix::process::nice(BACKGROUND_STEPS) {
         tracing::debug!(%error, "background work keeps the usual priority");
     }
 }
 
-/// Raises the number of files that this process may have open to the most that the system allows
-/// it. The usual first limit, 1,024, is as many as there may be connections: then nothing would be
-/// left for the data. A refusal leaves it as it was.
+/// Raises the limit on open files to the hard limit. The usual soft limit, 1,024, equals the number
+/// of connections the server may hold, which would leave nothing for data files. If refused, the
+/// limit stays as it is.
 pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
     use rustix::process::getpriority_process;
 
-    /// Goal: a thread of the background gives way to all others, which keep their priority.
+    /// Goal: a background thread yields to all others, which keep their priority.
     #[test]
     fn background_work_lowers_its_own_priority_alone() {
         let niceness: fn() -> i32 = || getpriority_process(None).unwrap();

@@ -5,26 +5,26 @@
 //! create_exclusive  tmp/n: write, fsync -> link to target, once -> fsync directory of target
 //! remove_many                              unlink targets       -> fsync their directories
 //! ```
-//! Each promise holds for a power cut, not only for a killed process: after `Ok` the change
-//! survives; after an error or a cut in the middle the target is as before or as after, never in
-//! between and never torn. Fsyncs are counted for each call; a directory that has to be made costs
-//! one more, for its parent.
+//! Guarantees hold across power cuts, not only for killed processes: after `Ok` the change
+//! survives; after an error, or a cut in the middle, the target is in its old or its new state,
+//! never in between and never torn. Fsync counts are per call; each directory that has to be
+//! created costs one more, for its parent.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::{DataDir, IoError, WriteContents};
 
-/// Result of creating a file that must not exist.
+/// Outcome of creating a file that must not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// The name is ours now, with our bytes.
+    /// The name was free; it now refers to our bytes.
     Won,
-    /// The name was taken; its bytes are another's, and durable.
+    /// The name was taken; the existing bytes are durable.
     Exists,
 }
 
-/// A file in `tmp/` that is removed on drop unless it was moved.
+/// A file in `tmp/`, removed on drop unless it has been moved to its target.
 struct TemporaryFile<'a> {
     owner: &'a DataDir,
     path: PathBuf,
@@ -34,7 +34,7 @@ struct TemporaryFile<'a> {
 impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.is_moved {
-            // A file that cannot be removed now is removed by the next opening.
+            // If removal fails now, the next open removes the file.
             let _ = self.owner.disk.remove(&self.path);
         }
     }
@@ -49,11 +49,11 @@ impl TemporaryFile<'_> {
 }
 
 impl DataDir {
-    /// Puts a file at `target`, replacing what is there in one step. Missing directories are
-    /// made. Returns its length in bytes. Two fsyncs.
+    /// Creates or atomically replaces the file at `target`, along with missing directories. Returns
+    /// its length in bytes. Two fsyncs.
     ///
     /// # Errors
-    /// [`IoError::Poisoned`], what `write` returned, or the system's.
+    /// [`IoError::Poisoned`], or the error that `write` returned.
     pub fn publish(&self, target: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError> {
         self.check_not_poisoned()?;
         let directory = self.directory_of(target);
@@ -64,11 +64,11 @@ impl DataDir {
         Ok(length)
     }
 
-    /// Puts many small files, each as [`Self::publish`] does. Not one step: after a cut any of
-    /// them may be there. One fsync a file and one for each directory concerned.
+    /// Publishes many small files like [`Self::publish`]. Not atomic as a whole: after a cut any of
+    /// them may exist. One fsync per file and one per directory.
     ///
     /// # Errors
-    /// As [`Self::publish`]; some of the files may then be there.
+    /// Those of [`Self::publish`]; some of the files may exist afterwards.
     pub fn publish_many(&self, files: &[(PathBuf, &[u8])]) -> Result<(), IoError> {
         self.check_not_poisoned()?;
         let directories = files.iter().map(|(target, _)| self.directory_of(target)).collect();
@@ -84,12 +84,12 @@ impl DataDir {
         self.sync_directories(&directories)
     }
 
-    /// Puts a file at `target` only if nothing is there; of many callers exactly one wins.
-    /// Two fsyncs; one where the name was taken before. `Exists` is returned only for a durable
+    /// Creates a file at `target` only if the name is free; of concurrent callers exactly one wins.
+    /// Two fsyncs, or one if the name is already taken. `Exists` is returned only for a durable
     /// name, which costs the loser a sync too.
     ///
     /// # Errors
-    /// As [`Self::publish`]. After a failed sync the name may be taken or not.
+    /// Those of [`Self::publish`]. After a failed sync it is unknown whether the name is taken.
     pub fn create_exclusive(
         &self,
         target: &Path,
@@ -115,11 +115,11 @@ impl DataDir {
         Ok(created)
     }
 
-    /// Removes files; those that are not there count as removed. One fsync for each directory
-    /// named, even if nothing was there: the one who removed it may not have synced yet.
+    /// Removes files; missing ones count as removed. One fsync per directory named, even if nothing
+    /// was there: whoever removed the file may not have synced yet.
     ///
     /// # Errors
-    /// [`IoError::Poisoned`] or the system's; some of the files may then be gone.
+    /// [`IoError::Poisoned`]; after an error some of the files may be gone.
     pub fn remove_many(&self, targets: &[PathBuf]) -> Result<(), IoError> {
         self.check_not_poisoned()?;
         for target in targets {
@@ -132,11 +132,12 @@ impl DataDir {
         Ok(())
     }
 
-    /// Removes a directory and all below it; a missing one counts as removed. No file may be put
-    /// there meanwhile. One fsync, of the parent, after which nothing below can be reached.
+    /// Removes a directory and everything below it; a missing one counts as removed. No file may be
+    /// created there concurrently. One fsync, of the parent, after which nothing below is
+    /// reachable.
     ///
     /// # Errors
-    /// [`IoError::Poisoned`] or the system's; a part may then be gone.
+    /// [`IoError::Poisoned`]; after an error a part may be gone.
     pub fn remove_tree(&self, target: &Path) -> Result<(), IoError> {
         self.check_not_poisoned()?;
         if self.disk.exists(target)? {
@@ -146,7 +147,7 @@ impl DataDir {
         ignore_missing(self.watch(self.disk.sync_dir(self.directory_of(target))))
     }
 
-    /// Removes the contents of a directory, without a sync.
+    /// Removes the contents of a directory without syncing it.
     pub(super) fn remove_contents(&self, directory: &Path) -> Result<(), IoError> {
         for entry in self.disk.list(directory)? {
             let path = directory.join(&entry.name);
@@ -182,16 +183,16 @@ impl DataDir {
         Ok(())
     }
 
-    /// Makes missing directories, and returns once each of them is durable.
+    /// Creates missing directories and returns once each of them is durable.
     ///
-    /// A directory that another thread has made but not yet synced exists for everybody, so its
-    /// existence alone promises nothing: it stays in `unsynced_directories` until its maker has
+    /// A directory that another thread has created but not yet synced exists for everybody, so
+    /// existence alone guarantees nothing: it stays in `unsynced_directories` until its creator has
     /// synced the parent, and any other caller that finds it there syncs the parent too.
     /// Directories from before this process are durable, because opening ends with a sync of the
     /// file system.
     ///
-    /// Those that were made before one could not be made are synced too: nobody else would take
-    /// them out of `unsynced_directories`.
+    /// If one of them cannot be created, those created before it are synced all the same: nobody
+    /// else would take them out of `unsynced_directories`.
     fn ensure_directories(&self, directories: &BTreeSet<&Path>) -> Result<(), IoError> {
         let (mut parents, mut made) = (BTreeSet::new(), Vec::new());
         let result = self.make_directories(directories, &mut parents, &mut made);
@@ -203,7 +204,7 @@ impl DataDir {
         result
     }
 
-    /// Makes missing directories; returns the parents to sync and the directories made.
+    /// Creates missing directories; collects the parents to sync and the directories created.
     fn make_directories<'a>(
         &self,
         directories: &BTreeSet<&'a Path>,

@@ -1,9 +1,8 @@
-//! A reserve of bytes and files that deletions and starts can use on a full disk.
+//! A reserve of bytes and inodes that deletions and starts can use when the disk is full.
 //!
-//! `<data>/reserve/` holds a file of bytes that no file system can pack, and empty directories,
-//! each of which takes an inode as a file does. Where next to nothing is free, a start or a
-//! deletion gives the reserve up, and background work makes it again when there is room. It may be
-//! deleted by hand.
+//! `<data>/reserve/` holds a file of incompressible bytes, and empty directories, each of which
+//! takes an inode. When hardly anything is free, a start or a deletion releases the reserve, and
+//! background work restores it once there is room. It is safe to delete by hand.
 
 use std::io;
 use std::path::Path;
@@ -15,16 +14,16 @@ const BYTES_NAME: &str = "bytes";
 /// Several times what a deletion writes: tombstones, a manifest, pages of the catalog's log.
 const BYTES: usize = 4 << 20;
 const FILES: u64 = 32;
-/// Free bytes and files from which on the reserve is made.
+/// Free bytes and inodes required before the reserve is created.
 const FREE_BYTES_TO_MAKE: u64 = 4 * BYTES as u64;
 const FREE_FILES_TO_MAKE: u64 = 1024;
 
 impl DataDir {
-    /// Makes the reserve if it is not there, or not whole, and there is room for it. One fsync
-    /// where it is made.
+    /// Creates the reserve if it is missing or incomplete and there is room for it. One fsync if it
+    /// is created.
     ///
     /// # Errors
-    /// [`IoError::Poisoned`] or the system's; nothing is left of it then.
+    /// [`IoError::Poisoned`]; after an error nothing is left of the reserve.
     pub fn keep_reserve(&self) -> Result<(), IoError> {
         let (disk, reserve) = (self.disk(), self.root().join(NAME));
         let space = disk.space(self.root())?;
@@ -37,7 +36,7 @@ impl DataDir {
         }
         self.check_not_poisoned()?;
         if is_there {
-            // A process that was killed has left a part.
+            // A partial file left by a process that was killed.
             disk.remove(&bytes)?;
         }
         let made = (|| {
@@ -50,15 +49,16 @@ impl DataDir {
         made.map(drop).inspect_err(|_| drop(give_up(&**disk, self.root())))
     }
 
-    /// Gives the reserve up if next to nothing is free.
+    /// Releases the reserve if hardly anything is free.
     pub fn make_room(&self) {
         make_room(&**self.disk(), self.root());
     }
 }
 
-/// Gives the reserve below `root` up if next to nothing is free.
+/// Releases the reserve below `root` if hardly anything is free.
 pub(super) fn make_room(disk: &dyn Disk, root: &Path) {
-    // A file system without numbers has none to go by: a write that does not fit fails by itself.
+    // If the file system reports no sizes, keep the reserve: a write that does not fit fails by
+    // itself.
     let is_full = disk.space(root).is_ok_and(|space| {
         let has_no_bytes = space.total_bytes > 0 && space.free_bytes < BYTES as u64 / 2;
         has_no_bytes || space.free_files < FILES / 2
@@ -97,7 +97,7 @@ fn make_directory(disk: &dyn Disk, path: &Path) -> Result<(), IoError> {
     }
 }
 
-/// Bytes of a linear congruential generator: they cannot be packed, and need not be secret.
+/// Writes the output of a linear congruential generator: incompressible, but not secret.
 fn write_noise(out: &mut dyn io::Write) -> io::Result<()> {
     let mut state = 1_u64;
     for _ in 0..BYTES / 4 {
@@ -114,7 +114,8 @@ mod tests {
     use super::*;
     use crate::{Space, StandInDisk};
 
-    /// Goal: the reserve is there while there is room, goes when nothing is free, and comes back.
+    /// Goal: the reserve exists while there is room, is released when nothing is free, and comes
+    /// back.
     #[test]
     fn the_reserve_follows_the_free_space() {
         let root = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ mod tests {
 
     const AMPLE: Space = Space { total_bytes: 1 << 40, free_bytes: 1 << 39, free_files: 1 << 20 };
 
-    /// Goal: a reserve whose making was cut off by a kill is made whole.
+    /// Goal: a reserve left incomplete by a kill is completed.
     #[test]
     fn a_part_of_a_reserve_does_not_pass_for_it() {
         let (root, _disk, data) = pretended(AMPLE);
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&bytes).unwrap().len(), BYTES as u64);
     }
 
-    /// Goal: a file system that tells no sizes is not taken for a full one.
+    /// Goal: a file system that reports no sizes is not mistaken for a full one.
     #[test]
     fn a_disk_without_numbers_keeps_the_reserve() {
         let (root, disk, data) = pretended(AMPLE);
@@ -168,8 +169,8 @@ mod tests {
         assert!(root.path().join("reserve/bytes").exists());
     }
 
-    /// Goal: what stands in the place of the reserve is not ours to delete, and a start on a full
-    /// disk goes on without what cannot be given up.
+    /// Goal: something else under the name of the reserve is not ours to delete, and a start on a
+    /// full disk proceeds without the space that cannot be released.
     #[test]
     fn what_is_no_reserve_stays() {
         let (root, disk, data) = pretended(AMPLE);

@@ -1,4 +1,4 @@
-//! Small files that prove themselves: a first line of fixed words and fields, then a body.
+//! Small self-verifying files: a header line of fixed words and fields, then a body.
 //!
 //! ```text
 //! sealed     words " " XXH3-64 of the body as 16 hex digits " " bytes of the body "\n" body
@@ -15,15 +15,15 @@ fn first_line(words: &str, body: &[u8]) -> String {
     format!("{words} {:016x} {}", checksum(body), body.len())
 }
 
-/// The bytes of a sealed file.
+/// Builds a sealed file.
 pub fn seal(words: &str, body: &[u8]) -> Vec<u8> {
     [first_line(words, body).as_bytes(), b"\n", body].concat()
 }
 
-/// The body of a sealed file.
+/// Verifies a sealed file and returns its body.
 ///
 /// # Errors
-/// The rule that is broken, as a phrase.
+/// The violated rule, as a phrase.
 pub fn open<'a>(words: &str, bytes: &'a [u8]) -> Result<&'a [u8], &'static str> {
     let (line, body) = split_line(bytes)?;
     match line == first_line(words, body).as_bytes() {
@@ -35,7 +35,7 @@ pub fn open<'a>(words: &str, bytes: &'a [u8]) -> Result<&'a [u8], &'static str> 
     }
 }
 
-/// The number at the end of a file's words, where they are those of a later format than `words`.
+/// The format version in a file's header, if it is of the same kind as `words` but newer.
 pub fn later_format(words: &str, bytes: &[u8]) -> Option<u32> {
     let (name, own) = words.rsplit_once(' ')?;
     let rest = bytes.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?;
@@ -44,26 +44,26 @@ pub fn later_format(words: &str, bytes: &[u8]) -> Option<u32> {
     own.parse().is_ok_and(|own: u32| found > own).then_some(found)
 }
 
-/// The bytes of a labelled file.
+/// Builds a labelled file.
 pub fn label(words: &str, label: &[u8], content: &[u8]) -> Vec<u8> {
     [format!("{words} {}\n", label.len()).as_bytes(), label, content].concat()
 }
 
-/// The label of a labelled file, and the offset of its content.
+/// Returns the label of a labelled file and the offset of its content.
 ///
 /// # Errors
-/// The rule that is broken, as a phrase.
+/// The violated rule, as a phrase.
 pub fn read_label<'a>(words: &str, bytes: &'a [u8]) -> Result<(&'a [u8], usize), &'static str> {
     let range = label_range(words, bytes)?;
     let label = bytes.get(range.clone()).ok_or("the label is cut")?;
     Ok((label, range.end))
 }
 
-/// The place of the label in a labelled file, of which `head` holds at least the first line. The
-/// content begins at its end.
+/// Returns the byte range of the label in a labelled file, of which `head` holds at least the
+/// header line. The content begins at its end.
 ///
 /// # Errors
-/// The rule that is broken, as a phrase.
+/// The violated rule, as a phrase.
 pub fn label_range(words: &str, head: &[u8]) -> Result<Range<usize>, &'static str> {
     let (line, _) = split_line(head)?;
     let start = line.len() + 1;

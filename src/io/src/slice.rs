@@ -1,4 +1,4 @@
-//! A part of an open file that is read piece by piece.
+//! A part of an open file, read piece by piece.
 
 use std::fs::File;
 use std::io::{ErrorKind, Result};
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crate::{IoError, Operation};
 
-/// Bytes of one piece of [`FileSlice::pieces`].
+/// Bytes per piece of [`FileSlice::pieces`].
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Consecutive bytes of an open file, read with `pread`: a reader needs the memory of one piece,
-/// and a sector that cannot be read is an error, not a signal. Clones share the open file, which
-/// stays readable after its name is gone.
+/// Consecutive bytes of an open file, read with `pread`: a reader needs memory for one piece only,
+/// and an unreadable sector is an error rather than a signal. Clones share the open file, which
+/// stays readable after it is unlinked.
 #[derive(Debug, Clone)]
 pub struct FileSlice {
     path: Arc<Path>,
@@ -23,43 +23,44 @@ pub struct FileSlice {
 }
 
 impl FileSlice {
-    /// The whole file at `path`.
+    /// Opens the whole file at `path`.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or the system's.
+    /// [`IoError::NotFound`] if there is no such file.
     pub fn open(path: &Path) -> std::result::Result<Self, IoError> {
         let file = File::open(path).map_err(|e| IoError::new(Operation::Open, path, e))?;
         Self::of(file, path)
     }
 
-    /// The whole of an open file; `path` is for messages.
+    /// Wraps the whole of an open file; `path` is for messages.
     pub fn of(file: File, path: &Path) -> std::result::Result<Self, IoError> {
         let metadata = file.metadata().map_err(|e| IoError::new(Operation::Inspect, path, e))?;
         let (path, file) = (path.into(), Arc::new(file));
         Ok(Self { path, file, start: 0, length: metadata.len() })
     }
 
-    /// The slice without its first `bytes`.
+    /// Returns the slice without its first `bytes`.
     #[must_use]
     pub fn after(&self, bytes: u64) -> Self {
         let bytes = bytes.min(self.length);
         Self { start: self.start + bytes, length: self.length - bytes, ..self.clone() }
     }
 
-    /// Number of bytes.
+    /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the slice is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The bytes from `at` on, as many as are there and fit into `buffer`; returns their number.
+    /// Reads from offset `at` as many bytes as are available and fit into `buffer`; returns their
+    /// number.
     ///
     /// # Errors
-    /// The system's; a file that is shorter than it was when it was opened.
+    /// The operating system's; also if the file is shorter than when it was opened.
     pub fn read_at(&self, at: u64, buffer: &mut [u8]) -> std::result::Result<usize, IoError> {
         let wanted = self.length.saturating_sub(at).min(buffer.len() as u64) as usize;
         let read = self.read_exact_at(&mut buffer[..wanted], at);
@@ -67,10 +68,10 @@ impl FileSlice {
         Ok(wanted)
     }
 
-    /// Gives all bytes to `see`, piece by piece.
+    /// Passes all bytes to `see`, piece by piece.
     ///
     /// # Errors
-    /// As [`Self::read_at`].
+    /// Those of [`Self::read_at`].
     pub fn pieces(&self, mut see: impl FnMut(&[u8])) -> std::result::Result<(), IoError> {
         let mut buffer = vec![0; PIECE_BYTES];
         let mut at = 0;

@@ -1,10 +1,11 @@
-//! Requests and answers that are too large to wait in memory for a slow client.
+//! Requests and responses that are too large to be buffered in memory for a slow client.
 //!
 //! ```text
-//! bytes -> 64 KiB in memory -> a file without a name in tmp/ -> mapped, or read piece by piece
+//! bytes -> 64 KiB in memory -> an unnamed file in tmp/ -> mapped, or read piece by piece
 //! ```
-//! The file belongs to this process alone and ends with its last user or with the process. All
-//! files together, and those of one owner, have a bound; none is written while the disk is full.
+//! The file is private to this process and disappears with its last user or with the process. The
+//! total size of all files, and of those of one owner, is limited; none is written while the disk
+//! is full.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,12 +19,12 @@ use crate::{DataDir, FileSlice, Fullness, IoError, MappedFile, Operation, SpaceG
 
 /// Bytes that wait in memory before they go to the file.
 pub const SPILL_MEMORY_BYTES: usize = 64 << 10;
-/// Bytes of all files together.
+/// Limit on the size of all files together.
 const BYTES_MAX: u64 = 16 << 30;
-/// Bytes of the files of one owner: a few of the largest requests.
+/// Limit on the files of one owner: enough for a few of the largest requests.
 const OWNER_BYTES_MAX: u64 = 4 << 30;
 
-/// The files of requests and answers that are on their way.
+/// The spill files of requests and responses in flight.
 #[derive(Debug)]
 pub struct Spills {
     data: Arc<DataDir>,
@@ -38,24 +39,24 @@ struct Held {
 }
 
 impl Spills {
-    /// No files yet; they will be made on the file system of `data`.
+    /// Creates an empty set whose files go to the file system of `data`.
     pub fn new(data: Arc<DataDir>, gauge: Arc<SpaceGauge>) -> Arc<Self> {
         Arc::new(Self { data, gauge, held: Mutex::default() })
     }
 
-    /// The beginning of a request or an answer of `owner`.
+    /// Starts buffering a request or response of `owner`.
     pub fn begin(self: &Arc<Self>, owner: &Arc<str>) -> Spill {
         let (spills, owner) = (Arc::clone(self), Arc::clone(owner));
         Spill { memory: Vec::new(), file: None, share: Share { spills, owner, bytes: 0 } }
     }
 
-    /// Bytes in the files of all owners.
+    /// Total bytes in the files of all owners.
     pub fn bytes(&self) -> u64 {
         self.held.lock().bytes
     }
 }
 
-/// Bytes of one owner in files; given back when dropped.
+/// One owner's share of the file bytes; released on drop.
 #[derive(Debug)]
 struct Share {
     spills: Arc<Spills>,
@@ -95,7 +96,7 @@ impl Drop for Share {
     }
 }
 
-/// Bytes on their way in or out.
+/// Bytes being buffered.
 #[derive(Debug)]
 pub struct Spill {
     memory: Vec<u8>,
@@ -104,12 +105,12 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Whether a write of so many bytes touches memory alone, so that it does not block.
+    /// Whether a write of this many bytes goes to memory only, and so does not block.
     pub fn fits(&self, bytes: usize) -> bool {
         self.memory.len() + bytes <= SPILL_MEMORY_BYTES
     }
 
-    /// Whether there is no file yet.
+    /// Whether no file has been created yet.
     pub fn is_in_memory(&self) -> bool {
         self.file.is_none()
     }
@@ -119,15 +120,15 @@ impl Spill {
         self.share.bytes + self.memory.len() as u64
     }
 
-    /// Whether there are none yet.
+    /// Whether nothing has been written yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes, whole.
+    /// Finishes buffering and returns the complete bytes.
     ///
     /// # Errors
-    /// As [`Write::write`] has; see there.
+    /// Those of [`Write::write`].
     pub fn finish(mut self) -> Result<Spilled, IoError> {
         if self.file.is_none() {
             return Ok(Spilled::Memory(self.memory.into()));
@@ -140,7 +141,7 @@ impl Spill {
         Ok(Spilled::File(SpilledFile { file, _share: Arc::new(share) }))
     }
 
-    /// Moves what is in memory, and `more`, to the file.
+    /// Moves the bytes in memory, and `more`, to the file.
     fn write_out(&mut self, more: &[u8]) -> io::Result<()> {
         let spills = &self.share.spills;
         if spills.gauge.level() >= Fullness::Full {
@@ -158,15 +159,15 @@ impl Spill {
     }
 }
 
-/// The error of a file that could not be made: a full disk is one, out of inodes too.
+/// Converts the error of creating a file; running out of inodes counts as a full disk too.
 fn of_scratch(error: IoError) -> io::Error {
     let is_full = matches!(error, IoError::StorageFull { .. });
     io::Error::new(if is_full { ErrorKind::StorageFull } else { ErrorKind::Other }, error)
 }
 
 impl Write for Spill {
-    /// Takes all bytes or fails: [`ErrorKind::QuotaExceeded`] where the owner, or all together,
-    /// have too many on their way, [`ErrorKind::StorageFull`] where the disk is full.
+    /// Accepts all bytes or fails: with [`ErrorKind::QuotaExceeded`] if the owner, or all owners
+    /// together, exceed their limit, and with [`ErrorKind::StorageFull`] if the disk is full.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.fits(bytes.len()) {
             true => self.memory.extend_from_slice(bytes),
@@ -180,25 +181,26 @@ impl Write for Spill {
     }
 }
 
-/// A whole request or answer.
+/// A complete request or response.
 #[derive(Debug, Clone)]
 pub enum Spilled {
-    /// It is short.
+    /// Small enough to be in memory.
     Memory(Bytes),
-    /// It is in a file.
+    /// In a file.
     File(SpilledFile),
 }
 
-/// A request or an answer in a file without a name. Clones share it.
+/// A request or response in an unnamed file. Clones share the file.
 #[derive(Debug, Clone)]
 pub struct SpilledFile {
-    /// Its bytes.
+    /// The contents.
     pub file: FileSlice,
     _share: Arc<Share>,
 }
 
 impl Spilled {
-    /// All bytes as one slice, which costs page cache but no memory of the process.
+    /// Returns all bytes as one slice; a file is mapped, which costs page cache but no private
+    /// memory.
     pub fn into_bytes(self) -> Result<Bytes, IoError> {
         match self {
             Self::Memory(bytes) => Ok(bytes),
@@ -316,7 +318,7 @@ mod tests {
         spills.begin(&last).share.grow(1).unwrap();
     }
 
-    /// Goal: who must not block knows which write goes to a file; a flush makes none.
+    /// Goal: a caller that must not block can tell which write goes to a file; a flush never does.
     #[test]
     fn a_spill_tells_what_is_in_memory() {
         let disk = StandInDisk::default();

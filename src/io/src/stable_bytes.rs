@@ -1,11 +1,11 @@
-//! Bytes that stay in place, as libraries ask for which keep references into them.
+//! Bytes at a stable address, for libraries that keep references into them.
 
 use std::ops::Deref;
 
 use bytes::Bytes;
 use stable_deref_trait::StableDeref;
 
-/// A slice of a mapped file or of another buffer, at the same address for as long as it is held.
+/// A slice of a mapped file or another buffer whose address does not change while it is held.
 #[derive(Debug, Clone)]
 pub struct StableBytes(Bytes);
 
@@ -23,7 +23,7 @@ impl Deref for StableBytes {
     }
 }
 
-// SAFETY: `Bytes` is a pointer and a length into a buffer that it shares, never a buffer within
-// itself, so moving it moves no byte of the contents; nothing here gives mutable access to it.
+// SAFETY: `Bytes` is a pointer and a length into a shared buffer, never an inline buffer, so moving
+// it does not move the contents; nothing here gives mutable access to them.
 #[allow(unsafe_code)]
 unsafe impl StableDeref for StableBytes {}

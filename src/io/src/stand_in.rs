@@ -1,5 +1,5 @@
-//! The real disk with hooks for tests: actions before each read, each read of a whole file, each
-//! removal and each look at its space, a pretended fullness, and a refusal of hard links.
+//! The real disk with hooks for tests: callbacks before each read, each whole-file read, each
+//! removal and each query of free space, simulated free space, and refusal of hard links.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::{
 
 type Act = dyn Fn(&Path) + Send + Sync;
 
-/// The disk; see the module.
+/// A disk with hooks for tests; see the module.
 #[derive(Default)]
 pub struct StandInDisk {
     before_read: Mutex<Option<Arc<Act>>>,
@@ -26,33 +26,32 @@ pub struct StandInDisk {
 }
 
 impl StandInDisk {
-    /// From now on calls `act` with the path of each file that is about to be read.
+    /// Calls `act` with the path of each file about to be read, from now on.
     pub fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_read.lock() = Some(Arc::new(act));
     }
 
-    /// From now on calls `act` with the path of each file of which all bytes are about to be read
-    /// into memory.
+    /// Calls `act` with the path of each file about to be read into memory as a whole, from now on.
     pub fn before_whole_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_whole_read.lock() = Some(Arc::new(act));
     }
 
-    /// From now on calls `act` with the path of each file that is about to be removed.
+    /// Calls `act` with the path of each file about to be removed, from now on.
     pub fn before_remove(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_remove.lock() = Some(Arc::new(act));
     }
 
-    /// From now on calls `act` before its space is looked at.
+    /// Calls `act` before each query of free space, from now on.
     pub fn before_space(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_space.lock() = Some(Arc::new(act));
     }
 
-    /// From now on claims to be this full.
+    /// Reports this space from now on.
     pub fn pretend(&self, space: Space) {
         *self.space.lock() = Some(space);
     }
 
-    /// From now on refuses hard links, with this error number.
+    /// Refuses hard links with this errno from now on.
     pub fn refuse_links(&self, errno: i32) {
         *self.links.lock() = Some(errno);
     }

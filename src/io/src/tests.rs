@@ -1,4 +1,4 @@
-//! The product's durability claims against the crash disk, and the crash disk against itself.
+//! Tests of the product's durability claims against the crash disk, and of the crash disk itself.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use super::*;
 
 const SEEDS: u64 = 12;
-/// For each of some 30 places of a cut.
+/// Seeds for each of some 30 cut positions.
 const CUT_SEEDS: u64 = 3;
 const MODES: [CrashMode; 2] = [CrashMode::Prefix, CrashMode::Hostile];
 
@@ -23,7 +23,7 @@ fn write(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<u64, IoError> 
 }
 
 /// Runs `check` for every seed in both modes on a fresh disk that `prepare` has used; returns how
-/// often it said yes.
+/// often it returned true.
 fn count(prepare: impl Fn(&CrashDisk), check: impl Fn(&CrashDisk) -> bool) -> usize {
     let mut yes = 0;
     for mode in MODES {
@@ -129,7 +129,8 @@ fn a_seed_repeats_its_crash_and_unknown_files_stay() {
     assert!(outcome(3).iter().any(|entry| entry.name == "LOCK"));
 }
 
-/// Goal: recorded moments come back in any order, cut or not, and nothing else is kept of them.
+/// Goal: recorded moments can be restored in any order, with or without a cut, and leave nothing
+/// else behind.
 #[test]
 fn recorded_moments_come_back() {
     let (base, disk) = crash_disk();
@@ -211,7 +212,7 @@ fn injected_faults_hit_once_and_leave_no_temporary_file() {
     assert!(!DataDir::open(disk.root(), disk.clone()).unwrap().is_poisoned());
 }
 
-/// Goal: a planned failure comes to the end of a write, even of one that fits into a byte.
+/// Goal: a planned failure fires by the end of a write, even one that fits into a byte.
 #[test]
 fn a_planned_failure_hits_a_write_of_any_length() {
     let (_base, disk) = crash_disk();
@@ -237,8 +238,8 @@ fn a_planned_failure_hits_a_write_of_any_length() {
     assert_eq!(disk.read(&file).unwrap(), b"abc");
 }
 
-/// Goal: files that came without the disk, such as those of a copied directory, are durable from
-/// the start: a cut takes back what was done to them, and not them.
+/// Goal: files that appeared without the disk, such as those of a copied directory, are durable
+/// from the start: a cut undoes later changes to them, not the files.
 #[test]
 fn files_that_were_there_before_are_not_lost() {
     let at = |disk: &CrashDisk, name: &str| disk.root().join("copied").join(name);
@@ -276,8 +277,8 @@ fn nothing_is_below_a_file_and_nothing_is_opened_without_power() {
     assert_eq!(disk.open(&file).unwrap().len(), 3);
 }
 
-/// Goal: a name that could not be taken for another reason than that it is taken stays free, and
-/// the attempt leaves nothing.
+/// Goal: a name that could not be created for a reason other than being taken stays free, and the
+/// attempt leaves nothing behind.
 #[test]
 fn a_creation_that_cannot_be_linked_leaves_nothing() {
     let (root, disk) = (tempfile::tempdir().unwrap(), Arc::new(StandInDisk::default()));
@@ -317,7 +318,7 @@ fn fsyncs_cost_what_the_documentation_says() {
 
 type SyncDirectory = dyn Fn(&CrashDisk, &Path) -> Result<(), IoError> + Send + Sync;
 
-/// A crash disk with another way to sync directories.
+/// A crash disk with a different directory sync.
 struct Altered(Arc<CrashDisk>, Box<SyncDirectory>);
 
 impl std::fmt::Debug for Altered {
@@ -375,8 +376,8 @@ fn contents(number: usize) -> Vec<u8> {
     vec![number as u8 + 1; 5000 + number]
 }
 
-/// Every kind of change in turn; stops at the first error. Returns what was acknowledged: files
-/// that must be there and files that must be gone.
+/// Performs every kind of change in turn; stops at the first error. Returns what was acknowledged:
+/// files that must exist and files that must not.
 fn workload(root: &Path, disk: Arc<dyn Disk>) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut kept, mut gone) = (BTreeSet::new(), BTreeSet::new());
     let file = |number: usize| path_of(root, number);
@@ -405,7 +406,7 @@ fn path_of(root: &Path, number: usize) -> PathBuf {
     root.join(format!("v1/d{number}/deep/f"))
 }
 
-/// Counts broken promises over a cut at every sync, both modes, many seeds.
+/// Counts broken promises over a cut at every sync, in both modes, with many seeds.
 fn broken_promises(wrap: impl Fn(Arc<CrashDisk>) -> Arc<dyn Disk>) -> usize {
     let mut broken = 0;
     let total = {
@@ -444,8 +445,8 @@ fn a_forgotten_directory_sync_is_noticed() {
     assert!(broken_promises(forgets) > 10);
 }
 
-/// Goal: a process that is killed between rename and sync leaves a visible name; after the next
-/// opening it may be built upon, so it must not go away any more.
+/// Goal: a process killed between rename and sync leaves a visible name; after the next open it may
+/// be built upon, so it must not disappear any more.
 #[test]
 fn what_an_opening_finds_stays() {
     for seed in 0..SEEDS {
@@ -459,9 +460,9 @@ fn what_an_opening_finds_stays() {
     }
 }
 
-/// Goal: a directory that another thread has made but not yet synced is not taken for durable.
-/// Method: hold that thread inside its first sync, acknowledge a file in the same directory, cut
-/// the power before the held sync is done.
+/// Goal: a directory that another thread has created but not yet synced is not taken for durable.
+/// Method: hold that thread inside its first sync, acknowledge a file in the same directory, and
+/// cut the power before the held sync completes.
 #[test]
 fn a_directory_that_another_thread_makes_is_not_trusted() {
     for seed in 0..SEEDS {
@@ -520,7 +521,7 @@ fn many_threads_share_fresh_directories() {
     }
 }
 
-/// Statement of B7: a directory that could not be made leaves nothing behind that every later
+/// Statement of B7: a directory that could not be created leaves nothing behind that every later
 /// change would pay for.
 #[test]
 fn a_directory_that_cannot_be_made_is_forgotten() {

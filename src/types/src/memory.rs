@@ -5,7 +5,6 @@
 //! because chunks overlap and cannot be joined again, and its expiry time, which is filtered on
 //! like any other value: an expired memory becomes invisible at once, even before its rows are
 //! removed.
-//! its rows are removed.
 
 use serde_json::Value;
 

@@ -1,27 +1,27 @@
 //! A disk that loses power on demand, for tests of all crates.
 //!
-//! It wraps a real directory and remembers what a power cut could take back: names whose
-//! directory was not synced since, and contents that were not synced. [`CrashDisk::crash`] puts
-//! the real directory into one of the states that a cut may leave, chosen by a seed.
+//! Wraps a real directory and tracks what a power cut could undo: directory entries whose directory
+//! has not been synced since, and contents that have not been synced. [`CrashDisk::crash`] puts the
+//! real directory into one of the states that a power cut may leave behind, chosen by a seed.
 //!
 //! ```text
 //! let disk = Arc::new(CrashDisk::new(temporary.path()));
-//! disk.fail_at(n);                       // the power goes at sync number n
+//! disk.fail_at(n);                       // cut the power at sync number n
 //! let _ = workload(disk.clone());        // runs into errors from there on
-//! disk.crash(seed, CrashMode::Hostile);  // power is back
-//! verify(disk.clone());                  // everything that was acknowledged must be there
+//! disk.crash(seed, CrashMode::Hostile);  // restore the power
+//! verify(disk.clone());                  // everything acknowledged must be there
 //! ```
-//! One run is enough for all its cuts: [`CrashDisk::record`] notes the moment before each change
-//! and each sync, [`CrashDisk::after_cut`] makes a state that a cut at such a moment may leave, and
-//! [`CrashDisk::restore`] puts the real directory into it.
+//! A single run can cover all its cuts: [`CrashDisk::record`] captures the moment before each
+//! change and each sync, [`CrashDisk::after_cut`] derives a state that a cut at such a moment may
+//! leave behind, and [`CrashDisk::restore`] puts the real directory into that state.
 //!
-//! Files that were not made through it (LOCK, the catalog) are left alone. A torn file keeps a
-//! prefix of its length, and each page of 4 KiB of it is either there or zero. No barrier is
-//! issued to the real device, so thousands of cuts take seconds. Directories can be renamed inside
-//! their parent only.
+//! Files created without going through this disk (LOCK, the catalog) are left alone. A torn file
+//! keeps a prefix of its length, and each 4 KiB page of that is either intact or zero. No flush is
+//! issued to the real device, so thousands of cuts take seconds. Directories can only be renamed
+//! within their parent.
 //!
-//! - `model`: which names and contents have reached the device
-//! - `operations`: the operations of [`crate::Disk`], on the real directory and the model
+//! - `model`: tracks which names and contents have reached the device
+//! - `operations`: the operations of [`crate::Disk`], on the real directory and on the model
 
 mod model;
 mod operations;
@@ -37,28 +37,28 @@ use parking_lot::{Mutex, MutexGuard};
 use self::model::{Choices, Inode, Namespace, Node};
 use crate::{IoError, Operation};
 
-/// Grain of torn contents.
+/// Granularity of torn contents.
 const PAGE_BYTES: usize = 4096;
 
-/// Choice of the unsynced operations that survive a cut.
+/// Selects the unsynced operations that survive a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashMode {
-    /// Of each directory the oldest ones, up to a point: a journalling file system.
+    /// In each directory the oldest ones up to some point, as with a journalling file system.
     Prefix,
-    /// Any of them: the most that POSIX allows.
+    /// Any subset: the worst that POSIX allows.
     Hostile,
 }
 
-/// Operation that an injected fault makes fail.
+/// The operation that an injected fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The new file with this number, counted from 0 as [`CrashDisk::writes`] counts.
+    /// The n-th new file, counted from 0 like [`CrashDisk::writes`].
     Write(u64),
-    /// The sync with this number, counted from 0 as [`CrashDisk::syncs`] counts.
+    /// The n-th sync, counted from 0 like [`CrashDisk::syncs`].
     Sync(u64),
 }
 
-/// Error that an injected fault reports.
+/// The error that an injected fault reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// EIO: the device failed.
@@ -76,12 +76,12 @@ impl FaultKind {
     }
 }
 
-/// The disk at one moment: what it shows, and what of that a power cut could take back.
+/// The state of the disk at one moment: what is visible, and what of that a power cut could undo.
 #[derive(Debug, Clone)]
 pub struct Moment(Namespace);
 
 impl Moment {
-    /// A hash of the names and contents that it shows: the same for the same state.
+    /// Hashes all visible names and contents; equal states have equal hashes.
     pub fn fingerprint(&self) -> u64 {
         self.0.fingerprint()
     }
@@ -90,7 +90,7 @@ impl Moment {
 #[derive(Debug)]
 struct State {
     namespace: Namespace,
-    /// Moments before each change and sync, while they are recorded.
+    /// Moments before each change and sync, while recording.
     recorded: Option<Vec<Moment>>,
     /// Number of the next file in the vault.
     kept: u64,
@@ -101,20 +101,21 @@ struct State {
     faults: Vec<(Fault, FaultKind)>,
 }
 
-/// The disk. Shared by reference; no other thread may be inside it during [`CrashDisk::crash`].
+/// A disk that loses power on demand. Shared by reference; no other thread may be inside it during
+/// [`CrashDisk::crash`].
 #[derive(Debug)]
 pub struct CrashDisk {
     root: PathBuf,
-    /// Every file has a link here as long as it can come back.
+    /// Holds a hard link to every file for as long as that file can reappear.
     vault: PathBuf,
     state: Mutex<State>,
 }
 
 impl CrashDisk {
-    /// A disk with its files in `base/disk`; `base/vault` is internal.
+    /// Creates a disk that keeps its files in `base/disk`; `base/vault` is internal.
     ///
     /// # Panics
-    /// If the two cannot be made.
+    /// If the two directories cannot be created.
     pub fn new(base: &Path) -> Self {
         let base = base.canonicalize().expect("the directory of a crash disk exists");
         let (root, vault) = (base.join("disk"), base.join("vault"));
@@ -134,7 +135,7 @@ impl CrashDisk {
         Self { root, vault, state: Mutex::new(state) }
     }
 
-    /// The directory for the files of the server, at any depth.
+    /// The directory in which the server keeps its files, at any depth.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -144,34 +145,34 @@ impl CrashDisk {
         self.state.lock().syncs
     }
 
-    /// New files so far, those that failed included.
+    /// New files so far, including failed ones.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
     }
 
-    /// The power goes at sync number `n` (counted from 0 since the disk was made): that one and
-    /// everything after it fails until [`CrashDisk::crash`].
+    /// Plans a power cut at sync number `n` (counted from 0 since the disk was created): that sync
+    /// and every operation after it fail until [`CrashDisk::crash`].
     pub fn fail_at(&self, n: u64) {
         self.state.lock().fail_at = Some(n);
     }
 
-    /// Lets one operation fail, once, while the power stays. What a failed sync should have
-    /// written is lost even if a second sync of the same thing reports success.
+    /// Makes one operation fail, once, while the power stays on. Data that a failed sync should
+    /// have written is lost, even if a second sync of the same thing reports success.
     pub fn inject(&self, fault: Fault, kind: FaultKind) {
         self.state.lock().faults.push((fault, kind));
     }
 
-    /// Begins to note moments; those that were noted before are forgotten.
+    /// Starts recording moments and discards those recorded before.
     pub fn record(&self) {
         self.state.lock().recorded = Some(Vec::new());
     }
 
-    /// Moments noted so far.
+    /// Number of moments recorded so far.
     pub fn recorded(&self) -> usize {
         self.state.lock().recorded.as_ref().map_or(0, Vec::len)
     }
 
-    /// Ends the recording: the moments before each change and each sync, and the present one.
+    /// Stops recording; returns the moments before each change and each sync, and the current one.
     pub fn take_recorded(&self) -> Vec<Moment> {
         let mut state = self.state.lock();
         let mut moments = state.recorded.take().unwrap_or_default();
@@ -179,10 +180,10 @@ impl CrashDisk {
         moments
     }
 
-    /// A state that is legal after a power cut at `moment`, the same for the same seed.
+    /// Derives a legal state after a power cut at `moment`; deterministic in `seed`.
     ///
     /// # Panics
-    /// If the vault cannot be read or changed.
+    /// If the vault cannot be read or written.
     pub fn after_cut(&self, moment: &Moment, seed: u64, mode: CrashMode) -> Moment {
         let choices = Choices::new(seed);
         let mut left = moment.0.clone();
@@ -190,9 +191,9 @@ impl CrashDisk {
         Moment(left)
     }
 
-    /// Cuts the power and restores it: the real directory takes a state that is legal after a
-    /// cut at this moment, the same for the same seed. Planned failures are forgotten, counts go
-    /// on. Values that hold the disk (a data directory) must be dropped before and opened again.
+    /// Cuts and restores the power: the real directory takes a legal state after a cut at this
+    /// moment, deterministic in `seed`. Planned faults are discarded, counters continue. Values
+    /// that use the disk (a data directory) must be dropped before and opened again afterwards.
     ///
     /// # Panics
     /// If the real directory cannot be changed.
@@ -201,7 +202,7 @@ impl CrashDisk {
         self.restore(&self.after_cut(&now, seed, mode));
     }
 
-    /// Puts the real directory into the state of a moment, with the power on. Everything else as
+    /// Puts the real directory into a recorded state, with the power on. Otherwise like
     /// [`Self::crash`].
     ///
     /// # Panics
@@ -236,14 +237,14 @@ impl CrashDisk {
         state.faults.clear();
     }
 
-    /// A new file in the vault.
+    /// Allocates a new file in the vault.
     fn new_file(&self, state: &mut State) -> Arc<Inode> {
         state.kept += 1;
         Inode::new(self.vault.join(state.kept.to_string()))
     }
 
-    /// Remains, after a power cut, of contents that were not synced, by chance. Mappings of the
-    /// whole file keep all of it.
+    /// Makes a random remnant of unsynced contents after a power cut. Existing mappings of the
+    /// whole file stay intact.
     fn torn(&self, whole: &Inode, choices: &Choices) -> Arc<Inode> {
         let mut contents = whole.contents();
         contents.truncate(choices.below(contents.len() as u64 + 1) as usize);
@@ -257,10 +258,10 @@ impl CrashDisk {
         torn
     }
 
-    /// The names of a path below the root.
+    /// The components of a path below the root.
     ///
     /// # Panics
-    /// If the path leaves the disk.
+    /// If the path lies outside the disk.
     fn names<'a>(&self, path: &'a Path) -> Vec<&'a str> {
         let inside = path.strip_prefix(&self.root).expect("the path lies on the crash disk");
         let name = |component: Component<'a>| match component {
@@ -270,7 +271,8 @@ impl CrashDisk {
         inside.components().map(name).collect()
     }
 
-    /// The node at `path`; one that the disk has and the model lacks is added to the model.
+    /// Looks up the node at `path`; one that exists on the disk but not in the model is added to
+    /// the model.
     fn find(&self, state: &mut State, path: &Path) -> Option<Node> {
         let mut node = Node::Directory(Namespace::ROOT);
         let mut real = self.root.clone();
@@ -306,7 +308,7 @@ impl CrashDisk {
         }
     }
 
-    /// The directory in which `path` is a name, and that name.
+    /// Splits `path` into its directory in the model and its name there.
     fn place(
         &self,
         state: &mut State,
@@ -324,7 +326,7 @@ impl CrashDisk {
         file
     }
 
-    /// The state, for a change that is about to be made.
+    /// Locks the state for a change, after recording the moment before it.
     fn begin(&self, operation: Operation, path: &Path) -> Result<MutexGuard<'_, State>, IoError> {
         let mut state = self.state.lock();
         check_power(&state, operation, path)?;
@@ -332,7 +334,7 @@ impl CrashDisk {
         Ok(state)
     }
 
-    /// Counts a sync and lets it fail where that was planned.
+    /// Counts a sync, and fails it if a fault was planned.
     fn barrier(state: &mut State, operation: Operation, path: &Path) -> Result<(), IoError> {
         check_power(state, operation, path)?;
         note(state);
@@ -353,12 +355,12 @@ impl CrashDisk {
     }
 }
 
-/// Whether a name is among others, for the same.
+/// Whether `others` has the same node under the same path.
 fn is_among((path, node): (&PathBuf, &Node), others: &BTreeMap<PathBuf, Node>) -> bool {
     others.get(path).is_some_and(|other| other.is_same(node))
 }
 
-/// Notes the present moment, if moments are recorded.
+/// Records the current moment if recording is on.
 fn note(state: &mut State) {
     if let Some(recorded) = &mut state.recorded {
         recorded.push(Moment(state.namespace.clone()));

@@ -1,9 +1,10 @@
-//! The state that a power cut can leave: which names and contents have reached the device.
+//! The model of a disk: which names and contents have reached the device, and so survive a power
+//! cut.
 //!
 //! Contents and names are independent, as in the ALICE study of crash vulnerabilities (Pillai et
-//! al., OSDI 2014): a file's contents are durable after its own sync, a name after a sync of its
-//! directory, and nothing else makes either durable. Real file systems promise more; a product
-//! that is right here is right there.
+//! al., OSDI 2014): a file's contents become durable by its own sync, a name by a sync of its
+//! directory, and neither by anything else. Real file systems promise more, so code that is correct
+//! on this model is correct on them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,7 @@ use super::CrashMode;
 use crate::checksum;
 use lodestone_types::{IdSource, SeededIds};
 
-/// A file. Its contents stand in the vault as long as a state of the disk may show them.
+/// A file. The vault keeps its contents for as long as some state of the disk may show them.
 #[derive(Debug)]
 pub(super) struct Inode {
     kept: PathBuf,
@@ -22,7 +23,7 @@ pub(super) struct Inode {
 }
 
 impl Inode {
-    /// The file whose contents stand, or will stand, at `kept`.
+    /// Creates a file whose contents are, or will be, at `kept`.
     pub(super) fn new(kept: PathBuf) -> Arc<Self> {
         Arc::new(Self { kept, hash: OnceLock::new() })
     }
@@ -35,7 +36,7 @@ impl Inode {
         fs::read(&self.kept).expect("the vault keeps every file")
     }
 
-    /// A hash of the contents, which never change.
+    /// Hashes the contents, which never change.
     fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| checksum(&self.contents()))
     }
@@ -43,12 +44,12 @@ impl Inode {
 
 impl Drop for Inode {
     fn drop(&mut self) {
-        // The whole disk may be gone already.
+        // The whole disk may have been deleted already.
         let _ = fs::remove_file(&self.kept);
     }
 }
 
-/// The target of a name: a file, or the index of a directory of the model.
+/// The target of a name: a file, or a directory given by its index in the model.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     File(Arc<Inode>),
@@ -56,7 +57,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Whether both look the same on the disk: one file, or two directories.
+    /// Whether both look the same on disk: the same file, or two directories.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(one), Self::File(other)) => Arc::ptr_eq(one, other),
@@ -68,7 +69,7 @@ impl Node {
 
 type Names = BTreeMap<String, Node>;
 
-/// One operation on one directory: survives as a whole or not at all.
+/// One operation on one directory, which survives a cut as a whole or not at all.
 #[derive(Debug, Clone)]
 struct Change {
     edits: Vec<(String, Option<Node>)>,
@@ -83,15 +84,15 @@ struct Directory {
     unsynced: Vec<Change>,
 }
 
-/// Files and names; the root is directory 0.
+/// All files and names; the root is directory 0.
 #[derive(Debug, Clone)]
 pub(super) struct Namespace {
-    /// Files whose contents are not durable.
+    /// Files whose contents are not yet durable.
     unsynced: Vec<Arc<Inode>>,
     directories: Vec<Arc<Directory>>,
 }
 
-/// Choices that a seed determines.
+/// A deterministic sequence of choices, derived from a seed.
 pub(super) struct Choices(SeededIds);
 
 impl Choices {
@@ -99,7 +100,7 @@ impl Choices {
         Self(SeededIds::new(seed))
     }
 
-    /// A number below `bound`, which is at least 1. The bias of the remainder does not matter.
+    /// Draws a number below `bound`, which must be at least 1. The modulo bias is irrelevant here.
     pub(super) fn below(&self, bound: u64) -> u64 {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);
@@ -114,7 +115,7 @@ impl Namespace {
         Self { unsynced: Vec::new(), directories: vec![Arc::default()] }
     }
 
-    /// Notes that the contents of a file are not durable yet.
+    /// Marks the contents of a file as not yet durable.
     pub(super) fn add_unsynced(&mut self, file: Arc<Inode>) {
         self.unsynced.push(file);
     }
@@ -124,7 +125,7 @@ impl Namespace {
         self.directories.len() - 1
     }
 
-    /// A directory for a change; moments that were recorded keep it as it was.
+    /// Returns a directory for modification; recorded moments keep their copy of it.
     fn directory(&mut self, directory: usize) -> &mut Directory {
         Arc::make_mut(&mut self.directories[directory])
     }
@@ -133,14 +134,14 @@ impl Namespace {
         self.directories[directory].visible.get(name).cloned()
     }
 
-    /// Adds a node that was on the disk before the model knew it.
+    /// Adds a node that was on the disk before the model knew it, and so is durable.
     pub(super) fn adopt(&mut self, directory: usize, name: &str, node: Node) {
         let directory = self.directory(directory);
         directory.durable.insert(name.to_owned(), node.clone());
         directory.visible.insert(name.to_owned(), node);
     }
 
-    /// Carries out one operation on the names of one directory.
+    /// Applies one operation to the names of a directory.
     pub(super) fn change(&mut self, directory: usize, edits: Vec<(String, Option<Node>)>) {
         let directory = self.directory(directory);
         apply(&mut directory.visible, &edits);
@@ -159,7 +160,8 @@ impl Namespace {
         unsynced.retain(|change| change.is_lost);
     }
 
-    /// After a failed sync a later one reports success, and still nothing has been written.
+    /// Marks the directory's unsynced changes as lost: after a failed sync a later one reports
+    /// success although nothing has been written.
     pub(super) fn lose_directory(&mut self, directory: usize) {
         for change in &mut self.directory(directory).unsynced {
             change.is_lost = true;
@@ -173,8 +175,8 @@ impl Namespace {
         }
     }
 
-    /// Cuts the power: of the unsynced operations those survive that `choices` picks, and what
-    /// survives is durable. `tear` makes a file of what is left of one that was not synced.
+    /// Cuts the power: the unsynced operations picked by `choices` survive, and whatever survives
+    /// is durable. `tear` makes the remnant of a file that was not synced.
     pub(super) fn cut_power(
         &mut self,
         choices: &Choices,
@@ -209,7 +211,7 @@ impl Namespace {
         }
     }
 
-    /// Everything visible; parents sort before children.
+    /// Lists everything visible; parents sort before children.
     pub(super) fn walk(&self) -> BTreeMap<PathBuf, Node> {
         let mut found = BTreeMap::new();
         let mut open = vec![(PathBuf::new(), Self::ROOT)];
@@ -225,7 +227,7 @@ impl Namespace {
         found
     }
 
-    /// A hash of everything visible: names and contents.
+    /// Hashes all visible names and contents.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut text = Vec::new();
         for (path, node) in self.walk() {

@@ -1,4 +1,4 @@
-//! The operations of the disk: each on the real directory first, then on the model.
+//! The operations of the disk, applied to the real directory first and then to the model.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::WriteContents;
 use crate::disk::write_unsynced;
 use crate::{DirectoryEntry, Disk, FileSlice, IoError, MappedFile, Operation, RealDisk, Space};
 
-/// A writer that takes one byte and then fails.
+/// A writer that accepts one byte and then fails.
 struct FailingWriter<'a> {
     inner: &'a mut dyn Write,
     kind: FaultKind,
@@ -49,7 +49,7 @@ impl Disk for CrashDisk {
             state.writes += 1;
             take_fault(&mut state, Fault::Write(number))
         };
-        // The lock is free while `write` runs: it may read from this disk.
+        // The lock is not held while `write` runs: it may read from this disk.
         let mut is_made = false;
         let written = write_unsynced(path, &mut |out| {
             is_made = true;

@@ -1,4 +1,4 @@
-//! Conformance suite that every implementation of [`BlobStore`] must pass.
+//! Conformance test suite for implementations of [`BlobStore`].
 
 #![allow(clippy::unwrap_used)] // A suite of tests, also of other crates.
 
@@ -19,7 +19,7 @@ fn assert_missing<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 /// Runs the whole suite on an empty store.
 ///
 /// # Panics
-/// At the first rule that `store` breaks.
+/// On the first rule that `store` violates.
 pub fn run(store: &dyn BlobStore) {
     blobs_are_read_as_written(store);
     streams_appear_whole_or_not_at_all(store);
@@ -126,10 +126,10 @@ fn each_scratch_file_is_its_own(store: &dyn BlobStore) {
     assert_eq!(second.metadata().unwrap().len(), 0);
 }
 
-/// Lets `width` threads create one key at the same moment; returns the bytes of the winner.
+/// Has `width` threads create the same key at the same moment; returns the winner's bytes.
 ///
 /// # Panics
-/// If not exactly one wins, or a loser cannot read the winner's bytes at once.
+/// Unless exactly one thread wins and every loser can read the winner's bytes at once.
 pub fn race(store: &dyn BlobStore, key: &Key, width: usize) -> Vec<u8> {
     let start = Barrier::new(width);
     let compete = |number: usize| {

@@ -7,15 +7,15 @@ use lodestone_types::ErrorKind;
 /// Errors of the blob store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Not a name that the store accepts.
+    /// The name is not a valid key.
     #[error("key {key:?} {problem}")]
     InvalidKey {
         /// The name as it was given.
         key: String,
-        /// The rule that it breaks.
+        /// The violated rule.
         problem: &'static str,
     },
-    /// The disk beneath failed.
+    /// The underlying disk failed.
     #[error(transparent)]
     Io(#[from] IoError),
     /// There is no blob of this name.
@@ -24,16 +24,16 @@ pub enum StoreError {
         /// The name.
         key: Key,
     },
-    /// The store behind the blobs refused, or cannot be reached.
+    /// The remote store refused the call or cannot be reached.
     #[error("{problem}")]
     Remote {
-        /// The store's words.
+        /// The remote store's message.
         problem: String,
     },
 }
 
 impl StoreError {
-    /// The caller's remedy. Keys are made by the server and not by users, so a bad one is internal.
+    /// The error kind. Keys are built by the server, not by users, so an invalid one is internal.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidKey { .. } => ErrorKind::Internal,

@@ -1,4 +1,4 @@
-//! A blob store whose deletions can be put off, so that a backup finds what it has listed.
+//! A blob store whose deletions can be deferred, so that a backup finds every blob it has listed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
@@ -9,23 +9,23 @@ use parking_lot::{Mutex, RwLock};
 use crate::store::{BlobStore, Key, StoreError, WriteBlob};
 use crate::{Created, FileSlice, MappedFile};
 
-/// Blobs that are deleted at once where a hold may begin meanwhile: a second at a bucket.
+/// Blobs deleted per slice; a hold can begin between slices. About a second at a bucket.
 const SLICE: usize = 128;
 
-/// A blob store that deletes nothing that a [`DeletionHold`] of it keeps. What was to be deleted
-/// meanwhile goes in the order of the calls when no hold keeps it any more. After an error, and
-/// after one that another hold keeps, the rest waits for the end of the next hold: it may be the
-/// record of what could not be deleted. Deletions that were put off are lost with the process: the
-/// next start finds such files as it finds those of a crash.
+/// A blob store that deletes nothing protected by a live [`DeletionHold`]. Deferred deletions are
+/// carried out in call order once no hold protects them. If one fails, or another hold protects it,
+/// the rest waits for the end of the next hold, since it may include the record of what could not
+/// be deleted. Deferred deletions are lost with the process: the next start finds such files the
+/// way it finds leftovers of a crash.
 #[derive(Debug)]
 pub struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
-    /// Locked for reading during a deletion, so that a hold begins between two deletions.
+    /// Read-locked during a deletion, so that a hold can only begin between deletions.
     holds: RwLock<Holds>,
     waiting: Mutex<Waiting>,
 }
 
-/// The holds that live, by their numbers.
+/// The live holds, by number.
 #[derive(Debug, Default)]
 struct Holds {
     kept: BTreeMap<u64, Kept>,
@@ -35,7 +35,7 @@ struct Holds {
 #[derive(Debug)]
 enum Kept {
     All,
-    /// Blobs whose keys begin with one of these.
+    /// Blobs whose keys begin with one of these prefixes.
     Below(Vec<Key>),
 }
 
@@ -51,7 +51,7 @@ enum Deletion {
     Prefix(Key),
 }
 
-/// Keeps blobs of a store in place until it is dropped.
+/// Protects blobs of a store from deletion until it is dropped.
 #[derive(Debug)]
 pub struct DeletionHold {
     store: Arc<HeldBlobs>,
@@ -68,7 +68,7 @@ impl Holds {
 }
 
 impl Deletion {
-    /// Whether it may delete something that begins with a prefix.
+    /// Whether the deletion may affect something below the prefix.
     fn concerns(&self, kept: &Key) -> bool {
         match self {
             Self::One(key) => key.begins_with(kept),
@@ -84,7 +84,7 @@ impl Waiting {
         }
     }
 
-    /// Removes and returns the deletions that no hold keeps.
+    /// Removes and returns the deletions that no hold protects.
     fn due(&mut self, holds: &Holds) -> Vec<Deletion> {
         let all = std::mem::take(self).order.into_iter();
         let (kept, due) = all.partition(|deletion| holds.keep(deletion));
@@ -100,17 +100,17 @@ impl Waiting {
 }
 
 impl HeldBlobs {
-    /// The blobs of `inner`.
+    /// Wraps the blobs of `inner`.
     pub fn new(inner: Arc<dyn BlobStore>) -> Self {
         Self { inner, holds: RwLock::default(), waiting: Mutex::default() }
     }
 
-    /// Puts all deletions off from now on. Waits for those that are under way.
+    /// Defers all deletions from now on. Waits for deletions in progress.
     pub fn hold(self: &Arc<Self>) -> DeletionHold {
         self.begin(Kept::All)
     }
 
-    /// Puts deletions of blobs below some prefixes off. Waits for those that are under way.
+    /// Defers deletions of blobs below some prefixes from now on. Waits for deletions in progress.
     pub fn hold_below(self: &Arc<Self>, prefixes: Vec<Key>) -> DeletionHold {
         self.begin(Kept::Below(prefixes))
     }
@@ -123,12 +123,12 @@ impl HeldBlobs {
         DeletionHold { store: Arc::clone(self), number }
     }
 
-    /// Number of deletions that wait.
+    /// Number of deferred deletions.
     pub fn waiting(&self) -> usize {
         self.waiting.lock().order.len()
     }
 
-    /// Carries a deletion out, or a part of it; returns false where a hold has it put off instead.
+    /// Performs a deletion, or a part of it; returns false if a hold deferred it instead.
     fn unless_kept(
         &self,
         deletion: &Deletion,
@@ -143,8 +143,9 @@ impl HeldBlobs {
         carry_out().map(|()| true)
     }
 
-    /// Deletes what is below a prefix; returns false where a hold has the rest put off. At a bucket
-    /// in slices, which take long together: a hold does not wait for the last one.
+    /// Deletes everything below a prefix; returns false if a hold deferred the rest. At a bucket
+    /// this goes in slices, because the whole may take long and a new hold should not wait for all
+    /// of it.
     fn delete_below(
         &self,
         prefix: &Key,
@@ -171,7 +172,7 @@ impl Drop for DeletionHold {
         let due = store.waiting.lock().due(&holds);
         drop(holds);
         for (at, deletion) in due.iter().enumerate() {
-            // Another hold may begin meanwhile: this one and those behind it wait for its end.
+            // Another hold may have begun: this deletion and those after it then wait for its end.
             let put_off = |waiting: &mut Waiting| waiting.return_all(due[at..].to_vec());
             let deleted = match deletion {
                 Deletion::One(key) => {
@@ -316,8 +317,8 @@ mod tests {
         assert_eq!(store.waiting(), 0);
     }
 
-    /// Goal: what follows a deletion that fails when the hold ends, and may be the record of what
-    /// was to go, waits for the end of the next hold.
+    /// Goal: if a deferred deletion fails when its hold ends, the ones after it, which may include
+    /// the record of what was to go, wait for the end of the next hold.
     #[test]
     fn after_a_deletion_that_fails_the_rest_waits_for_the_next_hold() {
         let (faulty, store) = bucket();
@@ -341,8 +342,9 @@ mod tests {
         assert_eq!((left(), store.waiting()), ([false; 3], 0));
     }
 
-    /// Goal: a hold that begins while what was put off is deleted keeps the rest, in its order.
-    /// Method: it begins after the first deletion at the end of the hold before.
+    /// Goal: a hold that begins while deferred deletions are carried out protects the rest and
+    /// keeps their order. Method: it begins after the first deletion at the end of the previous
+    /// hold.
     #[test]
     fn a_hold_keeps_what_was_put_off_by_the_one_before() {
         let (faulty, store) = bucket();
@@ -361,7 +363,7 @@ mod tests {
         let watched = Arc::downgrade(&store);
         faulty.set(move |call, _| {
             if call == Call::Delete && ask.send(()).is_ok() {
-                // It waits for the end of this deletion.
+                // The new hold waits for this deletion to end.
                 let waits = || watched.upgrade().is_some_and(|it| it.holds.try_read().is_none());
                 while !waits() {
                     std::thread::yield_now();
@@ -377,7 +379,7 @@ mod tests {
         assert_eq!((left(), store.waiting()), ([false; 3], 0));
     }
 
-    /// Goal: a hold of some blobs keeps nobody from deleting others.
+    /// Goal: a hold on some blobs does not prevent the deletion of others.
     #[test]
     fn a_hold_of_a_prefix_keeps_what_is_below_it() {
         let root = tempfile::tempdir().unwrap();
@@ -397,8 +399,8 @@ mod tests {
         assert_eq!((left(), store.waiting()), ([false; 4], 0));
     }
 
-    /// Goal: a hold that begins during the deletion of many blobs of a bucket does not wait for
-    /// all of them. Method: it is begun by another thread, for which the deletion waits.
+    /// Goal: a hold that begins during the deletion of many blobs of a bucket does not wait for all
+    /// of them. Method: another thread begins it, and the deletion waits for that thread.
     #[test]
     fn a_hold_begins_during_a_large_deletion() {
         let (faulty, store) = bucket();

@@ -7,14 +7,14 @@ use crate::store::StoreError;
 
 /// First component of every key: the version of the layout.
 const FIRST_COMPONENT: &str = "v1";
-/// Bytes of one component.
+/// Maximum bytes of one component.
 const COMPONENT_BYTES_MAX: usize = 128;
-/// Bytes of a key, as object stores bound them.
+/// Maximum bytes of a key; a limit of object stores.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// The name of a blob, or the leading components of some: `v1/` and one or more components of
-/// `[A-Za-z0-9._-]{1,128}`, none of them `.` or `..`, joined by `/`; at most 1,024 bytes. Keys
-/// sort by bytes. A key is safe as a relative path; names given by users are never part of one.
+/// The name of a blob, or a prefix of such names: `v1/` and one or more components of
+/// `[A-Za-z0-9._-]{1,128}`, none of them `.` or `..`, joined by `/`; at most 1,024 bytes. Keys sort
+/// by bytes. A key is safe as a relative path and never contains user-chosen names.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Arc<str>);
 
@@ -22,7 +22,7 @@ impl Key {
     /// Validates a name.
     ///
     /// # Errors
-    /// [`StoreError::InvalidKey`] names the rule that is broken.
+    /// [`StoreError::InvalidKey`] with the violated rule.
     pub fn parse(name: &str) -> Result<Self, StoreError> {
         match problem_of(name) {
             None => Ok(Self(name.into())),
@@ -30,20 +30,20 @@ impl Key {
         }
     }
 
-    /// This key with more components behind it, separated by `/`.
+    /// Appends components, separated by `/`.
     ///
     /// # Errors
-    /// [`StoreError::InvalidKey`] names the rule that is broken.
+    /// [`StoreError::InvalidKey`] with the violated rule.
     pub fn join(&self, more: &str) -> Result<Self, StoreError> {
         Self::parse(&format!("{self}/{more}"))
     }
 
-    /// The name.
+    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is `prefix`, or has its components before others.
+    /// Whether the key equals `prefix` or lies below it.
     pub fn begins_with(&self, prefix: &Self) -> bool {
         let rest = self.0.strip_prefix(&*prefix.0);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::store::{BlobStore, Key, StoreError, WriteBlob};
 use crate::{Created, DataDir, FileSlice, IoError, MappedFile};
 
-/// The blob store of one machine: key `v1/x/y` is the file `<data>/v1/x/y`.
+/// The blob store of a single machine: key `v1/x/y` is the file `<data>/v1/x/y`.
 #[derive(Debug, Clone)]
 pub struct LocalBlobs {
     data: Arc<DataDir>,
 }
 
 impl LocalBlobs {
-    /// The blobs of an open data directory.
+    /// Wraps an open data directory.
     pub fn new(data: Arc<DataDir>) -> Self {
         Self { data }
     }
@@ -23,7 +23,7 @@ impl LocalBlobs {
         self.data.root().join(key.as_str())
     }
 
-    /// Adds the files below `directory` to `found`; a directory that is not there has none.
+    /// Adds the files below `directory` to `found`; a missing directory is empty.
     fn collect(&self, directory: &Key, found: &mut Vec<Key>) -> Result<(), StoreError> {
         let entries = match self.data.disk().list(&self.path(directory)) {
             Ok(entries) => entries,
@@ -31,7 +31,7 @@ impl LocalBlobs {
             Err(error) => return Err(error.into()),
         };
         for entry in entries {
-            // A name outside of the grammar was not made by this store, so it is not a blob.
+            // A name outside the grammar was not created by this store, so it is not a blob.
             let Ok(key) = directory.join(&entry.name) else { continue };
             if entry.is_directory {
                 self.collect(&key, found)?;
@@ -81,7 +81,7 @@ impl BlobStore for LocalBlobs {
     fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
         let mut found = Vec::new();
         self.collect(prefix, &mut found)?;
-        // The walk goes by components; '-' and '.' sort before the '/' between them.
+        // The walk orders by component, but '-' and '.' sort before the separating '/'.
         found.sort_unstable();
         Ok(found)
     }
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(blobs.list(&key("v1/a")).unwrap(), [key("v1/a/b")]);
     }
 
-    /// Goal: of racing creators exactly one wins, and a cut right after its answer keeps its
-    /// bytes, whatever the seed.
+    /// Goal: of racing creators exactly one wins, and a power cut right after it was told so keeps
+    /// its bytes, whatever the seed.
     #[test]
     fn the_winner_of_a_race_stays_the_winner_after_a_cut() {
         for seed in 0..10 {

@@ -1,6 +1,6 @@
 //! Blob store: immutable, uniquely named bytes.
 //!
-//! It knows keys. The meaning of the bytes belongs to `storage` and `catalog`.
+//! This module deals in keys. The meaning of the bytes belongs to `storage` and `catalog`.
 //!
 //! ```text
 //! key      v1/c/<collection>/m/<version>      v1/raw/<collection>/<source>/<upload>
@@ -9,23 +9,23 @@
 //!             |
 //! here     LocalBlobs: the key is the path below the data directory
 //! ```
-//! The layout is that of a bucket: another implementation of the trait may keep the same keys in
-//! object storage without a change above.
+//! The layout is that of a bucket: another implementation of the trait can keep the same keys in
+//! object storage without changes in the layers above.
 //!
 //! Invariants:
-//! - A call that returned `Ok` survives a power cut.
-//! - A blob is whole or absent after any crash; a replaced one is old or new.
-//! - Of many callers of `put_create` with one key exactly one wins.
-//! - No key is a leading part of another (`v1/a` and `v1/a/b`): a file is not a directory.
+//! - A change that returned `Ok` survives a power cut.
+//! - After any crash a blob is complete or absent; a replaced blob is the old or the new one.
+//! - Of concurrent callers of `put_create` with the same key, exactly one wins.
+//! - No key is a path prefix of another (`v1/a` and `v1/a/b`): a file cannot be a directory.
 //!
 //! Modules:
 //! - `key`: the grammar of names
 //! - `blob`: the trait, with the cost of each call
 //! - `local`: files below the data directory
-//! - `held`: another store with deletions that can be put off
-//! - `error`: its errors
-//! - `conformance`: the test suite of every implementation; `testing`: stores in memory and with
-//!   faults (tests only)
+//! - `held`: wraps another store, with deletions that can be deferred
+//! - `error`: errors of the store
+//! - `conformance`: the test suite for all implementations; `testing`: in-memory and
+//!   fault-injecting stores (tests only)
 
 mod blob;
 #[cfg(any(test, feature = "testing"))]

@@ -1,4 +1,4 @@
-//! Stores for tests of all crates: one in memory, and one that fails as it is told.
+//! Blob stores for tests: one in memory, and one that injects faults.
 
 #![allow(clippy::unwrap_used)] // For tests.
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::store::{BlobStore, Created, Key, StoreError, WriteBlob};
 use crate::{FileSlice, IoError, MappedFile, Operation};
 
-/// Blobs in memory. A mapping is one of a temporary file.
+/// Blobs in memory. Mapping a blob goes through a temporary file.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs {
     blobs: Mutex<BTreeMap<Key, Arc<[u8]>>>,
@@ -96,36 +96,36 @@ impl BlobStore for MemoryBlobs {
 pub enum Call {
     /// Storing a blob.
     Put,
-    /// Creating one.
+    /// Creating a blob.
     Create,
-    /// Reading one.
+    /// Reading a blob.
     Get,
-    /// Listing.
+    /// Listing blobs.
     List,
-    /// Deleting.
+    /// Deleting blobs.
     Delete,
 }
 
-/// End of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It succeeds.
+    /// The call succeeds.
     None,
-    /// It fails and does nothing.
+    /// The call fails without effect.
     Before,
-    /// It does what it should, and fails.
+    /// The call takes effect, and reports failure.
     After,
-    /// A creation fails, and is done by [`FaultyBlobs::arrive`].
+    /// A creation reports failure, and takes effect in [`FaultyBlobs::arrive`].
     Late,
-    /// A blob is read to its half.
+    /// Only the first half of the blob is read.
     Half,
 }
 
 type Decide = dyn FnMut(Call, &Key) -> Fault + Send;
 type Forget = dyn FnMut(&Key) -> bool + Send;
 
-/// Another store as a bucket is: others may write to it, and calls get no answer as a function of
-/// the test says.
+/// Wraps another store so that it behaves like a bucket: other writers may exist, and calls fail as
+/// a function of the test decides.
 pub struct FaultyBlobs {
     inner: Arc<dyn BlobStore>,
     decide: Mutex<Box<Decide>>,
@@ -140,7 +140,7 @@ impl fmt::Debug for FaultyBlobs {
 }
 
 impl FaultyBlobs {
-    /// The blobs of `inner`; nothing fails yet.
+    /// Wraps `inner`; nothing fails yet.
     pub fn new(inner: Arc<dyn BlobStore>) -> Self {
         let (decide, forget) =
             (Box::new(|_: Call, _: &Key| Fault::None), Box::new(|_: &Key| false));
@@ -148,21 +148,21 @@ impl FaultyBlobs {
         Self { inner, decide, forget, late: Mutex::default() }
     }
 
-    /// Decides about the calls from now on.
+    /// Sets the function that decides the outcome of each call.
     pub fn set(&self, decide: impl FnMut(Call, &Key) -> Fault + Send + 'static) {
         *self.decide.lock() = Box::new(decide);
     }
 
-    /// From now on its blobs are copies: `forget` is called with the key of one that is found
-    /// damaged, and says whether it can be read anew.
+    /// Treats the blobs as cached copies from now on: `forget` is called with the key of one found
+    /// damaged, and returns whether it can be read again.
     pub fn set_copies(&self, forget: impl FnMut(&Key) -> bool + Send + 'static) {
         *self.forget.lock() = Box::new(forget);
     }
 
-    /// Does the creations that were late, in their order.
+    /// Performs the late creations, in order.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the wrapped store.
     pub fn arrive(&self) -> Result<Vec<Created>, StoreError> {
         let late = std::mem::take(&mut *self.late.lock());
         late.iter().map(|(key, bytes)| self.inner.put_create(key, bytes)).collect()
