@@ -1,12 +1,12 @@
-//! Limits of tenants, and what each of them stores.
+//! Limits of tenants, and the amounts that count against them.
 //!
-//! Kept here are all limits; held here are those of sources and bytes. The engine holds the others,
-//! which are about collections, requests and workers.
+//! All limits are stored here, but only those on sources and bytes are enforced here. The engine
+//! enforces the others, which concern collections, requests and workers.
 //!
-//! Sources in every state count, and the bytes of their originals; memories do not. What is counted
-//! is kept by triggers on `known_sources`, so a check reads a few rows, and it is made in the
-//! transaction that accepts: of two uploads that would take the last free place one is refused.
-//! Until a replacement is visible, the larger of both versions counts.
+//! Sources in every state count, with the bytes of their originals; memories do not. Triggers on
+//! `known_sources` maintain the totals, so a check reads only a few rows. The check is part of the
+//! accepting transaction: of two uploads competing for the last free slot, one is refused. Until a
+//! replacement is visible, the larger of the two versions counts.
 
 use rusqlite::{Connection, params};
 
@@ -17,7 +17,7 @@ use super::tenant_limits::{LIMIT_COLUMNS, TenantLimits};
 use super::tenants::{self, Tenant};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
 
-/// The amounts that a tenant stores.
+/// The amounts that a tenant has stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TenantUse {
     /// Sources in every state.
@@ -26,19 +26,19 @@ pub struct TenantUse {
     pub bytes: u64,
 }
 
-/// The use of a tenant and its limits.
+/// A tenant's usage and its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Its use.
+    /// The tenant's usage.
     pub used: TenantUse,
-    /// Limits of its own.
+    /// Limits set for this tenant.
     pub own: TenantLimits,
-    /// The limits that hold: its own, else the defaults.
+    /// The limits in force: the tenant's own, else the defaults.
     pub limits: TenantLimits,
 }
 
 impl Catalog {
-    /// The use of a tenant and its limits.
+    /// Returns a tenant's usage and its limits.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -50,7 +50,7 @@ impl Catalog {
         })
     }
 
-    /// Replaces the limits of a tenant. What it stores beyond them stays.
+    /// Replaces the limits of a tenant. Content beyond the new limits stays.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -66,13 +66,13 @@ impl Catalog {
         })
     }
 
-    /// The limits that hold for a tenant: its own, else the defaults.
+    /// The limits in force for a tenant: its own, else the defaults.
     pub fn limits_of(&self, tenant: &Tenant) -> TenantLimits {
         tenant.limits.or(self.inner.options.tenant_limits)
     }
 
-    /// Refuses a source of `bytes` that a tenant has no room for now, before anything of it is
-    /// stored. The acceptance decides.
+    /// Refuses early, before anything is stored, a source of `bytes` that does not currently fit.
+    /// The binding check happens on acceptance.
     ///
     /// # Errors
     /// [`CatalogError::TenantLimit`], storage errors.
@@ -103,15 +103,15 @@ fn read(
     Ok(Allowance { used: used.unwrap_or_default(), own, limits: own.or(defaults) })
 }
 
-/// A sub-tenant in which a source is to be stored.
+/// A sub-tenant in which a source is about to be stored.
 pub(super) struct StorageTarget<'a> {
     pub(super) collection: CollectionId,
     pub(super) sub_tenant: &'a SubTenantId,
 }
 
 impl StorageTarget<'_> {
-    /// Refuses a source that would take more than the tenant has left. One that takes no more than
-    /// it has already is never refused.
+    /// Refuses a source that would exceed what the tenant has left. One that needs no more than it
+    /// already occupies is never refused.
     pub(super) fn require(
         &self,
         connection: &Connection,
@@ -141,7 +141,7 @@ impl StorageTarget<'_> {
         Ok(())
     }
 
-    /// The bytes that are counted for a source; `None` where it is not counted.
+    /// The bytes counted for a source; `None` if it is not counted.
     fn held(&self, connection: &Connection, source: &SourceId) -> Result<Option<u64>> {
         let sql = "SELECT bytes FROM known_sources
             WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3";
@@ -149,7 +149,7 @@ impl StorageTarget<'_> {
         Ok(connection.first(sql, key, |cells| cells.optional_number())?.flatten())
     }
 
-    /// Counts a known source with at least these bytes.
+    /// Counts a known source with at least this many bytes.
     pub(super) fn hold(
         &self,
         connection: &Connection,
@@ -160,7 +160,7 @@ impl StorageTarget<'_> {
         self.set(connection, source, held.max(bytes))
     }
 
-    /// Counts a known source with these bytes.
+    /// Counts a known source with exactly this many bytes.
     pub(super) fn set(&self, connection: &Connection, source: &SourceId, bytes: u64) -> Result<()> {
         let (source, name) = (source.as_str(), self.sub_tenant.as_str());
         connection.run(
@@ -171,7 +171,8 @@ impl StorageTarget<'_> {
     }
 }
 
-/// A version is visible: if it is the newest of its source, its bytes alone count.
+/// Accounts for a version that became visible: if it is the newest of its source, only its bytes
+/// count.
 pub(super) fn published(connection: &Connection, sequence: Sequence) -> Result<()> {
     connection.run(
         "UPDATE known_sources SET bytes = j.size_bytes FROM jobs j
@@ -182,7 +183,7 @@ pub(super) fn published(connection: &Connection, sequence: Sequence) -> Result<(
     )
 }
 
-/// The original of a job has come: it counts, or is refused where the tenant has no room for it.
+/// Accounts for the fetched original of a job, or refuses it if it does not fit within the limits.
 pub(super) fn fetched(
     connection: &Connection,
     sequence: Sequence,

@@ -1,4 +1,4 @@
-//! Changes of the metadata of sources that were accepted and are not visible yet, and what their
+//! Metadata changes to sources that are accepted but not yet visible, and the fields that their
 //! jobs keep of the visible version.
 
 use std::collections::HashSet;
@@ -12,19 +12,20 @@ use lodestone_types::{
     CollectionId, JobStatus, Metadata, Sequence, SourceId, SourceRecord, SubTenantId,
 };
 
-/// The jobs whose metadata an amendment reached.
+/// The kinds of jobs that an amendment reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amended {
-    /// Whether one waits or runs: it will publish the new maps.
+    /// Whether a job is waiting or running: it will publish the new maps.
     pub waits: bool,
-    /// Whether one has failed: its source shows the new maps until a version of it is visible.
+    /// Whether a job has failed: its source shows the new maps until a version of it becomes
+    /// visible.
     pub is_errored: bool,
 }
 
 impl Catalog {
-    /// Replaces metadata maps of the jobs of a source that have not succeeded; `None` keeps a map.
-    /// A job that a worker holds is marked, so that the worker releases it ([`Self::amended`]).
-    /// Returns the kinds of jobs that were changed.
+    /// Replaces the metadata maps in all jobs of a source that have not succeeded; `None` keeps a
+    /// map. Jobs held by a worker get a new revision, so that the worker releases them
+    /// ([`Self::amended`]). Returns the kinds of jobs changed.
     pub fn amend(
         &self,
         collection: CollectionId,
@@ -58,7 +59,7 @@ impl Catalog {
         })
     }
 
-    /// Sources with a job that has not succeeded, among `sources` or of the whole sub-tenant.
+    /// Sources with a job that has not succeeded, among `sources` or in the whole sub-tenant.
     pub fn yet_to_succeed(
         &self,
         collection: CollectionId,
@@ -85,9 +86,9 @@ impl Catalog {
         })
     }
 
-    /// Writes what the jobs of these visible sources keep of them into the jobs that have not
-    /// succeeded, which then need no visible version any more. Nobody may publish a version
-    /// meanwhile.
+    /// Copies into the unfinished jobs of these visible sources the fields that they keep of them,
+    /// so that they no longer depend on a visible version. No version may be published
+    /// concurrently.
     pub fn keep_stored(&self, collection: CollectionId, stored: Vec<SourceRecord>) -> Result<()> {
         self.write(move |connection| {
             for record in &stored {
@@ -117,7 +118,8 @@ impl Catalog {
         })
     }
 
-    /// The jobs of `claimed`, given with their revision at that time, that were amended since.
+    /// Returns the jobs of `claimed`, each given with its revision at claim time, that have been
+    /// amended since.
     pub fn amended(&self, claimed: &[(Sequence, u32)]) -> Result<Vec<Sequence>> {
         self.read(|connection| {
             let mut amended = Vec::new();
@@ -133,7 +135,7 @@ impl Catalog {
         })
     }
 
-    /// Keys of the originals that any job or file of a collection refers to.
+    /// Keys of all originals that jobs or files of a collection refer to.
     pub fn raw_keys(&self, collection: CollectionId) -> Result<HashSet<String>> {
         self.read(|connection| {
             let keys = connection.all(

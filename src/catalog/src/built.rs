@@ -1,4 +1,4 @@
-//! Tenants whose collections were built before they are in the catalog.
+//! Registration of tenants whose collections were built before the catalog knows them.
 
 use rusqlite::Connection;
 
@@ -9,12 +9,12 @@ use super::{Catalog, sub_tenants};
 use lodestone_types::{CollectionId, CommitHead, SubTenantId};
 
 impl Catalog {
-    /// Adds a tenant whose collection is built already, with its sub-tenants, in place of an empty
-    /// one of the same name where `replaces` names that one's collection. Keys keep their scopes.
+    /// Adds a tenant, with its sub-tenants, whose collection already exists. It replaces an empty
+    /// tenant of the same name if `replaces` names that one's collection. Keys keep their scopes.
     ///
     /// # Errors
-    /// [`CatalogError::TenantExists`] where another has the name or the empty one got content;
-    /// storage errors.
+    /// [`CatalogError::TenantExists`] if another tenant has the name, or the empty one has gained
+    /// content; storage errors.
     pub fn insert_built(
         &self,
         tenant: Tenant,
@@ -49,7 +49,7 @@ impl Catalog {
         inserted
     }
 
-    /// Whether nothing was ever accepted for a collection that was not deleted since.
+    /// Whether a collection is empty: nothing was ever accepted for it, or all of it was deleted.
     pub fn is_empty(&self, collection: CollectionId) -> Result<bool> {
         self.read(|connection| is_empty(connection, collection))
     }

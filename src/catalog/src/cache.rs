@@ -1,4 +1,4 @@
-//! A bounded cache of values read from the file.
+//! A bounded cache of values read from the catalog file.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -11,19 +11,19 @@ use lodestone_metrics::{Counter, Labelled};
 
 struct State<K, V> {
     entries: HashMap<K, Arc<V>>,
-    /// Keys without a value, where the cache remembers them.
+    /// Keys known to have no value, if the cache uses negative entries.
     absent: HashSet<K>,
-    /// Counts invalidations.
+    /// Number of invalidations.
     generation: u64,
 }
 
-/// A value read before an invalidation is never stored after it, so a reader that was overtaken
-/// by a writer cannot bring an old value back.
+/// A bounded cache. A value read before an invalidation is never stored after it, so a reader
+/// overtaken by a writer cannot bring back a stale value.
 pub(super) struct Cache<K, V> {
     state: RwLock<State<K, V>>,
     capacity: usize,
     has_negative_entries: bool,
-    /// Look-ups that the cache answered, and others.
+    /// Look-ups answered by the cache, and misses.
     pub(super) requests: Labelled<Counter, 2>,
 }
 
@@ -34,19 +34,19 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         Self { state: RwLock::new(state), capacity, has_negative_entries: false, requests }
     }
 
-    /// Adds negative caching: up to `capacity` keys without a value are remembered too. A caller
-    /// that makes a value calls [`Self::forget`].
+    /// Enables negative caching: up to `capacity` keys without a value are remembered too. Callers
+    /// that create a value must call [`Self::forget`].
     pub(super) fn with_negative_entries(self) -> Self {
         Self { has_negative_entries: true, ..self }
     }
 
-    /// Whether the cache answers for `key` without a read.
+    /// Whether the cache can answer for `key` without a read.
     pub(super) fn holds(&self, key: &K) -> bool {
         let state = self.state.read();
         state.entries.contains_key(key) || state.absent.contains(key)
     }
 
-    /// The entry of `key`, read by `load` if it is missing.
+    /// Returns the entry of `key`, calling `load` on a miss.
     pub(super) fn get_or_load(
         &self,
         key: &K,
@@ -72,7 +72,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         let mut state = self.state.write();
         let Some(value) = loaded else {
             if state.generation == generation {
-                // Apart from the entries: unknown keys cannot push known ones out.
+                // Kept apart from the entries, so that unknown keys cannot evict known ones.
                 if state.absent.len() >= self.capacity {
                     state.absent.clear();
                 }
@@ -81,7 +81,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
             return Ok(None);
         };
         if state.generation == generation {
-            // Starting over is crude, but it costs one read for each entry and no bookkeeping.
+            // Starting over is crude, but costs one read per entry and needs no bookkeeping.
             if state.entries.len() >= self.capacity {
                 state.entries.clear();
             }
@@ -90,7 +90,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         Ok(Some(value))
     }
 
-    /// Forgets one entry.
+    /// Invalidates one entry.
     pub(super) fn forget(&self, key: &K) {
         let mut state = self.state.write();
         state.generation += 1;
@@ -98,7 +98,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         state.absent.remove(key);
     }
 
-    /// Forgets everything.
+    /// Invalidates everything.
     pub(super) fn clear(&self) {
         let mut state = self.state.write();
         state.generation += 1;

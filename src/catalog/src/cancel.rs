@@ -1,4 +1,4 @@
-//! Cancellation of jobs by deletion: their rows are removed in any state.
+//! Cancellation of jobs by deletion: their rows are removed, whatever their state.
 
 use rusqlite::{Connection, params};
 
@@ -9,23 +9,22 @@ use super::steps::ROWS_PER_STEP;
 use super::{Catalog, known, outbox};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId};
 
-/// Jobs that a cancellation removed.
+/// The jobs removed by a cancellation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Canceled {
-    /// The sources that had a job in any state, in the order asked. Empty where a whole
-    /// sub-tenant was meant.
+    /// The sources that existed, in the order asked. Empty if a whole sub-tenant was cancelled.
     pub existed: Vec<SourceId>,
-    /// Keys of originals that the removed jobs referred to.
+    /// Keys of the originals that the removed jobs referred to.
     pub raw_keys: Vec<String>,
-    /// The jobs removed.
+    /// Sequences of the removed jobs.
     pub sequences: Vec<Sequence>,
-    /// Whether one of them had not ended.
+    /// Whether any removed job was still waiting or running.
     pub had_open: bool,
 }
 
 impl Catalog {
-    /// Removes every job of these sources, which are deleted. A worker that has one finds it no
-    /// longer live.
+    /// Removes all jobs of deleted sources. A worker that holds one will find that it is no longer
+    /// live.
     pub fn cancel_sources(
         &self,
         collection: CollectionId,
@@ -40,7 +39,7 @@ impl Catalog {
                 remove_source_jobs(connection, collection, &sub_tenant, source, &mut canceled)?;
                 let was_known = known::forget(connection, collection, &sub_tenant, source)?;
                 let had_job = canceled.sequences.len() > before;
-                // Nobody is told of memories.
+                // Memories do not cause events.
                 if (was_known || had_job) && !sub_tenant.is_of_memories() {
                     let event = outbox::deleted(collection, &sub_tenant, source.as_str());
                     teller.tell(connection, event)?;
@@ -61,8 +60,8 @@ impl Catalog {
         Ok(canceled)
     }
 
-    /// Removes the jobs of a sub-tenant in steps. Those that run go before those that wait: where
-    /// it ends in between, the newer one of a source is left.
+    /// Removes the jobs of a sub-tenant in steps, running ones before waiting ones: if this is
+    /// interrupted in between, the newer job of each source is left.
     pub(super) fn remove_sub_tenant_jobs(
         &self,
         collection: CollectionId,
@@ -87,7 +86,7 @@ impl Catalog {
         Ok(canceled)
     }
 
-    /// Has whoever works on removed jobs, or waits for them, notice.
+    /// Notifies workers and watchers of the removed jobs.
     pub(super) fn end_canceled(&self, canceled: &Canceled) {
         self.inner.stages.cancel(&canceled.sequences);
         self.inner.job_watchers.wake(&canceled.sequences);
@@ -117,7 +116,7 @@ fn remove_source_jobs(
     connection.each(sql, scope, |cells| take_removed(cells, canceled))
 }
 
-/// Removes so many jobs of a sub-tenant in some states inside a transaction.
+/// Removes up to `limit` jobs of a sub-tenant in the given states, within a transaction.
 pub(super) fn remove_in_sub_tenant(
     connection: &Connection,
     collection: CollectionId,

@@ -1,10 +1,10 @@
-//! Claims: the choice of the next collection and of its jobs.
+//! Claims: picking the next collection and a batch of its jobs.
 //!
-//! Collections with ready jobs are served in the order of their ids, round-robin, so a tenant with
-//! a million jobs delays another by one claim at most. The position in the round is one id in
+//! Collections with ready jobs are served round-robin in the order of their ids, so a tenant with a
+//! million jobs delays another by at most one claim. The position in the round is a single id in
 //! memory; the index `jobs_ready` finds the next collection after it in one step, however many jobs
-//! wait. Jobs whose retry is not due are not in that index; due ones are put back into it at each
-//! claim.
+//! wait. Jobs whose retry is not due are not in that index; each claim puts the due ones back into
+//! it.
 
 use std::sync::Arc;
 
@@ -21,28 +21,29 @@ use lodestone_types::{
     CollectionId, JobEvent, JobStatus, Sequence, SourceId, Stage, Timestamp, limits,
 };
 
-/// Delayed jobs requeued by one claim at most.
+/// Maximum number of delayed jobs requeued by one claim.
 const WAKE_MAX: i64 = 1000;
-/// Ready jobs of one collection read by one claim at most. Skipped jobs wait for a running job of
-/// the same source or for a claim of their own, so they are few.
+/// Maximum number of ready jobs of one collection examined by one claim. Skipped jobs wait for a
+/// running job of the same source, or for a claim of their own, so they are few.
 const LOOK_MAX: i64 = 4096;
 
-/// For each duty the collection served last; the round continues after it.
+/// The collection served last, per duty; the round continues after it.
 pub(super) type LastServed = Arc<Mutex<[[u8; 16]; Duty::ALL.len()]>>;
 
 impl Catalog {
-    /// Takes the oldest jobs that are ready for `duty` of the next collection in turn, or none.
+    /// Claims the oldest jobs ready for `duty` from the next collection in turn; `None` if there
+    /// are none.
     ///
     /// # Errors
-    /// [`CatalogError::NotRecovered`] before interrupted jobs were requeued; storage errors.
+    /// [`CatalogError::NotRecovered`] until interrupted jobs have been requeued; storage errors.
     pub fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>> {
         self.claim_except(duty, limits, Vec::new())
     }
 
-    /// As [`Self::claim`], but the jobs of some collections wait.
+    /// Like [`Self::claim`], but passes over the jobs of some collections.
     ///
     /// # Errors
-    /// As [`Self::claim`].
+    /// Those of [`Self::claim`].
     pub fn claim_except(
         &self,
         duty: Duty,
@@ -54,7 +55,7 @@ impl Catalog {
         }
         let work = self.inner.work.of(duty);
         let changes = work.changes();
-        // Asking first costs no write: an idle worker causes no fsync.
+        // Checking first costs no write, so an idle worker causes no fsync.
         let now = self.inner.clock.now();
         let except: Vec<[u8; 16]> = except.into_iter().map(blob).collect();
         let (has_ready, due_at) = self
@@ -64,7 +65,7 @@ impl Catalog {
             return Ok(None);
         }
         let served = Arc::clone(&self.inner.last_served);
-        // A claim ends with its process anyhow.
+        // Claims do not survive the process anyway.
         let claim = self.write_here(move |connection| {
             requeue_due(connection, now)?;
             next_claim(connection, &served, duty, limits, &except, now)
@@ -80,26 +81,27 @@ impl Catalog {
         Ok(claim)
     }
 
-    /// Notes the step of claimed jobs, for status. Not durable.
+    /// Records the stage of claimed jobs, to be shown as status. In memory only.
     pub fn set_stage(&self, sequences: &[Sequence], stage: Stage) {
         self.inner.stages.set(sequences, stage);
         self.inner.job_watchers.wake(sequences);
     }
 
-    /// Counter of changes of the jobs of a source, in any collection. It rises when one is
-    /// accepted, ends or is removed, and now and then when that happens to another source.
+    /// Counter of changes to the jobs of a source, in any collection. Increases when a job is
+    /// accepted, ends or is removed, and occasionally when that happens to another source.
     pub fn job_changes(&self, source: &SourceId) -> u64 {
         self.inner.changes.of(source.as_str())
     }
 
-    /// Notes how many chunks of a claimed job have their vectors, for status. Not durable.
+    /// Records how many chunks of a claimed job have been embedded, to be shown as status. In
+    /// memory only.
     pub fn set_progress(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
         self.inner.stages.set_chunks(sequence, chunks_done, chunks);
         self.inner.job_watchers.wake([&sequence]);
     }
 
-    /// The jobs of `sequences` that are still in progress, in the order given. Canceled jobs and
-    /// those of deleted tenants are not.
+    /// Returns those of `sequences` that are still in progress, in the given order. Excludes
+    /// cancelled jobs and those of deleted tenants.
     pub fn live(&self, sequences: &[Sequence]) -> Result<Vec<Sequence>> {
         self.read(|connection| {
             let mut live = Vec::with_capacity(sequences.len());
@@ -117,7 +119,7 @@ impl Catalog {
     }
 }
 
-/// Whether a job of a collection other than these is ready.
+/// Whether a job is ready in any collection other than these.
 fn is_ready(connection: &Connection, duty: Duty, except: &[[u8; 16]]) -> Result<bool> {
     let mut next = next_collection(connection, duty, None)?;
     while let Some(id) = next {
@@ -129,19 +131,19 @@ fn is_ready(connection: &Connection, duty: Duty, except: &[[u8; 16]]) -> Result<
     Ok(false)
 }
 
-/// When the next delayed job is due.
+/// The time at which the next delayed job is due.
 fn next_due(connection: &Connection) -> Result<Option<Timestamp>> {
     let sql = "SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0";
     connection.one(sql, [], |cells| cells.optional_time())
 }
 
-/// The time by which every delayed job is due: one that is later was delayed before the clock was
-/// set back, and has waited long enough.
+/// The latest time at which any delayed job can be due. A later one was delayed before the clock
+/// was set back, and has waited long enough.
 fn latest_due(now: Timestamp) -> Timestamp {
     now.plus_millis(pause_millis(limits::ATTEMPTS_MAX))
 }
 
-/// The column `fetch` of the jobs that wait for a duty.
+/// The value of column `fetch` for jobs that wait for this duty.
 fn fetches(duty: Duty) -> i64 {
     match duty {
         Duty::Process => 0,
@@ -200,7 +202,7 @@ fn next_claim(
     }
 }
 
-/// The first collection with ready jobs after `after`, or of all.
+/// The first collection after `after` with ready jobs, or the first of all.
 fn next_collection(
     connection: &Connection,
     duty: Duty,
@@ -214,8 +216,8 @@ fn next_collection(
     connection.first(sql, params![after, fetches(duty)], |cells| cells.next())
 }
 
-/// The jobs to take, oldest first, with the bytes of their originals and metadata. One that failed
-/// or was interrupted before is taken alone.
+/// Selects the jobs to take, oldest first, with the bytes of original and metadata, and whether the
+/// job failed or was interrupted before, in which case it is taken alone.
 pub(super) const CHOOSE: &str =
     "SELECT j.seq, j.size_bytes + ifnull(octet_length(j.tenant_metadata), 0)
         + ifnull(octet_length(j.document_metadata), 0), j.attempts + j.interruptions > 0

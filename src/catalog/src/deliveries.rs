@@ -1,20 +1,20 @@
-//! Deliveries: the next event to be sent, the end of an attempt, and the log.
+//! Webhook deliveries: the next event to send, the outcome of an attempt, and the log.
 //!
 //! ```text
 //! pending, due -> an attempt -> delivered                     the next event of the source is due
 //!      ^              |-------> given_up   after three days   the next event of the source is due
 //!      +-- later -----+         (or 410: the webhook is disabled)
 //! ```
-//! Rules of time:
-//! - An event waits 5 s after its first failure and twice as long after each further one, up to 6 h
-//!   and a fifth more or less: some 20 attempts in three days.
-//! - A webhook at which the first attempts of three events failed, with nothing delivered in
-//!   between, is left alone for 5 s, then for twice as long at each further such event, up to 15
-//!   minutes: a receiver that is down is not asked once for each of its events, and one event that
-//!   it refuses delays no other.
+//! Timing:
+//! - An event waits 5 s after its first failure, then twice as long after each further one up to 6
+//!   h, each time give or take a fifth: some 20 attempts in three days.
+//! - A webhook at which the first attempts of three events failed, without a success in between, is
+//!   paused for 5 s, and for twice as long at each further such event, up to 15 minutes: a receiver
+//!   that is down is not asked once for each of its events, and a single event that it refuses
+//!   delays no other.
 //! - A webhook that gives up an event after failing for two days without a success is disabled.
 //!
-//! An attempt that was under way at a crash is made again.
+//! An attempt in progress during a crash is repeated.
 
 use std::collections::HashMap;
 
@@ -28,52 +28,52 @@ use lodestone_types::{DeliveryState, EventKind, Grant, Timestamp, WebUrl, Webhoo
 
 const RETRY_FIRST_MILLIS: u64 = 5_000;
 const RETRY_LAST_MILLIS: u64 = 6 * 3_600_000;
-/// Time after an event at which it is not tried again.
+/// Age of an event beyond which it is not retried.
 const GIVE_UP_MILLIS: u64 = 72 * 3_600_000;
-/// Time of failing after which a webhook is disabled when an event is given up.
+/// Duration of failure after which giving up an event disables the webhook.
 const DISABLE_MILLIS: u64 = 48 * 3_600_000;
-/// Events whose first attempt fails before a webhook is left alone for a time.
+/// Number of events whose first attempt may fail before a webhook is paused.
 const FAILURES_FREE: u32 = 2;
 const PAUSE_LAST_MILLIS: u64 = 15 * 60_000;
-/// The status of a receiver that is gone for good (RFC 9110, 15.5.11).
+/// Status of a permanently removed receiver (RFC 9110, 15.5.11).
 const GONE: u16 = 410;
-/// Time between two looks whether followers know of an event's change.
+/// Interval between checks whether followers have seen an event's change.
 const FOLLOWERS_LOOK_MILLIS: u64 = 100;
 
-/// An event that is due.
+/// An event that is due for delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueDelivery {
     /// Position in the log.
     pub id: u64,
-    /// The webhook.
+    /// Id of the webhook.
     pub webhook: String,
-    /// The receiver.
+    /// The receiver's URL.
     pub url: WebUrl,
-    /// The key for signing.
+    /// The signing key.
     pub secret: WebhookSecret,
-    /// The event's id, the same for each attempt.
+    /// Id of the event, the same for every attempt.
     pub event: String,
-    /// The message.
+    /// The message body.
     pub body: String,
 }
 
-/// The next thing to do.
+/// The next action of a sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextDelivery {
-    /// This one.
+    /// Deliver this event.
     Due(Box<DueDelivery>),
-    /// Nothing before this time; `None`: nothing waits for a time.
+    /// Wait until this time; `None` if nothing is scheduled.
     Wait(Option<Timestamp>),
 }
 
-/// The end of one attempt.
+/// The outcome of one delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Status of the answer, if there was one.
+    /// Status of the response, if there was one.
     pub status: Option<u16>,
-    /// The reason of a failure; empty where the receiver has taken the message.
+    /// The reason for the failure; empty on success.
     pub problem: String,
-    /// A random number, which spreads further attempts.
+    /// A random number used to spread retries.
     pub jitter: u64,
 }
 
@@ -82,31 +82,32 @@ pub struct Attempt {
 pub struct DeliveryRow {
     /// Position in the log.
     pub id: u64,
-    /// The event's id.
+    /// Id of the event.
     pub event: String,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Sub-tenant of the source; empty for an event of a tenant.
+    /// Sub-tenant of the source; empty for tenant-level events.
     pub sub_tenant: String,
-    /// The source; empty for an event of a tenant.
+    /// The source; empty for tenant-level events.
     pub source: String,
-    /// When it came about.
+    /// When the event occurred.
     pub created_at: Timestamp,
-    /// Its state.
+    /// State of the delivery.
     pub state: DeliveryState,
     /// Attempts so far.
     pub attempts: u32,
-    /// The last attempt.
+    /// Time of the last attempt.
     pub attempted_at: Option<Timestamp>,
-    /// Status of the last answer.
+    /// Status of the last response.
     pub status: Option<u16>,
-    /// The reason of the last failure.
+    /// Reason of the last failure.
     pub problem: String,
-    /// The next attempt; `None` at the end, and while an earlier event of the source waits.
+    /// Time of the next attempt; `None` if there will be none, or while an earlier event of the
+    /// source is pending.
     pub due_at: Option<Timestamp>,
 }
 
-/// A pending event and its webhook, as an attempt found them.
+/// A pending event and its webhook, as they were when the attempt ended.
 struct Tried {
     webhook: String,
     lane: ([u8; 16], String, String),
@@ -117,8 +118,8 @@ struct Tried {
 }
 
 impl Catalog {
-    /// The next event that is due, of the next webhook in turn after `after`. Those `in_flight`, by
-    /// webhook, are being sent; a webhook that fails gets one at a time.
+    /// Returns the next due event, taking webhooks in turn after `after`. Events `in_flight`,
+    /// listed per webhook, are already being sent; a failing webhook gets one at a time.
     pub fn next_delivery(
         &self,
         after: &str,
@@ -127,7 +128,7 @@ impl Catalog {
         let (now, signal) = (self.inner.clock.now(), &self.inner.deliveries);
         let (changes, known_before) = (signal.changes(), self.known_before());
         let next = self.read(|connection| {
-            // One transaction: a webhook that has an event is there.
+            // A single transaction: a webhook that has an event must exist.
             let connection = connection.unchecked_transaction()?;
             let mut soonest = None;
             let (mut position, mut is_second_round) = (after.to_owned(), false);
@@ -156,17 +157,18 @@ impl Catalog {
         Ok(next)
     }
 
-    /// Blocks until there may be an event to send, or for `timeout`.
+    /// Blocks until there may be an event to send, at most for `timeout`.
     pub fn wait_for_deliveries(&self, timeout: std::time::Duration) {
         self.inner.deliveries.wait(timeout, || self.inner.clock.now());
     }
 
-    /// Ends such a wait.
+    /// Wakes senders blocked in [`Self::wait_for_deliveries`].
     pub fn wake_senders(&self) {
         self.inner.deliveries.notify();
     }
 
-    /// Records the end of an attempt; returns the state of the event, or `None` where it is gone.
+    /// Records the outcome of an attempt; returns the new state of the event, or `None` if it is
+    /// gone.
     pub fn record_attempt(&self, id: u64, attempt: Attempt) -> Result<Option<DeliveryState>> {
         let now = self.inner.clock.now();
         let state = self.write(move |connection| {
@@ -198,7 +200,7 @@ impl Catalog {
         state
     }
 
-    /// One page of the log of a webhook, newest first, and the start of the next page.
+    /// Returns one page of a webhook's log, newest first, and the start of the next page.
     ///
     /// # Errors
     /// [`super::CatalogError::WebhookUnknown`], storage errors.
@@ -244,14 +246,14 @@ fn read_row(cells: &mut Cells<'_>) -> Result<DeliveryRow> {
     })
 }
 
-/// The next webhook after `position` for which an event has a time.
+/// The next webhook after `position` that has a scheduled event.
 fn next_webhook(connection: &Connection, position: &str) -> Result<Option<String>> {
     let sql = "SELECT webhook FROM deliveries WHERE due_at IS NOT NULL AND webhook > ?1
         ORDER BY webhook LIMIT 1";
     connection.first(sql, [position], |cells| cells.next())
 }
 
-/// The event of a webhook that is due, or the time of the next one.
+/// The due event of a webhook, or the time of its next one.
 fn due(
     connection: &Connection,
     webhook: &str,
@@ -311,7 +313,7 @@ fn tried(connection: &Connection, id: u64) -> Result<Option<Tried>> {
     })
 }
 
-/// Notes the attempt at its webhook.
+/// Updates the webhook's failure counters for an attempt.
 fn note(
     connection: &Connection,
     tried: &Tried,
@@ -341,7 +343,7 @@ fn note(
     )
 }
 
-/// Gives the next event of the same source its time.
+/// Schedules the next pending event of the same source.
 fn release_next(connection: &Connection, tried: &Tried, now: Timestamp) -> Result<()> {
     let (collection, sub_tenant, source) = &tried.lane;
     connection.run(
@@ -352,7 +354,7 @@ fn release_next(connection: &Connection, tried: &Tried, now: Timestamp) -> Resul
     )
 }
 
-/// Removes the oldest entries of a log that is too long.
+/// Removes the oldest entries of a log that exceeds its limit.
 fn prune(connection: &Connection, webhook: &str) -> Result<()> {
     connection.run(
         "DELETE FROM deliveries WHERE webhook = ?1 AND state <> 'pending' AND id <=
@@ -362,14 +364,14 @@ fn prune(connection: &Connection, webhook: &str) -> Result<()> {
     )
 }
 
-/// Pause of an event after so many attempts, a fifth more or less.
+/// Delay before the next attempt after so many attempts, give or take a fifth.
 fn retry_millis(attempts: u32, jitter: u64) -> u64 {
     let doubled = RETRY_FIRST_MILLIS << attempts.saturating_sub(1).min(16);
     let pause = doubled.min(RETRY_LAST_MILLIS);
     pause / 100 * (80 + jitter % 41)
 }
 
-/// Pause of a webhook after the first attempts of so many events failed.
+/// Pause of a webhook after the first attempts of so many events have failed.
 fn pause_millis(failures: u32) -> u64 {
     match failures.checked_sub(FAILURES_FREE + 1) {
         None => 0,

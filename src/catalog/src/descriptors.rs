@@ -1,13 +1,13 @@
-//! Tenant descriptors: a file beside each collection from which the tenant is restored when the
+//! Tenant descriptors: a file next to each collection from which the tenant is restored if the
 //! catalog is lost.
 //!
-//! `v1/t/<collection>` is a sealed file ([`lodestone_io::sealed`]) of the words "lodestone tenant
-//! 1". Its body is JSON: the fields of `Stored`. A reader rejects a broken seal, another
-//! collection than the one in the name, and a name, mode or schema that is not valid.
+//! `v1/t/<collection>` is a sealed file ([`lodestone_io::sealed`]) with the words "lodestone tenant
+//! 1". Its body is JSON with the fields of `Stored`. Readers must reject a broken seal, a
+//! collection other than the one in the file's name, and an invalid name, mode or schema.
 //!
-//! A tenant's descriptor is durable before the tenant is, and says "deleted" before a deletion is
-//! acknowledged; it is removed after the last file of the collection. A collection without a
-//! descriptor was therefore never acknowledged, except by releases that wrote none.
+//! A descriptor is durable before its tenant is, is marked "deleted" before a deletion is
+//! acknowledged, and is removed after the last file of the collection. A collection without a
+//! descriptor was therefore never acknowledged, except by releases that did not write descriptors.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -29,7 +29,7 @@ struct Stored {
     mode: String,
     schema: Option<TenantSchema>,
     created_at: u64,
-    /// This and the limits were added later: releases of before pass over them.
+    /// Like the limits, added later: earlier releases ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     embedding_model: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -40,12 +40,12 @@ fn is_default(limits: &TenantLimits) -> bool {
     *limits == TenantLimits::default()
 }
 
-/// A tenant descriptor. It lacks the width of client vectors, which segments hold.
+/// A tenant descriptor. Lacks the dimension of client vectors, which is stored in segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
     /// The tenant.
     pub tenant: Tenant,
-    /// Whether it was deleted; files of it may be left.
+    /// Whether the tenant was deleted; some of its files may remain.
     pub is_deleted: bool,
 }
 
@@ -53,18 +53,18 @@ fn directory() -> Key {
     Key::parse("v1/t").expect("a fixed name is a key")
 }
 
-/// Key of the descriptor of a tenant.
+/// Key of a tenant's descriptor.
 pub fn key(collection: CollectionId) -> Key {
     directory().join(&collection.to_string()).expect("opaque ids make valid keys")
 }
 
-/// Writes the descriptor of a tenant, replacing one that is there. Survives a power cut on
-/// return. Two fsyncs, one more for the first of all.
+/// Writes or replaces a tenant's descriptor. Survives a power cut on return. Two fsyncs, and one
+/// more for the very first descriptor.
 pub fn write(store: &dyn BlobStore, descriptor: &Descriptor) -> Result<()> {
     Ok(store.put(&key(descriptor.tenant.collection), &encode(descriptor))?)
 }
 
-/// Says of a tenant that it is deleted, if it has a descriptor. Two fsyncs.
+/// Marks a tenant's descriptor as deleted, if there is one. Two fsyncs.
 ///
 /// # Errors
 /// Errors of the store; [`CatalogError::BadDescriptor`].
@@ -80,7 +80,7 @@ pub fn remove(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
     Ok(store.delete(&key(collection))?)
 }
 
-/// The descriptor of a collection, if there is one.
+/// Reads the descriptor of a collection, if there is one.
 ///
 /// # Errors
 /// [`CatalogError::BadDescriptor`]; errors of the store.
@@ -92,7 +92,7 @@ pub fn read(store: &dyn BlobStore, collection: CollectionId) -> Result<Option<De
     }
 }
 
-/// The collections that have a descriptor, ascending.
+/// Lists the collections that have a descriptor, ascending.
 pub fn collections(store: &dyn BlobStore) -> Result<Vec<CollectionId>> {
     let keys = store.list(&directory())?;
     let ids = keys.iter().filter_map(|key| Uuid::try_parse(key.last()).ok().map(CollectionId));

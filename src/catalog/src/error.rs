@@ -8,7 +8,7 @@ use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
 use lodestone_io::store::StoreError;
 use lodestone_types::{CollectionId, ErrorKind, SubTenantId, TenantId};
 
-/// Result with a [`CatalogError`].
+/// Result of a catalog operation.
 pub(super) type Result<T> = std::result::Result<T, CatalogError>;
 
 /// Errors of the catalog.
@@ -24,21 +24,21 @@ pub enum CatalogError {
         /// The newest format known here.
         supported: i64,
     },
-    /// The process that writes is of an earlier release than this one, which follows it.
+    /// The writing process runs an earlier release than this follower.
     #[error(
         "the catalog of the process that writes has format {found}, and this release reads \
          {needed}: upgrade that process first"
     )]
     TooOld {
-        /// Its format.
+        /// The writer's format.
         found: usize,
         /// The format that this release reads.
         needed: usize,
     },
-    /// The file is of an older format and could not be copied, so it was not changed.
+    /// The file has an older format and could not be copied first, so it was left unchanged.
     #[error("no copy {copy} could be made before the upgrade, so nothing was changed: {source}")]
     CopyFailed {
-        /// The copy that was to be made.
+        /// Path of the intended copy.
         copy: PathBuf,
         /// The reason.
         source: Box<CatalogError>,
@@ -51,13 +51,13 @@ pub enum CatalogError {
         /// The application id in it.
         found: i64,
     },
-    /// The file has no bytes, although there are tenants.
+    /// The file is empty although tenants exist.
     #[error("{path} is empty although there are tenants: {}", remedy(path))]
     Emptied {
         /// The file.
         path: PathBuf,
     },
-    /// A tenant of this name exists.
+    /// A tenant of this name already exists.
     #[error("tenant {tenant} exists already")]
     TenantExists {
         /// The tenant.
@@ -75,7 +75,7 @@ pub enum CatalogError {
         /// The collection.
         collection: CollectionId,
     },
-    /// A tenant owns this collection already.
+    /// A tenant already owns this collection.
     #[error("collection {collection} exists already")]
     CollectionExists {
         /// The collection.
@@ -93,10 +93,10 @@ pub enum CatalogError {
         /// The sub-tenant.
         sub_tenant: SubTenantId,
     },
-    /// The sub-tenant `default` stays as long as its tenant.
+    /// The sub-tenant `default` cannot be deleted without its tenant.
     #[error("the sub-tenant default cannot be deleted")]
     SubTenantProtected,
-    /// The queue is at its limit.
+    /// The queue has reached its limit.
     #[error("the ingest queue is full: {jobs} jobs with {bytes} bytes are waiting")]
     QueueFull {
         /// Jobs waiting.
@@ -104,7 +104,7 @@ pub enum CatalogError {
         /// Bytes waiting.
         bytes: u64,
     },
-    /// The tenant may not store more.
+    /// The tenant has reached a storage limit.
     #[error(
         "the tenant's limit of {max} {limit} is reached: it has {used}, and this would make it \
          {needed}"
@@ -114,12 +114,12 @@ pub enum CatalogError {
         limit: &'static str,
         /// Its value.
         max: u64,
-        /// The amount that the tenant stores.
+        /// The amount stored by the tenant.
         used: u64,
-        /// The amount that it would store.
+        /// The amount it would store.
         needed: u64,
     },
-    /// Jobs that a stop interrupted were not requeued yet.
+    /// Jobs interrupted by a stop have not been requeued yet.
     #[error("interrupted jobs have not been put back yet")]
     NotRecovered,
     /// No key has this id, or none that the caller may see.
@@ -128,7 +128,7 @@ pub enum CatalogError {
         /// The id.
         id: String,
     },
-    /// The maker of a key has fewer rights than the key would have.
+    /// The creator of a key has fewer rights than the key would have.
     #[error("a key cannot make one with a wider scope or role")]
     ScopeTooWide,
     /// No webhook has this id, or none that the caller may see.
@@ -137,15 +137,15 @@ pub enum CatalogError {
         /// The id.
         id: String,
     },
-    /// As many webhooks as may be are there already.
+    /// The maximum number of webhooks exists already.
     #[error("{whose} has {max} webhooks already, which is the limit")]
     WebhookLimit {
-        /// A tenant, or all of them.
+        /// Description of the owner: one tenant, or all of them.
         whose: String,
         /// The limit.
         max: usize,
     },
-    /// A key given by the operator is too short.
+    /// A key supplied by the operator is too short.
     #[error("an operator's key has {chars} characters, at least {min} are needed")]
     KeyTooShort {
         /// Characters given.
@@ -153,85 +153,84 @@ pub enum CatalogError {
         /// Characters needed.
         min: usize,
     },
-    /// A response is too long to be kept for repetition.
+    /// A response is too large to be kept for replay.
     #[error("a response of {bytes} bytes is longer than the {max} that are kept")]
     ResponseTooLong {
         /// Bytes of the response.
         bytes: usize,
-        /// Bytes kept at most.
+        /// Maximum bytes kept.
         max: usize,
     },
-    /// The disk is full, or refuses what is written. Nothing was changed, and the catalog can still
-    /// be used.
+    /// The disk is full or refuses writes. Nothing was changed, and the catalog remains usable.
     #[error("the disk takes nothing more: it is full, a quota is used up, or it fails")]
     StorageFull,
-    /// An earlier error makes writing unsafe until the catalog is opened again.
+    /// An earlier error makes writing unsafe until the catalog is reopened.
     #[error("the catalog refuses writes since a failure: {cause}")]
     Poisoned {
         /// The error.
         cause: String,
     },
-    /// A commit failed in a way that leaves unknown whether it has happened. Nothing is written
-    /// after it until the catalog is opened again or, where its log is in a blob store that was
-    /// away, until that has stored it.
+    /// A commit failed in a way that leaves its outcome unknown. Nothing more is written until the
+    /// catalog is reopened or, if the blob store with the catalog's log was unreachable, until that
+    /// store has the commit.
     #[error("it is not known whether a change of the catalog has happened: {cause}")]
     InDoubt {
         /// The error.
         cause: String,
     },
-    /// The blob store with the catalog's log does not answer as it must. Nothing was changed, and
-    /// the catalog can be used again once it does.
+    /// The blob store with the catalog's log is unreachable or misbehaves. Nothing was changed; the
+    /// catalog is usable again once the store is.
     #[error("the store of the catalog's log cannot be used now: {cause}")]
     LogAway {
         /// The error.
         cause: String,
     },
-    /// Another process has taken over the log of the catalog. Nothing was changed, and nothing will
-    /// be by this process.
+    /// Another process has taken over the catalog's log. Nothing was changed, and this process will
+    /// not write any more.
     #[error("another process has taken over this store")]
     Fenced,
-    /// This process follows another one, which alone writes.
+    /// This process is a follower; only the process it follows writes.
     #[error("this process only reads: the one that writes has to do this")]
     ReadOnly,
-    /// This process follows another one and does not know what that has done in the last seconds.
+    /// This process is a follower and does not know the writer's changes of the last seconds.
     #[error("this process does not know the newest state: {cause}")]
     Behind {
         /// The reason.
         cause: String,
     },
-    /// The disk failed.
+    /// I/O on the catalog failed.
     #[error("input or output on the catalog failed: {source}")]
     Io {
-        /// SQLite's report.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
     /// The file violates its format.
     #[error("the catalog is damaged: {what}")]
     Corrupt {
-        /// The broken rule.
+        /// The violated rule.
         what: String,
     },
-    /// The file beside a collection that names its tenant is not what it must be.
+    /// The descriptor stored next to a collection is invalid.
     #[error("the descriptor v1/t/{collection} is damaged: {problem}")]
     BadDescriptor {
         /// The collection.
         collection: CollectionId,
-        /// Which rule is broken.
+        /// The violated rule.
         problem: String,
     },
-    /// Error of the blob store, which keeps the descriptors.
+    /// The blob store, which holds the descriptors, failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// SQLite refused for another reason.
+    /// SQLite refused for any other reason.
     #[error("the catalog failed: {source}")]
     Sqlite {
-        /// SQLite's report.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
 }
 
 impl CatalogError {
-    /// The caller's remedy.
+    /// The error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::TenantExists { .. }
@@ -275,12 +274,12 @@ impl CatalogError {
         }
     }
 
-    /// Whether nothing may be written after this error, because the state of the disk is unknown.
+    /// Whether the state on disk is unknown after this error, so that nothing may be written.
     pub(super) fn is_poisoning(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Corrupt { .. })
     }
 
-    /// The error of using `path`; damage names the file and what its operator can do.
+    /// Adds, for damage, the name of the file and the operator's options for repair.
     pub(super) fn with_remedy(self, path: &Path) -> Self {
         match self {
             Self::Corrupt { what } => {
@@ -294,8 +293,8 @@ impl CatalogError {
         Self::Corrupt { what: what.into() }
     }
 
-    /// The error of a row that was looked for and not found before: a constraint that says that it
-    /// is there is an index that contradicts its table.
+    /// Reinterprets a constraint violation on inserting a row that was just looked up and not
+    /// found: the index contradicts its table.
     pub(super) fn of_new_row(self) -> Self {
         match self {
             Self::Sqlite { source }
@@ -308,7 +307,7 @@ impl CatalogError {
     }
 }
 
-/// The remedy for damage to the file at `path`.
+/// The operator's options for repairing the file at `path`.
 fn remedy(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().display();
     format!(
@@ -320,11 +319,11 @@ fn remedy(path: &Path) -> String {
 impl From<rusqlite::Error> for CatalogError {
     fn from(source: rusqlite::Error) -> Self {
         let Some(error) = source.sqlite_error() else {
-            // A column of another type than the schema says.
+            // A column does not have the type that the schema declares.
             return Self::Sqlite { source };
         };
-        // Every write that the system refuses is undone as one on a full disk is: that beyond a
-        // quota, and the growth of the shared-memory index. Only a failed sync leaves doubt.
+        // Every write that the system refuses is rolled back like one on a full disk, including one
+        // over quota and the growth of the shared-memory index. Only a failed sync leaves doubt.
         let refused = [SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE];
         if error.code == ErrorCode::DiskFull || refused.contains(&error.extended_code) {
             return Self::StorageFull;

@@ -1,11 +1,11 @@
-//! Rows of the catalog out of it and into a fresh one, for backups.
+//! Export of catalog rows for backups, and their import into a fresh catalog.
 //!
-//! A backup takes the rows of one tenant at the moment at which it takes the tenant's manifest: the
-//! caller opens a [`Moment`] under the lock of the collection's writer. So rows and segments of a
-//! tenant fit together, and no lock is held over more than one tenant.
+//! A backup takes the rows of a tenant at the same moment as the tenant's manifest: the caller
+//! opens a [`Moment`] under the lock of the collection's writer. Rows and segments of a tenant are
+//! thus consistent, without holding the locks of several tenants at once.
 //!
-//! A row is a JSON array of its table's name and its columns; bytes are `{"hex": "..."}`. Not taken
-//! are counts, which triggers make anew, and answers to repeated requests.
+//! A row is a JSON array of the table name and the columns; blobs are `{"hex": "..."}`. Not
+//! included are counters, which triggers recompute, and stored responses to repeated requests.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::rows::{Statements, blob};
 use super::{Catalog, migrations, readers};
 use lodestone_types::{CollectionId, Sequence, TenantId};
 
-/// Tables with rows of tenants, each with the query for those of one. Parents come first.
+/// Tables with rows that belong to tenants, each with its query for one tenant. Parents come first.
 const OF_TENANT: [(&str, &str); 10] = [
     ("tenants", "SELECT * FROM tenants WHERE collection = ?1 AND deleting = 0"),
     ("tenant_limits", "SELECT * FROM tenant_limits WHERE collection = ?1"),
@@ -39,40 +39,40 @@ const OF_TENANT: [(&str, &str); 10] = [
     ("vector_stores", "SELECT * FROM vector_stores WHERE collection = ?1 ORDER BY name"),
     ("file_batches", "SELECT * FROM file_batches WHERE collection = ?1 ORDER BY sub_tenant, id"),
 ];
-/// Tables of keys.
+/// Tables of API keys.
 const OF_KEYS: [(&str, &str); 2] = [
     ("api_keys", "SELECT * FROM api_keys ORDER BY id"),
     ("key_scopes", "SELECT * FROM key_scopes ORDER BY key_id, tenant"),
 ];
 
-/// The catalog at one moment, on a connection of its own.
+/// A read transaction on its own connection: the catalog at one moment.
 #[derive(Debug)]
 pub struct Moment {
     connection: Connection,
 }
 
 impl Catalog {
-    /// The catalog as it is now: it has every change that was answered before this call. Writers do
-    /// not wait for it.
+    /// Opens the catalog as of now, with every change acknowledged before this call. Does not block
+    /// writers.
     pub fn moment(&self) -> Result<Moment> {
         let connection = readers::connect(self.inner.readers.path())?;
-        // The first read after it fixes the moment.
+        // The first read after BEGIN fixes the moment.
         connection.execute_batch("BEGIN")?;
         connection.query_row("SELECT count(*) FROM queue_total", [], |_| Ok(()))?;
         Ok(Moment { connection })
     }
 
-    /// The format of the file.
+    /// The format version of the catalog file.
     pub fn format() -> usize {
         migrations::STEPS.len()
     }
 }
 
 impl Moment {
-    /// Gives every row of a tenant to `see`, parents first; returns whether there is such a tenant.
+    /// Passes every row of a tenant to `see`, parents first; returns whether the tenant exists.
     ///
     /// # Errors
-    /// Storage errors, and those of `see`.
+    /// Storage errors, and errors of `see`.
     pub fn tenant<E: From<CatalogError>>(
         &self,
         collection: CollectionId,
@@ -81,10 +81,10 @@ impl Moment {
         self.rows(&OF_TENANT, &[&blob(collection)], see).map(|rows| rows > 0)
     }
 
-    /// Gives every key to `see`: names, scopes and hashes, never secrets.
+    /// Passes every key to `see`: names, scopes and hashes, never secrets.
     ///
     /// # Errors
-    /// As [`Self::tenant`].
+    /// Those of [`Self::tenant`].
     pub fn keys<E: From<CatalogError>>(
         &self,
         see: impl FnMut(Value) -> std::result::Result<(), E>,
@@ -140,14 +140,14 @@ fn to_cell(value: &Value) -> Option<Cell> {
     })
 }
 
-/// A catalog that is filled with rows of a backup.
+/// A catalog under construction from the rows of a backup.
 #[derive(Debug)]
 pub struct Import {
     connection: Connection,
 }
 
 impl Import {
-    /// A fresh file of format `format` at `path`.
+    /// Creates a fresh file of version `format` at `path`.
     ///
     /// # Errors
     /// [`CatalogError::Corrupt`] for a format that this release does not know; storage errors.
@@ -161,7 +161,7 @@ impl Import {
             return Err(CatalogError::corrupt(problem));
         }
         let connection = Connection::open(path)?;
-        // Nothing reads the file before it is whole and synced.
+        // Nobody reads the file before it is complete and synced.
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "foreign_keys", false)?;
         migrations::migrate_to(&connection, path, format)?;
@@ -169,10 +169,10 @@ impl Import {
         Ok(Self { connection })
     }
 
-    /// Adds a row that a [`Moment`] gave.
+    /// Adds a row produced by a [`Moment`].
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] for what is no such row; storage errors.
+    /// [`CatalogError::Corrupt`] if it is not such a row; storage errors.
     pub fn add(&self, row: &Value) -> Result<()> {
         self.insert(row).map_err(|error| match error {
             CatalogError::Sqlite { source } => {
@@ -197,8 +197,8 @@ impl Import {
         self.connection.run(&insert, params_from_iter(cells))
     }
 
-    /// Sessions get other numbers: those of two tenants were taken at two moments, between which a
-    /// number may have been given anew.
+    /// Adds a row of `sessions` or `turns` under a new number: the rows of two tenants were
+    /// exported at different moments, between which a number may have been reused.
     fn add_numbered(&self, table: &str, mut cells: Vec<Cell>) -> Result<()> {
         let bad = || CatalogError::corrupt("a session of the backup has no number");
         let own = cells.first_mut().ok_or_else(bad)?;
@@ -227,7 +227,7 @@ impl Import {
         Ok(())
     }
 
-    /// Gives a tenant another name.
+    /// Renames a tenant.
     ///
     /// # Errors
     /// [`CatalogError::TenantUnknown`]; storage errors.
@@ -239,7 +239,7 @@ impl Import {
         }
     }
 
-    /// Makes the file whole and durable: later sequences are above `newest`, and jobs that were
+    /// Completes the file and makes it durable. Later sequences will be above `newest`, and jobs
     /// interrupted by the backup are not charged for it.
     pub fn finish(self, newest: Sequence) -> Result<()> {
         super::sequences::raise(&self.connection, newest)?;

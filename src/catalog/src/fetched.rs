@@ -1,4 +1,4 @@
-//! Fetched originals of jobs that were accepted without one.
+//! Recording of fetched originals for jobs accepted without one.
 
 use rusqlite::params;
 
@@ -9,11 +9,12 @@ use crate::job::FetchedOriginal;
 use lodestone_types::Sequence;
 
 impl Catalog {
-    /// Records the original of a job in progress, durably: after an interruption it is processed
-    /// without being fetched again. False where the job was canceled meanwhile.
+    /// Durably records the original of a job in progress, so that it need not be fetched again
+    /// after an interruption. Returns false if the job has been cancelled.
     ///
     /// # Errors
-    /// [`crate::CatalogError::TenantLimit`] where the tenant has no room for it; storage errors.
+    /// [`crate::CatalogError::TenantLimit`] if it does not fit within the tenant's limits; storage
+    /// errors.
     pub fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool> {
         let now = self.inner.clock.now();
         let defaults = self.inner.options.tenant_limits;

@@ -1,4 +1,4 @@
-//! Files that a sub-tenant took in together, as a client asks for them later.
+//! Batches of files that a sub-tenant ingested together, for clients to query later.
 
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -12,38 +12,38 @@ use lodestone_types::{CollectionId, SubTenantId, Timestamp, limits};
 /// A batch of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBatch {
-    /// Its id.
+    /// The batch's id.
     pub id: String,
-    /// When it was made.
+    /// When the batch was created.
     pub created_at: Timestamp,
-    /// Whether a client has canceled it.
+    /// Whether a client has cancelled the batch.
     pub is_canceled: bool,
-    /// Its files, in the order of the request.
+    /// The files of the batch, in request order.
     pub files: Vec<BatchFile>,
 }
 
 /// A file of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchFile {
-    /// Its id.
+    /// The file's id.
     pub id: String,
-    /// The reason why it was not taken in.
+    /// The reason why it was not ingested; `None` if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<FileProblem>,
 }
 
-/// The reason why a file was not taken in.
+/// The reason why a file was not ingested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProblem {
-    /// The stable word of the error.
+    /// Stable error code.
     pub code: String,
-    /// The error in words.
+    /// Error message.
     pub message: String,
 }
 
 impl Catalog {
-    /// Keeps a batch, and of its tenant only the newest [`limits::FILE_BATCHES_KEPT`]: batches are
-    /// not counted against limits.
+    /// Stores a batch and drops all but the tenant's newest [`limits::FILE_BATCHES_KEPT`]; batches
+    /// do not count against limits.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -71,7 +71,7 @@ impl Catalog {
         })
     }
 
-    /// A batch.
+    /// Looks up a batch.
     pub fn file_batch(
         &self,
         collection: CollectionId,
@@ -92,7 +92,7 @@ impl Catalog {
         Ok(Some(FileBatch { id: id.to_owned(), created_at, is_canceled, files }))
     }
 
-    /// Notes that a batch is canceled.
+    /// Marks a batch as cancelled.
     pub fn cancel_file_batch(
         &self,
         collection: CollectionId,

@@ -1,9 +1,9 @@
-//! Uploaded files that are no sources: kept byte for byte until a sub-tenant takes them in.
+//! Uploaded files that are not sources: stored byte for byte until a sub-tenant ingests them.
 //!
-//! A file is a row here and an original in the blob store. No search reads it, and it counts
-//! against the limits of its tenant like a source. It belongs to a sub-tenant, whose keys reach it
-//! and with which it ends. Ids begin with their time, so files are listed in the order of their
-//! ids.
+//! A file is a row here and an original in the blob store. It is not searchable, and counts against
+//! the limits of its tenant like a source. It belongs to a sub-tenant: that sub-tenant's keys can
+//! reach it, and it is deleted along with it. Ids begin with their creation time, so files are
+//! listed in the order of ids.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -22,41 +22,42 @@ const COLUMNS: &str =
 /// An uploaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Its id.
+    /// The file's id.
     pub id: SourceId,
-    /// The sub-tenant that it belongs to.
+    /// The sub-tenant that the file belongs to.
     pub sub_tenant: SubTenantId,
-    /// The purpose that its uploader named.
+    /// The purpose stated by the uploader.
     pub purpose: String,
-    /// Its name, without path parts; possibly empty.
+    /// The file name without its directory; may be empty.
     pub filename: String,
-    /// Media type as the uploader said it; possibly empty.
+    /// Media type stated by the uploader; may be empty.
     pub content_type: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// When it was accepted.
+    /// When the file was accepted.
     pub created_at: Timestamp,
-    /// Key of its original in the blob store.
+    /// Key of the original in the blob store.
     pub raw_key: String,
 }
 
-/// The part of a listing of files that is wanted.
+/// Selects one page of a file listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePage {
-    /// Only files of these sub-tenants; `None`: all files.
+    /// Only files of these sub-tenants; `None` for all.
     pub sub_tenants: Option<Vec<SubTenantId>>,
-    /// Only files of this purpose.
+    /// Only files with this purpose.
     pub purpose: Option<String>,
-    /// Only files behind this one, which need not exist.
+    /// Only files after this id in listing order; the id need not exist.
     pub after: Option<SourceId>,
-    /// Whether the oldest come first.
+    /// Whether to list the oldest first.
     pub is_ascending: bool,
-    /// Files at most.
+    /// Maximum number of files.
     pub limit: usize,
 }
 
 impl Catalog {
-    /// Adds a file whose original is stored, and its sub-tenant if needed. Durable on return.
+    /// Adds a file whose original is already stored, and its sub-tenant if needed. Durable on
+    /// return.
     ///
     /// # Errors
     /// [`super::CatalogError::TenantLimit`], [`super::CatalogError::CollectionUnknown`], storage
@@ -85,7 +86,7 @@ impl Catalog {
         })
     }
 
-    /// A file.
+    /// Looks up a file.
     pub fn file(&self, collection: CollectionId, id: &SourceId) -> Result<Option<StoredFile>> {
         let sql = format!("SELECT {COLUMNS} FROM files f WHERE f.collection = ?1 AND f.id = ?2");
         self.read(|connection| {
@@ -93,7 +94,7 @@ impl Catalog {
         })
     }
 
-    /// Files of a collection.
+    /// Lists files of a collection.
     pub fn files(&self, collection: CollectionId, page: &FilePage) -> Result<Vec<StoredFile>> {
         let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.into()));
         let mut values = vec![
@@ -112,7 +113,7 @@ impl Catalog {
         self.read(|connection| connection.all(&sql, params_from_iter(values), read_file))
     }
 
-    /// Removes a file; returns the key of its original, which the caller deletes.
+    /// Removes a file; returns the key of its original, which the caller must delete.
     pub fn remove_file(&self, collection: CollectionId, id: &SourceId) -> Result<Option<String>> {
         let id = id.clone();
         self.write(move |connection| {
@@ -122,7 +123,8 @@ impl Catalog {
     }
 }
 
-/// Removes so many files of a sub-tenant inside a transaction; returns the keys of their originals.
+/// Removes up to `limit` files of a sub-tenant within a transaction; returns the keys of their
+/// originals.
 pub(super) fn remove_of_sub_tenant(
     connection: &Connection,
     collection: CollectionId,

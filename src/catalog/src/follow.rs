@@ -1,9 +1,9 @@
-//! A catalog that follows the one of another process: it reads, and nothing else.
+//! A read-only catalog that follows the catalog of another process.
 //!
-//! The other process waits [`FOLLOWERS_MILLIS`] before it tells anybody that something has changed.
-//! A follower whose last look at the log began less long ago may answer: it has seen all changes
-//! that anybody was told of before the question came. No clock is compared with another one's; only
-//! the rates of clocks matter.
+//! The writing process waits [`FOLLOWERS_MILLIS`] before it acknowledges a change to anybody. A
+//! follower whose last poll of the log began more recently than that may answer: it has seen every
+//! change that was acknowledged before the request arrived. Clocks of different machines are never
+//! compared; only their rates matter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,43 +20,43 @@ use super::{Catalog, CatalogOptions};
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 use lodestone_types::{Clock, IdSource, Timestamp};
 
-/// Check of the lease of a process that writes: the reason for which another one may have taken it,
-/// if there is one.
+/// Lease check of a writing process: returns the reason why another process may have taken the
+/// lease, if there is one.
 pub type LeaseCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Time between two looks whether followers know of a change.
+/// Interval between checks whether followers have seen a change.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Position of a catalog that follows another process.
+/// The position of a follower.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowState {
-    /// Number of the newest entry of the log that is known here.
+    /// Number of the newest log entry known here.
     pub entry: u64,
-    /// Milliseconds since it was known that there is no newer one.
+    /// Milliseconds since it was last known that there is no newer entry.
     pub age_millis: u64,
-    /// Name of the process that writes; see [`Catalog::writer_name`].
+    /// Name of the writing process; see [`Catalog::writer_name`].
     pub writer: Uuid,
-    /// Whether the process that writes waits for followers; if not, nothing is answered here.
+    /// Whether the writer waits for followers; if not, this follower does not answer requests.
     pub is_waited_for: bool,
-    /// The error of the last look at the log.
+    /// The error of the last poll of the log.
     pub last_error: Option<String>,
-    /// Whether that was the format of a later release.
+    /// Whether that error was a log format of a later release.
     pub is_later: bool,
 }
 
-/// State of a catalog that follows another process.
+/// State of a follower.
 pub(super) struct Following {
     follower: Mutex<LogFollower>,
     seen: Mutex<Seen>,
 }
 
-/// Result of the looks at the log so far.
+/// Result of the polls of the log so far.
 struct Seen {
     entry: u64,
     writer: Uuid,
     is_waited_for: bool,
-    /// When the last look that came to its end began. Two clocks: the one stands still while a
-    /// machine sleeps, the other may be set back.
+    /// When the last completed poll began, by two clocks: one stands still while the machine
+    /// sleeps, the other may be set back.
     began: (Instant, Timestamp),
     last_error: Option<String>,
     is_later: bool,
@@ -71,13 +71,12 @@ impl Seen {
 }
 
 impl Catalog {
-    /// Makes the file at `path` from the log and opens it to read. Another process goes on writing;
-    /// [`Self::catch_up`] reads what it has done.
+    /// Builds the file at `path` from the log and opens it read-only, while another process keeps
+    /// writing; [`Self::catch_up`] applies what that process has done since.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] where the log is empty or damaged; [`CatalogError::TooNew`] and
-    /// [`CatalogError::TooOld`] where the other process is of another release;
-    /// [`CatalogError::LogAway`].
+    /// [`CatalogError::Corrupt`] if the log is empty or damaged; [`CatalogError::TooNew`] or
+    /// [`CatalogError::TooOld`] if the writer runs another release; [`CatalogError::LogAway`].
     pub fn follow(
         path: &Path,
         options: CatalogOptions,
@@ -104,11 +103,11 @@ impl Catalog {
         }))
     }
 
-    /// Reads what the other process has done. Returns whether anything has changed; does nothing in
-    /// a catalog that writes.
+    /// Applies what the writer has done since. Returns whether anything has changed; does nothing
+    /// in a catalog that writes itself.
     ///
     /// # Errors
-    /// As [`Self::follow`]; the next call tries again.
+    /// Those of [`Self::follow`]; the next call tries again.
     pub fn catch_up(&self) -> Result<bool> {
         let Some(following) = &self.inner.following else { return Ok(false) };
         let mut follower = following.follower.lock();
@@ -125,11 +124,11 @@ impl Catalog {
         caught_up
     }
 
-    /// Whether the process of this name writes to the log that this catalog follows, also where it
-    /// is of a later release, of which nothing else is read.
+    /// Whether the process of this name writes to the followed log, even if it runs a later
+    /// release, of whose log nothing else can be read.
     ///
     /// # Errors
-    /// Those of reading the log.
+    /// Errors of reading the log.
     pub fn is_written_by(&self, name: Uuid) -> Result<bool> {
         let Some(following) = &self.inner.following else { return Ok(false) };
         Ok(following.follower.lock().newest_writer()? == Some(name))
@@ -151,13 +150,14 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Has `check` asked before this process, which writes, tells anything. The first one counts.
+    /// Installs the check that [`Self::require_current`] performs in a writing process. Only the
+    /// first call has an effect.
     pub fn set_lease_check(&self, check: LeaseCheck) {
         let _is_first = self.inner.lease_check.set(check);
     }
 
-    /// Refuses where this process may not know of a change that somebody was told of: it follows
-    /// another one, or may have a successor.
+    /// Fails if this process may lack a change that was already acknowledged to somebody, because
+    /// it is a follower or because another process may have taken its lease.
     ///
     /// # Errors
     /// [`CatalogError::Behind`].
@@ -177,7 +177,7 @@ impl Catalog {
         Err(CatalogError::Behind { cause })
     }
 
-    /// The position of a catalog that follows another process.
+    /// The position of a follower; `None` in a catalog that writes.
     pub fn follow_state(&self) -> Option<FollowState> {
         let seen = self.inner.following.as_ref()?.seen.lock();
         Some(FollowState {
@@ -190,17 +190,20 @@ impl Catalog {
         })
     }
 
-    /// Waits until every follower knows of a change that is visible here and was made at `changed`.
+    /// Blocks until every follower has seen a change that is visible here and was made at
+    /// `changed`.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`] and others of a write: the change may not be in the store.
+    /// [`CatalogError::LogAway`] and other errors of a write: the change may not have reached the
+    /// store.
     pub fn await_followers(&self, changed: Timestamp) -> Result<()> {
         let (delay, now) = (self.followers_delay(), || self.inner.clock.now());
         let log = self.inner.log.as_ref().filter(|_| !delay.is_zero());
         let Some(log) = log.filter(|log| changed >= log.known_before(now())) else {
             return Ok(());
         };
-        // Empty, but behind all that is visible: what is committed here may wait for the store.
+        // An empty write, queued behind everything visible, as commits made here may still wait for
+        // the store.
         self.write(|_| Ok(()))?;
         let stored = Instant::now();
         while changed >= log.known_before(now()) && !log.is_all_known(now()) {
@@ -213,14 +216,14 @@ impl Catalog {
         Ok(())
     }
 
-    /// The moment before which changes were made that every follower knows of; the end of time
-    /// where there are no followers.
+    /// The moment before which all changes are known to every follower; the end of time without
+    /// followers.
     pub(super) fn known_before(&self) -> Timestamp {
         let log = self.inner.log.as_ref().filter(|_| self.inner.options.has_followers);
         log.map_or(Timestamp(u64::MAX), |log| log.known_before(self.inner.clock.now()))
     }
 
-    /// The time between a change and the moment from which every follower knows of it, if there are
+    /// The delay between a change and the moment by which every follower has seen it; zero without
     /// followers.
     pub fn followers_delay(&self) -> Duration {
         match self.inner.options.has_followers {

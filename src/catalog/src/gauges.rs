@@ -1,4 +1,4 @@
-//! Numbers of the catalog as they are now, for operators.
+//! Current numbers of the catalog, for operators.
 
 use super::Catalog;
 use super::error::Result;
@@ -7,21 +7,21 @@ use lodestone_metrics::Registry;
 /// Numbers of the catalog at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CatalogGauges {
-    /// Bytes of the originals that wait for a worker.
+    /// Total bytes of the originals waiting for a worker.
     pub queued_bytes: u64,
     /// Tenants that are not deleted.
     pub tenants: u64,
-    /// Deleted tenants whose files are not gone yet.
+    /// Deleted tenants whose files have not all been removed yet.
     pub deleting: u64,
-    /// Events that wait for their webhooks.
+    /// Events waiting for delivery to webhooks.
     pub webhook_backlog: u64,
-    /// Webhooks that failed for days.
+    /// Webhooks disabled after days of failures.
     pub webhooks_disabled: u64,
 }
 
 impl Catalog {
-    /// The numbers now; that of waiting jobs goes to the measurements of jobs. Counting tenants
-    /// looks at each of them, in an index.
+    /// Reads the current numbers; that of waiting jobs goes into the job meters. Counting tenants
+    /// scans an index of all of them.
     pub fn gauges(&self) -> Result<CatalogGauges> {
         let (queued_jobs, gauges) = self.read(|connection| {
             let sql = "SELECT jobs, bytes,
@@ -47,7 +47,7 @@ impl Catalog {
         Ok(gauges)
     }
 
-    /// Enters the measurements of jobs and caches into a registry.
+    /// Registers the meters of jobs and caches.
     pub fn enter_meters(&self, registry: &mut Registry) {
         self.inner.stages.meters.enter(registry);
         let help = "Look-ups of API keys, by whether the cache in memory knew the answer";

@@ -1,4 +1,4 @@
-//! Watchers of single jobs. Each is woken by changes of its own job and by no others: of the state
+//! Watchers of individual jobs. A watcher is woken only by changes of its own job: of the state,
 //! after its commit, and of the stage, which is in memory only.
 
 use std::collections::HashMap;
@@ -13,15 +13,15 @@ use super::listing::select;
 use crate::job::JobRow;
 use lodestone_types::Sequence;
 
-/// Called at each change; it must not block.
+/// Callback for each change; must not block.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// The watchers of a catalog.
+/// The watchers registered in a catalog.
 #[derive(Default)]
 pub(super) struct JobWatchers(Mutex<HashMap<Sequence, Vec<Wake>>>);
 
 impl JobWatchers {
-    /// Wakes the watchers of these jobs. Without any it costs a lock that nobody holds.
+    /// Wakes the watchers of these jobs. Without watchers this costs one uncontended lock.
     pub(super) fn wake<'a>(&self, sequences: impl IntoIterator<Item = &'a Sequence>) {
         let watched = self.0.lock();
         if watched.is_empty() {
@@ -33,7 +33,7 @@ impl JobWatchers {
     }
 }
 
-/// A watcher; dropping it ends the calls.
+/// A registered watcher; dropping it unregisters it.
 pub struct JobWatch {
     catalog: Catalog,
     sequence: Sequence,
@@ -41,15 +41,15 @@ pub struct JobWatch {
 }
 
 impl Catalog {
-    /// The job of this id, in any state.
+    /// Looks up a job by id, in any state.
     pub fn job(&self, job_id: &str) -> Result<Option<JobRow>> {
         let rest = "WHERE j.job_id = ?1 AND t.deleting = 0";
         let found = self.read(|connection| select(connection, rest, [job_id]))?.pop();
         Ok(found.map(|row| self.staged(row)))
     }
 
-    /// Calls `wake` at each change of a job from now on: claimed, another stage, other counts of
-    /// chunks, ended, queued again, removed.
+    /// Calls `wake` on every change of a job from now on: claimed, new stage, new chunk counts,
+    /// ended, requeued, removed.
     pub fn watch_job(&self, sequence: Sequence, wake: Wake) -> JobWatch {
         let mut watched = self.inner.job_watchers.0.lock();
         watched.entry(sequence).or_default().push(Arc::clone(&wake));

@@ -4,9 +4,9 @@
 //! lsk_  key_01kb3z...  _  43 characters of base 62   6 characters of base 62
 //!       id: 30 characters secret: 256 random bits    CRC-32 of everything before it
 //! ```
-//! Fixed widths; keys of the first release have an id of 16 hexadecimal digits. The check lets
-//! scanners for leaked secrets, and this reader, distinguish a key from other text and from a cut
-//! or mistyped key; it is no protection.
+//! All widths are fixed; keys of the first release have an id of 16 hexadecimal digits. The check
+//! lets this parser and scanners for leaked secrets tell a key from other text and from a truncated
+//! or mistyped key; it provides no security.
 
 use std::fmt;
 
@@ -14,48 +14,47 @@ use lodestone_types::{IdSource, Timestamp};
 
 const PREFIX: &str = "lsk_";
 const ID_PREFIX: &str = "key_";
-/// Characters of an id, and of one that the first release made.
+/// Length of an id, and of one made by the first release.
 const ID_CHARS: [usize; 2] = [30, 16];
 const SECRET_CHARS: usize = 43;
 const CHECK_CHARS: usize = 6;
-/// Characters of a key but its id.
+/// Length of a key without its id.
 const OTHER_CHARS: usize = PREFIX.len() + 1 + SECRET_CHARS + CHECK_CHARS;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A whole key. It prints as its id only, so that it cannot slip into a log.
+/// A complete key. `Debug` shows only its id, so that the key cannot end up in a log.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText(String);
 
 impl KeyText {
-    /// The key itself, to be shown once.
+    /// Returns the key itself, to be shown to its user once.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The public part.
+    /// The public part: the key's id.
     pub fn id(&self) -> &str {
         &self.0[PREFIX.len()..][..self.0.len() - OTHER_CHARS]
     }
 
-    /// The part whose hash is stored.
+    /// The secret part, whose hash is stored.
     pub(super) fn secret(&self) -> &str {
         &self.0[PREFIX.len() + self.id().len() + 1..][..SECRET_CHARS]
     }
 
-    /// Whether a text has the form of a key, and so is one of this catalog, or was, or is one of
-    /// another.
+    /// Whether a text has the form of a key, and so is or was a key of this or another catalog.
     pub fn has_form(text: &str) -> bool {
         Self::parse(text).is_some()
     }
 
-    /// A fresh key.
+    /// Generates a fresh key.
     pub(super) fn generate(ids: &dyn IdSource, now: Timestamp) -> Self {
         let mut secret = [0; 32];
         ids.fill(&mut secret);
         Self::of(&ids.wire_id(ID_PREFIX, now), &secret)
     }
 
-    /// The key of an id and a secret of 32 bytes.
+    /// Builds the key of an id and a 32-byte secret.
     pub(super) fn of(id: &str, secret: &[u8]) -> Self {
         debug_assert!(ID_CHARS.contains(&id.len()));
         let mut text = format!("{PREFIX}{id}_{}", base62(secret, SECRET_CHARS));
@@ -64,7 +63,7 @@ impl KeyText {
         Self(text)
     }
 
-    /// Reads a key; `None` where the text is none.
+    /// Parses a key; `None` if the text is not one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let id_chars = text.len().checked_sub(OTHER_CHARS)?;
         let is_shaped = ID_CHARS.contains(&id_chars) && text.is_ascii() && text.starts_with(PREFIX);
@@ -83,7 +82,7 @@ impl fmt::Debug for KeyText {
     }
 }
 
-/// `bytes` as one number in base 62, most significant first, padded to `width`.
+/// Encodes `bytes`, read as one big-endian number, in base 62, padded to `width` digits.
 fn base62(bytes: &[u8], width: usize) -> String {
     let mut number = bytes.to_vec();
     let mut digits = vec![0_u8; width];
@@ -100,7 +99,7 @@ fn base62(bytes: &[u8], width: usize) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// CRC-32 as in IEEE 802.3, reflected polynomial EDB88320.
+/// CRC-32 of IEEE 802.3, with the reflected polynomial EDB88320.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(base62(&[255; 32], 43).len(), 43);
     }
 
-    /// A key of now, and one of the first release.
+    /// A current key, and one of the first release.
     fn keys() -> [KeyText; 2] {
         let new = KeyText::generate(&SeededIds::new(1), Timestamp(1_757_402_409_727));
         [new, KeyText::of("0123456789abcdef", &[7; 32])]

@@ -1,7 +1,7 @@
 //! API keys: creation, authentication, revocation.
 //!
-//! The file holds SHA-256 of each secret. A secret has 256 random bits, so a slow hash would add
-//! nothing. Hashes are compared in constant time, and an unknown id costs the same comparison.
+//! The file stores the SHA-256 of each secret. Secrets have 256 random bits, so a slow hash would
+//! add nothing. Hashes are compared in constant time, and an unknown id costs the same comparison.
 
 use std::sync::Arc;
 
@@ -15,54 +15,54 @@ use super::key_text::KeyText;
 use super::rows::{Cells, Statements};
 use lodestone_types::{Grant, KeyScope, Role, SubTenantId, TenantGrant, TenantId, Timestamp};
 
-/// Characters that a key given by the operator needs.
+/// Minimum length of a key supplied by the operator.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
-/// The id of that key.
+/// The id of the operator's key.
 const OPERATOR_KEY_ID: &str = "operator";
 
 /// Parameters of a new key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// A name for people.
+    /// Name for people to recognise the key by.
     pub name: String,
-    /// The operations it may ask for.
+    /// The operations that the key may request.
     pub role: Role,
-    /// The data it reaches.
+    /// The data that the key can reach.
     pub scope: KeyScope,
-    /// Time from which it is refused.
+    /// When the key expires; `None` for never.
     pub expires_at: Option<Timestamp>,
 }
 
 /// The public properties of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// The public part.
+    /// The public part of the key.
     pub id: String,
-    /// A name for people.
+    /// Name for people to recognise the key by.
     pub name: String,
-    /// The operations it may ask for.
+    /// The operations that the key may request.
     pub role: Role,
-    /// The data it reaches; tenants in ascending order.
+    /// The data that the key can reach, with tenants in ascending order.
     pub scope: KeyScope,
-    /// Time from which it is refused.
+    /// When the key expires; `None` for never.
     pub expires_at: Option<Timestamp>,
-    /// When it was made.
+    /// When the key was created.
     pub created_at: Timestamp,
 }
 
-/// A fresh key. Its text is not stored anywhere.
+/// A newly created key. Its text is not stored anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedKey {
     /// Its public properties.
     pub info: KeyInfo,
-    /// The key, to be shown once.
+    /// The key itself, to be shown once.
     pub text: KeyText,
 }
 
-/// Errors of authentication. The client sees all but the last as the same 401.
+/// Reasons why authentication fails. Clients see all but the last as the same 401.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// There is no key.
+    /// No key was given.
     #[error("no api key was given")]
     Missing,
     /// The key is malformed, unknown or revoked.
@@ -71,7 +71,7 @@ pub enum AuthError {
     /// The key has expired.
     #[error("the api key has expired")]
     Expired,
-    /// Keys cannot be read now.
+    /// Keys cannot be read at the moment.
     #[error("{source}")]
     Storage {
         /// The error.
@@ -79,7 +79,7 @@ pub enum AuthError {
     },
 }
 
-/// A key as the cache holds it.
+/// A key as held in the cache.
 pub(super) struct StoredKey {
     secret_hash: [u8; 32],
     expires_at: Option<Timestamp>,
@@ -87,11 +87,12 @@ pub(super) struct StoredKey {
 }
 
 impl Catalog {
-    /// Accepts, besides stored keys, one given by the operator: any text of 32 characters or
-    /// more, for all tenants with every role. Only its hash is kept, and only in memory.
+    /// Accepts, in addition to stored keys, one supplied by the operator: any text of at least 32
+    /// characters, valid for all tenants with the admin role. Only its hash is kept, and only in
+    /// memory.
     ///
     /// # Errors
-    /// [`CatalogError::KeyTooShort`].
+    /// [`CatalogError::KeyTooShort`] if the key is too short.
     pub fn with_operator_key(self, key: &str) -> Result<Self> {
         let chars = key.chars().count();
         if chars < OPERATOR_KEY_CHARS_MIN {
@@ -101,21 +102,21 @@ impl Catalog {
         Ok(self)
     }
 
-    /// Rights of the operator of the machine: everything.
+    /// The rights of the machine's operator: everything.
     pub fn operator_grant() -> Grant {
         let scope = Arc::new(KeyScope::AllTenants);
         Grant::new(OPERATOR_KEY_ID, Role::Admin, scope)
     }
 
-    /// Whether [`Self::authenticate`] answers for `key` from memory, without a read of the file.
+    /// Whether [`Self::authenticate`] can answer for `key` from memory, without reading the file.
     pub fn is_key_at_hand(&self, key: &str) -> bool {
         KeyText::parse(key).is_none_or(|text| self.inner.keys.holds(&text.id().to_owned()))
     }
 
-    /// Rights of the bearer of `key`.
+    /// Authenticates `key` and returns the rights of its bearer.
     ///
     /// # Errors
-    /// [`AuthError`].
+    /// [`AuthError`] if there are none, or keys cannot be read.
     pub fn authenticate(&self, key: &str) -> std::result::Result<Grant, AuthError> {
         if key.is_empty() {
             return Err(AuthError::Missing);
@@ -124,7 +125,7 @@ impl Catalog {
         if is_equal(operator_key.as_ref(), &hash(key)) {
             return Ok(Self::operator_grant());
         }
-        // A key may be missing here, or revoked elsewhere.
+        // A follower may lack a new key, and a superseded writer may not know of a revocation.
         self.require_current().map_err(|source| AuthError::Storage { source })?;
         let parsed = KeyText::parse(key);
         let stored = match &parsed {
@@ -142,10 +143,10 @@ impl Catalog {
         }
     }
 
-    /// Refuses a grant whose key has expired or was revoked since it was given.
+    /// Refuses a grant whose key has expired or has been revoked since it was issued.
     ///
     /// # Errors
-    /// [`AuthError`].
+    /// [`AuthError`] if it has, or keys cannot be read.
     pub fn require_valid(&self, grant: &Grant) -> std::result::Result<(), AuthError> {
         if &*grant.key_id == OPERATOR_KEY_ID {
             return Ok(());
@@ -166,7 +167,7 @@ impl Catalog {
         if is_over { Err(AuthError::Expired) } else { Ok(()) }
     }
 
-    /// Makes an all-tenant admin key if there is no key at all, and returns it, once.
+    /// Creates an admin key for all tenants if there are no keys at all, and returns it this once.
     pub fn bootstrap_key(&self) -> Result<Option<KeyText>> {
         let scope = KeyScope::AllTenants;
         let (name, role) = ("first key".into(), Role::Admin);
@@ -183,7 +184,7 @@ impl Catalog {
         made
     }
 
-    /// Makes a key on behalf of `maker`, within whose role and scope it must be.
+    /// Creates a key on behalf of `maker`, whose role and scope must include those of the new key.
     ///
     /// # Errors
     /// [`CatalogError::ScopeTooWide`], storage errors.
@@ -197,7 +198,7 @@ impl Catalog {
             insert(connection, &key)?;
             Ok(key)
         });
-        // Somebody may have asked for this id before.
+        // A look-up of this id before may have been cached as unknown.
         self.inner.keys.forget(&id);
         created
     }
@@ -211,7 +212,7 @@ impl Catalog {
         CreatedKey { info: KeyInfo { id, name, role, scope, expires_at, created_at }, text }
     }
 
-    /// Keys within the viewer's scope, oldest first.
+    /// Lists the keys within the viewer's scope, oldest first.
     pub fn list_keys(&self, viewer: &Grant) -> Result<Vec<KeyInfo>> {
         let sql = "SELECT id, name, role, all_tenants, expires_at, created_at, secret_hash
             FROM api_keys ORDER BY created_at, id";
@@ -222,7 +223,7 @@ impl Catalog {
         })
     }
 
-    /// Revokes a key within the viewer's scope: it fails from the moment this returns.
+    /// Revokes a key within the viewer's scope; once this returns, the key is refused.
     ///
     /// # Errors
     /// [`CatalogError::KeyUnknown`], storage errors.
@@ -244,14 +245,15 @@ fn hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Compares in constant time; without a stored hash against zeros, and returns false.
+/// Compares two hashes in constant time; a missing stored hash is compared as zeros and never
+/// equal.
 fn is_equal(stored: Option<&[u8; 32]>, given: &[u8; 32]) -> bool {
     let is_there = Choice::from(u8::from(stored.is_some()));
     let is_same = stored.unwrap_or(&[0; 32]).ct_eq(given);
     (is_there & is_same).into()
 }
 
-/// Tenants in ascending order, each once.
+/// Sorts the tenants of a scope and merges duplicates.
 pub(super) fn in_order(scope: KeyScope) -> KeyScope {
     let KeyScope::Tenants(mut grants) = scope else { return scope };
     grants.sort_by(|a, b| a.tenant.cmp(&b.tenant));
@@ -296,8 +298,8 @@ fn insert(connection: &Connection, key: &CreatedKey) -> Result<()> {
     insert_scope(connection, "key_scopes (key_id, tenant, sub_tenants)", id, scope)
 }
 
-/// Stores the tenants of a scope; `columns` names the table and those of the owner, the tenant and
-/// its sub-tenants.
+/// Stores the tenants of a scope; `columns` names the table and its columns for owner, tenant and
+/// sub-tenants.
 pub(super) fn insert_scope(
     connection: &Connection,
     columns: &str,
@@ -347,7 +349,7 @@ fn read_scope(connection: &Connection, id: &str) -> Result<Vec<TenantGrant>> {
     connection.all(sql, [id], read_tenant_grant)
 }
 
-/// Reads a tenant and its sub-tenants.
+/// Reads a scope's entry for one tenant.
 pub(super) fn read_tenant_grant(cells: &mut Cells<'_>) -> Result<TenantGrant> {
     let tenant: TenantId = cells.tenant()?;
     let damaged = |what: String| CatalogError::corrupt(format!("scope in tenant {tenant}: {what}"));

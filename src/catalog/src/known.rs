@@ -1,10 +1,10 @@
-//! Known sources: the scopes in which a source id was accepted, so that one can be found without a
-//! scope and without opening any collection.
+//! Known sources: the scopes in which a source id was accepted, so that a source can be found
+//! without naming a scope and without opening any collection.
 //!
 //! A source becomes known with the sequence of its acceptance, before it is visible, and is
-//! forgotten when it is deleted. A crash in between leaves one that is not there: who finds it
-//! looks at its collection anyway. Memories are known in scopes of their own, which no look-up
-//! returns; they say that their tenant is not empty.
+//! forgotten when it is deleted. A crash in between can leave a known source that does not exist;
+//! callers check its collection anyway. Memories are known in scopes of their own, which look-ups
+//! never return, but which show that their tenant is not empty.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -15,12 +15,13 @@ use super::listing::{JobScope, among};
 use super::rows::{Statements, blob};
 use lodestone_types::{CollectionId, Scope, Sequence, SourceId, SubTenantId, TenantId};
 
-/// Scopes of one source id that a look-up returns at most.
+/// Maximum number of scopes returned for one source id.
 const SCOPES_MAX: i64 = 100;
 
 impl Catalog {
-    /// The scopes of documents and vectors within `scope` that know a source, most recently
-    /// accepted first, at most 100; with `only`, those of a sub-tenant of that name.
+    /// Finds the scopes, other than those of memories, within `scope` that know a source, most
+    /// recently accepted first and at most 100; with `only`, just those of the sub-tenant of that
+    /// name.
     pub fn scopes_of(
         &self,
         source: &SourceId,
@@ -42,16 +43,15 @@ impl Catalog {
         Ok(found.into_iter().map(|(_, scope)| scope).collect())
     }
 
-    /// Tenants of an earlier release, or of a rebuilt catalog, that may have sources which are not
-    /// known yet.
+    /// Tenants, from an earlier release or a rebuilt catalog, that may have sources not yet known.
     pub fn tenants_not_known(&self) -> Result<Vec<TenantId>> {
         let sql = "SELECT name FROM tenants WHERE sources_known = 0 AND deleting = 0
             ORDER BY collection";
         self.read(|connection| connection.all(sql, [], |cells| cells.tenant()))
     }
 
-    /// Adds sources of a collection that are visible, with the bytes of their originals where they
-    /// are counted. Of those that are known only the bytes may change.
+    /// Adds visible sources of a collection, with the bytes of their originals if they count. For
+    /// sources already known, only the bytes can change.
     pub fn add_known(
         &self,
         collection: CollectionId,
@@ -74,7 +74,8 @@ impl Catalog {
         })
     }
 
-    /// Forgets the sources of a sub-tenant, events of them and conversations, in steps.
+    /// Removes a sub-tenant's known sources, their events, its conversations and file batches, in
+    /// steps.
     pub(super) fn forget_sub_tenant(
         &self,
         collection: CollectionId,
@@ -96,7 +97,7 @@ impl Catalog {
         tables.iter().try_for_each(|table| self.delete_in_steps(table, &scope))
     }
 
-    /// Notes that every source of a collection is known.
+    /// Records that all sources of a collection are known.
     pub fn all_known(&self, collection: CollectionId) -> Result<()> {
         let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1";
         self.write(move |connection| connection.run(sql, [blob(collection)]))
@@ -130,7 +131,7 @@ fn find(
     })
 }
 
-/// Notes the acceptance of a source inside a transaction.
+/// Records the acceptance of a source within a transaction.
 pub(super) fn add(
     connection: &Connection,
     collection: CollectionId,
@@ -146,7 +147,7 @@ pub(super) fn add(
     )
 }
 
-/// Whether the newest acceptance of a source is this one.
+/// Whether this is the newest acceptance of a source.
 pub(super) fn is_newest(
     connection: &Connection,
     collection: CollectionId,
@@ -162,7 +163,7 @@ pub(super) fn is_newest(
     )
 }
 
-/// Forgets a source inside a transaction; returns whether it was known.
+/// Forgets a source within a transaction; returns whether it was known.
 pub(super) fn forget(
     connection: &Connection,
     collection: CollectionId,

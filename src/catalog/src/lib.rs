@@ -1,10 +1,10 @@
 //! The catalog: tenants, sub-tenants, jobs, keys, webhooks, conversations and idempotency keys in
 //! one SQLite file.
 //!
-//! It knows no documents, chunks or vectors, and of collections only their ids. It is the only
-//! crate that speaks SQL. One thread writes in group commits (`writer`), so any number of callers
-//! shares one fsync; a call that changes something returns when the change would survive a power
-//! cut.
+//! It knows nothing of documents, chunks or vectors, and only the ids of collections. It is the
+//! only crate that speaks SQL. One thread writes in group commits (`writer`), so any number of
+//! concurrent callers share one fsync; a call that changes something returns once the change would
+//! survive a power cut.
 //!
 //! ```text
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
@@ -32,43 +32,47 @@
 //!   idempotency   first response to a key     id                          key, path, name; age
 //! ```
 //!
-//! `v1/t/<collection>`, in the blob store: the descriptor of a tenant, for when the file is lost
-//! (see `descriptors`)
+//! `v1/t/<collection>` in the blob store holds the descriptor of a tenant, from which it is
+//! restored if the catalog file is lost (see `descriptors`).
 //!
 //! Invariants:
-//! - Sequences rise with acceptance and are never given twice, restored catalogs included.
-//! - A name belongs to at most one tenant that is not deleted; collections are never used again.
-//! - Rows of a collection with a pending delete are not read, except to remove them.
-//! - Of one source at most one job is in progress and at most one is queued.
-//! - After a failed commit nothing is written until the file is opened again.
-//! - Memory does not grow with tenants or jobs: caches are bounded, and every look-up has an index.
+//! - Sequences increase with acceptance and are never reused, not even by a restored catalog.
+//! - A name belongs to at most one tenant that is not deleted; collection ids are never reused.
+//! - Rows of a collection with a pending delete are never read, except to remove them.
+//! - A source has at most one job in progress and at most one queued.
+//! - After a failed commit nothing is written until the file is reopened.
+//! - Memory does not grow with tenants or jobs: caches are bounded, and every look-up uses an
+//!   index.
 //!
-//! Errors: whatever reads or writes can fail for the file or its disk (storage errors); a section
-//! on errors names what comes on top.
+//! Any operation that reads or writes can fail with a storage error, for the file or its disk; `#
+//! Errors` sections list only the errors beyond those, or name both.
 //!
-//! Start: open, `interrupted`, settle what manifests carry, `requeue_interrupted`, then claim.
+//! Start-up sequence: open, `interrupted`, settle the jobs that manifests already contain,
+//! `requeue_interrupted`, then claim.
 //!
 //! Modules:
 //! - `open`: connections, pragmas; `migrations`: formats; `error`: errors
-//! - `log`: a copy of every commit in a blob store, from which another machine goes on; `follow`: a
-//!   catalog that follows that of another process
-//! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
+//! - `log`: a copy of every commit in a blob store, from which another machine can take over;
+//!   `follow`: a read-only catalog that follows another process's
+//! - `writer`: group commit; `readers`: read-only connections; `rows`: conversion of columns to
+//!   values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
-//! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
-//!   catalog; `sequences`: the numbers of accepted operations
-//! - `job`: data of a job, and what goes in and out of the queue
+//! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants stored next
+//!   to the catalog; `sequences`: numbering of accepted operations
+//! - `job`: data of a job, and the inputs and outputs of the queue
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `retry`, `cancel`, `recovery`: operations on
 //!   jobs
-//! - `job_watch`: watchers of single jobs
-//! - `webhooks`: receivers; `outbox`: events in the transactions that make them true; `deliveries`:
-//!   their attempts, and the log
-//! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
-//! - `tenant_limits`: limits of tenants; `allowance`: what tenants store, and what they may
-//! - `files`: uploads that are no sources; `vector_stores`: sub-tenants by their names as vector
-//!   stores; `file_batches`: files taken in together
-//! - `keys`, `key_text`: API keys and their text
+//! - `job_watch`: watchers of individual jobs
+//! - `webhooks`: receivers; `outbox`: events written in the transaction that causes them;
+//!   `deliveries`: delivery attempts and the log
+//! - `listing`: jobs as shown by status requests and listings; `known`: scopes of source ids
+//! - `tenant_limits`: limits of tenants; `allowance`: usage of tenants, and checks against the
+//!   limits
+//! - `files`: uploads that are not sources; `vector_stores`: sub-tenants by their names as vector
+//!   stores; `file_batches`: files ingested together
+//! - `keys`, `key_text`: API keys and their text format
 //! - `sessions`: past turns; `idempotency`: repeated requests
-//! - `export`: rows for a backup, and into a fresh catalog
+//! - `export`: rows for a backup, and their import into a fresh catalog
 //! - `meters`, `gauges`: measurements for operators
 #![forbid(unsafe_code)]
 
@@ -153,16 +157,17 @@ pub use webhooks::{NewWebhook, Webhook, WebhookSecret};
 use crate::job::QueueLimits;
 use lodestone_types::{Clock, IdSource, TenantId};
 
-/// Settings of a catalog.
+/// Options of a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogOptions {
     /// Limits of the job queue.
     pub queue: QueueLimits,
-    /// Idle time in milliseconds after which a session is forgotten; 0: never.
+    /// Milliseconds of inactivity after which a session is forgotten; 0 for never.
     pub session_idle_millis: u64,
-    /// Limits of tenants without own ones.
+    /// Limits of tenants that have no limits of their own.
     pub tenant_limits: TenantLimits,
-    /// Whether other processes follow this catalog, and are waited for before anybody is told.
+    /// Whether other processes follow this catalog, so that changes are acknowledged only once they
+    /// have seen them.
     pub has_followers: bool,
 }
 
@@ -177,14 +182,14 @@ impl Default for CatalogOptions {
     }
 }
 
-/// The catalog. Clones share one file and one writer.
+/// A handle to the catalog. Clones share one file and one writer.
 #[derive(Clone)]
 pub struct Catalog {
     inner: Arc<Inner>,
 }
 
-/// Fields are dropped in this order: the writer last, so that it closes the file and folds the
-/// log into it.
+/// Shared state. Fields drop in order: the readers close before the writer, so that the writer's
+/// connection is the last one and checkpoints the WAL into the file.
 struct Inner {
     readers: readers::Readers,
     writer: writer::Writer,
@@ -204,18 +209,18 @@ struct Inner {
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,
-    /// Check of the lease, in a process that writes and that another may succeed.
+    /// The lease check of a writing process that may be succeeded by another.
     lease_check: OnceLock<follow::LeaseCheck>,
 }
 
 impl Catalog {
-    /// Blocks until there may be a job to claim for `duty`, or for `timeout`; returns whether there
-    /// may be one.
+    /// Blocks until there may be a job to claim for `duty`, at most for `timeout`; returns whether
+    /// there may be one.
     pub fn wait_for_work(&self, duty: job::Duty, timeout: std::time::Duration) -> bool {
         self.inner.work.of(duty).wait(timeout, || self.inner.clock.now())
     }
 
-    /// Ends the wait of every worker, and those to come: for shutdown.
+    /// Ends all current and future waits of workers, for shutdown.
     pub fn end_waits(&self) {
         self.inner.work.end();
     }

@@ -1,4 +1,4 @@
-//! Jobs as status and listings show them.
+//! Jobs as shown by status requests and listings.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -17,33 +17,33 @@ const STATUSES: [JobStatus; 4] =
 pub enum JobScope {
     /// Every tenant.
     Everywhere,
-    /// These collections, each optionally limited to some sub-tenants.
+    /// These collections, each optionally restricted to some sub-tenants.
     Within(Vec<(CollectionId, Option<Vec<SubTenantId>>)>),
 }
 
-/// Filter and page of a listing.
+/// Filter and page of a job listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFilter {
-    /// The scope.
+    /// The scope to list.
     pub scope: JobScope,
     /// Only jobs in this state.
     pub status: Option<JobStatus>,
-    /// Jobs at most.
+    /// Maximum number of jobs.
     pub limit: usize,
-    /// Only jobs accepted before this one: [`JobPage::next`] of the page before.
+    /// Only jobs accepted before this one: [`JobPage::next`] of the previous page.
     pub before: Option<Sequence>,
 }
 
-/// Jobs by state, whatever the filter's state and page.
+/// Numbers of jobs by state, regardless of the filter's state and page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JobCounts {
-    /// Waiting.
+    /// Waiting jobs.
     pub queued: u64,
-    /// Being processed.
+    /// Jobs in progress.
     pub in_progress: u64,
-    /// Successful, as far as kept.
+    /// Successful jobs that are still recorded.
     pub success: u64,
-    /// Failed, as far as kept.
+    /// Failed jobs that are still recorded.
     pub errored: u64,
 }
 
@@ -52,13 +52,13 @@ pub struct JobCounts {
 pub struct JobPage {
     /// The jobs.
     pub jobs: Vec<JobRow>,
-    /// Counts over the whole scope.
+    /// Counts for the whole scope.
     pub counts: JobCounts,
-    /// Start of the next page; `None` on the last.
+    /// Start of the next page; `None` on the last page.
     pub next: Option<Sequence>,
 }
 
-/// A source whose newest job waits, runs or has failed.
+/// A source whose newest job is waiting, running or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSource {
     /// The source.
@@ -70,7 +70,7 @@ pub struct OpenSource {
 }
 
 impl Catalog {
-    /// The newest job of a source, in any state.
+    /// Returns the newest job of a source, in any state.
     pub fn latest(
         &self,
         collection: CollectionId,
@@ -83,8 +83,8 @@ impl Catalog {
         Ok(self.read(|connection| select(connection, rest, scope))?.pop().map(|r| self.staged(r)))
     }
 
-    /// The sources of a sub-tenant whose newest job is not a success: a listing of sources adds
-    /// these to the visible ones.
+    /// Lists the sources of a sub-tenant whose newest job has not succeeded; a listing of sources
+    /// adds these to the visible ones.
     pub fn open_sources(
         &self,
         collection: CollectionId,
@@ -105,10 +105,10 @@ impl Catalog {
         })
     }
 
-    /// One page of jobs, newest first, and the counts of the scope.
+    /// Lists one page of jobs, newest first, with the counts of the scope.
     pub fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         let (mut jobs, counts) = self.read(|connection| {
-            // One transaction, so that jobs and counts are of one moment.
+            // One transaction, so that jobs and counts are consistent.
             let transaction = connection.unchecked_transaction()?;
             let jobs = page(&transaction, filter)?;
             Ok((jobs, count(&transaction, &filter.scope)?))
@@ -120,7 +120,7 @@ impl Catalog {
         Ok(JobPage { jobs, counts, next })
     }
 
-    /// Counts of jobs by state.
+    /// Counts the jobs of a scope by state.
     pub fn job_counts(&self, scope: &JobScope) -> Result<JobCounts> {
         self.read(|connection| count(connection, scope))
     }
@@ -145,8 +145,8 @@ pub(super) fn select(
     connection.all(&sql, parameters, read_job_row)
 }
 
-/// Up to one job more than the page holds. Each (collection, state) is read along its index and
-/// the parts are merged, so a page costs the same however many jobs there are.
+/// Reads one job more than fits on the page. Each (collection, state) is read along its index and
+/// the parts are merged, so the cost of a page does not depend on the number of jobs.
 fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
     let before = filter.before.map_or(i64::MAX, |sequence| sequence.0 as i64);
     let limit = filter.limit as i64 + 1;
@@ -184,7 +184,7 @@ fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
     Ok(found)
 }
 
-/// The condition that a sub-tenant is one of `names`, whose values are appended.
+/// Builds the condition that a sub-tenant is one of `names`, and appends their values.
 pub(super) fn among(names: Option<&[SubTenantId]>, table: &str, values: &mut Vec<Value>) -> String {
     let Some(names) = names else { return String::new() };
     let first = values.len() + 1;

@@ -1,11 +1,11 @@
-//! Measurements of the stages and the ends of jobs.
+//! Measurements of the stages and outcomes of jobs.
 
 use std::time::Instant;
 
 use lodestone_metrics::{Counter, Gauge, Histogram, Labelled, Registry, STAGE_SECONDS};
 use lodestone_types::{JobStatus, Stage};
 
-/// Every stage, in the order of a job.
+/// All stages, in processing order.
 const STAGES: [Stage; 6] = [
     Stage::Validating,
     Stage::Parsing,
@@ -14,16 +14,16 @@ const STAGES: [Stage; 6] = [
     Stage::Graph,
     Stage::Indexing,
 ];
-/// Position of jobs that wait for a worker among the stages of the queue.
+/// Index of waiting jobs in the queue depth gauges.
 const QUEUED: usize = 0;
-/// Ends of a claimed job: for good, or queued again.
+/// Outcomes of a claimed job: final, or queued again.
 const ENDS: [&str; 3] = ["success", "errored", "requeued"];
 
-/// Measurements of jobs.
+/// Meters of jobs.
 #[derive(Debug, Clone)]
 pub(super) struct JobMeters {
     stage_seconds: Labelled<Histogram, 6>,
-    /// Jobs that wait, then sources in each stage.
+    /// Waiting jobs, then sources in each stage.
     depth: Labelled<Gauge, 7>,
     ends: Labelled<Counter, 3>,
     cancelled: Counter,
@@ -44,7 +44,7 @@ impl Default for JobMeters {
 }
 
 impl JobMeters {
-    /// Enters them into a registry.
+    /// Registers the meters.
     pub(super) fn enter(&self, registry: &mut Registry) {
         let help = "Seconds that a source spent in a stage of ingestion, waits inside it included";
         registry.enter("ingest_stage_seconds", help, &self.stage_seconds);
@@ -56,23 +56,23 @@ impl JobMeters {
         registry.enter("ingest_jobs_cancelled_total", help, &self.cancelled);
     }
 
-    /// Records the number of jobs that wait for a worker.
+    /// Records the number of jobs waiting for a worker.
     pub(super) fn queued(&self, jobs: u64) {
         self.depth.at(QUEUED).set(jobs);
     }
 
-    /// A claimed job begins a stage.
+    /// Records that a claimed job enters a stage.
     pub(super) fn begin(&self, stage: Stage) {
         self.depth.at(stage as usize + 1).inc();
     }
 
-    /// A claimed job leaves a stage that it was in since `since`.
+    /// Records that a claimed job leaves a stage that it entered at `since`.
     pub(super) fn leave(&self, stage: Stage, since: Instant) {
         self.depth.at(stage as usize + 1).dec();
         self.stage_seconds.at(stage as usize).observe(since.elapsed().as_secs_f64());
     }
 
-    /// A claimed job was settled: it is in this state now.
+    /// Records the state of a claimed job after it was settled.
     pub(super) fn settled(&self, state: JobStatus) {
         let end = match state {
             JobStatus::Success => 0,
@@ -82,7 +82,7 @@ impl JobMeters {
         self.ends.at(end).inc();
     }
 
-    /// Claimed jobs were cancelled.
+    /// Records that claimed jobs were cancelled.
     pub(super) fn cancelled(&self, jobs: u64) {
         self.cancelled.add(jobs);
     }

@@ -1,4 +1,4 @@
-//! Opening the file: connections, pragmas, migrations, and the parts of a running catalog.
+//! Opening the file: connections, pragmas, migrations, and assembly of a running catalog.
 
 use std::fs;
 use std::path::Path;
@@ -23,15 +23,15 @@ use super::{Catalog, CatalogOptions, Inner, migrations};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{Clock, IdSource};
 
-/// Time for which a statement waits for a lock of another process (a backup, an inspection).
+/// Maximum time that a statement waits for a lock of another process (a backup, an inspection).
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Compiled statements kept by each connection; more than this crate has.
+/// Prepared statements cached per connection; more than this crate has.
 const STATEMENTS_KEPT: usize = 128;
-/// Tenants and keys in the caches. About 1 KiB each.
+/// Number of cached tenants and keys, at about 1 KiB each.
 const TENANTS_CACHED: usize = 10_000;
 const KEYS_CACHED: usize = 10_000;
 
-/// Settings of every connection.
+/// Configures a connection; common to readers and the writer.
 pub(super) fn prepare(connection: &Connection) -> Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
@@ -41,9 +41,9 @@ pub(super) fn prepare(connection: &Connection) -> Result<()> {
 }
 
 /// Opens the writing connection. With WAL and `synchronous=FULL` a commit fsyncs the log, so it
-/// survives a power cut; `fullfsync` is what makes that true on macOS. With a log in a blob store
-/// (`has_log`) the file is forgotten at the next start: it is enough that checkpoints are in order,
-/// and the writer makes them itself.
+/// survives a power cut; on macOS that takes `fullfsync`. With a log in a blob store (`has_log`)
+/// the local file is discarded at the next start, so it is enough that checkpoints are ordered, and
+/// the writer runs them itself.
 fn connect(path: &Path, has_log: bool) -> Result<Connection> {
     let connection = Connection::open(path)?;
     prepare(&connection)?;
@@ -64,7 +64,7 @@ fn connect(path: &Path, has_log: bool) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Parts of a catalog that differ by what it is opened for.
+/// The parts of a catalog that depend on the mode in which it is opened.
 pub(super) struct Parts<'a> {
     pub(super) path: &'a Path,
     pub(super) writer: Writer,
@@ -81,11 +81,12 @@ fn moving_failed(path: &Path, error: &std::io::Error) -> CatalogError {
 }
 
 impl Catalog {
-    /// Opens or creates the catalog file at `path`; its directory exists. One process at a time:
-    /// the lock of the data directory sees to that.
+    /// Opens or creates the catalog file at `path`, whose directory must exist. Only one process
+    /// may do so at a time, which the lock of the data directory ensures.
     ///
     /// # Errors
-    /// [`CatalogError::TooNew`], [`CatalogError::Foreign`], a damaged file, a failing disk.
+    /// [`CatalogError::TooNew`], [`CatalogError::Foreign`]; errors of a damaged file or a failing
+    /// disk.
     pub fn open(
         path: &Path,
         options: CatalogOptions,
@@ -95,16 +96,16 @@ impl Catalog {
         Self::start(path, options, clock, ids, None)
     }
 
-    /// Takes the log over and opens the catalog in it. Where the log is empty, the file at `path`,
-    /// or a new one, becomes its first base. Otherwise the file is made anew from the log, and one
-    /// that is there is renamed to `path` with `.replaced` behind it. From now on a write that
-    /// returns `Ok` survives the loss of this machine, and no process that had the log before can
-    /// write to it.
+    /// Takes over the log and opens the catalog in it. If the log is empty, the file at `path`, or
+    /// a new one, becomes its first base. Otherwise the file is rebuilt from the log, and an
+    /// existing one is renamed by appending `.replaced`. From now on, a write that returns `Ok`
+    /// survives the loss of this machine, and processes that owned the log before cannot write to
+    /// it.
     ///
     /// # Errors
-    /// As [`Catalog::open`]; [`CatalogError::Corrupt`] names the key of what is missing or damaged,
-    /// and the file is as it was then; [`CatalogError::LogAway`]; [`CatalogError::Fenced`] if yet
-    /// another process has taken it over meanwhile.
+    /// Those of [`Catalog::open`]; [`CatalogError::Corrupt`] with the key of what is missing or
+    /// damaged, in which case the file is unchanged; [`CatalogError::LogAway`];
+    /// [`CatalogError::Fenced`] if yet another process takes over the log concurrently.
     pub fn open_with_log(
         path: &Path,
         options: CatalogOptions,
@@ -151,7 +152,7 @@ impl Catalog {
         }))
     }
 
-    /// The catalog whose file is open.
+    /// Assembles the catalog around its opened file.
     pub(super) fn assembled(parts: Parts<'_>) -> Self {
         let Parts { path, writer, log, following, options, clock, ids, is_recovered } = parts;
         let inner = Inner {
@@ -178,11 +179,11 @@ impl Catalog {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Whether there is a catalog file at `path`. An empty one counts where `store` is empty too: a
-    /// first start may have been interrupted.
+    /// Whether there is a catalog file at `path`. An empty file counts only if `store` is empty
+    /// too, as it may be left by an interrupted first start.
     ///
     /// # Errors
-    /// [`CatalogError::Emptied`]; errors of the disk.
+    /// [`CatalogError::Emptied`] if it is empty but the store is not; errors of the disk.
     pub fn exists(path: &Path, store: &dyn BlobStore) -> Result<bool> {
         Self::exists_where(path, |directory| {
             let directory = Key::parse(directory).expect("a fixed name is a key");
@@ -190,11 +191,11 @@ impl Catalog {
         })
     }
 
-    /// Checks that the file at `path` can be opened, if there is one; `is_used` tells whether a
-    /// directory beside it holds anything. Changes nothing.
+    /// Checks that the file at `path`, if there is one, can be opened. `is_used` tells whether a
+    /// directory next to it holds anything. Changes nothing.
     ///
     /// # Errors
-    /// As [`Catalog::open`] and [`Catalog::exists`].
+    /// Those of [`Catalog::open`] and [`Catalog::exists`].
     pub fn check(path: &Path, is_used: impl Fn(&str) -> bool) -> Result<()> {
         if !Self::exists_where(path, |directory| Ok(is_used(directory)))? {
             return Ok(());
@@ -215,11 +216,11 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Renames logs that an earlier file left beside `path`, because SQLite would apply them to a
-    /// new file of that name.
+    /// Renames the logs that an earlier file left next to `path`, since SQLite would apply them to
+    /// a new file of that name.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names the file that could not be renamed.
+    /// [`CatalogError::Corrupt`] with the file that could not be renamed.
     pub fn set_aside_logs(path: &Path) -> Result<()> {
         for suffix in ["-wal", "-shm", "-journal"] {
             let mut left = path.as_os_str().to_owned();
@@ -236,10 +237,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes a file that an earlier attempt left half built, with its logs.
+    /// Removes a file, and its logs, that an earlier attempt left half built.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names the file that could not be removed.
+    /// [`CatalogError::Corrupt`] with the file that could not be removed.
     pub fn remove_left_over(path: &Path) -> Result<()> {
         for suffix in ["", "-wal", "-shm", "-journal"] {
             let mut left = path.as_os_str().to_owned();
@@ -254,19 +255,19 @@ impl Catalog {
         Ok(())
     }
 
-    /// Closes a catalog that was built under another name and gives it the name `path`. Survives
-    /// a power cut on return; before it, and after an error, `path` is as it was.
+    /// Closes a catalog that was built under another name and renames it to `path`. Survives a
+    /// power cut on return; until then, and after an error, `path` is unchanged.
     ///
     /// # Errors
-    /// [`CatalogError::StorageFull`] where the log cannot be folded into the file;
+    /// [`CatalogError::StorageFull`] if the log cannot be checkpointed into the file;
     /// [`CatalogError::Corrupt`] if a clone is still in use or the file cannot be renamed.
     pub fn move_to(self, from: &Path, path: &Path) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => drop(inner),
             Err(_) => return Err(CatalogError::corrupt("the new catalog is still in use")),
         }
-        // Closing folds the log in and tells nobody whether it could. Without a log the file is
-        // whole by itself.
+        // Closing checkpoints the log but does not report whether that worked. In a journal mode
+        // without a write-ahead log the file is complete by itself.
         let whole = Connection::open(from)?;
         let mode: String =
             whole.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))?;
@@ -282,10 +283,10 @@ impl Catalog {
         moved().map_err(|error| moving_failed(from, &error))
     }
 
-    /// Reads the whole file and checks every page of it.
+    /// Checks every page of the file.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] with the first problems and the remedy; storage errors.
+    /// [`CatalogError::Corrupt`] with the first problems found and the remedy; storage errors.
     pub fn verify(&self) -> Result<()> {
         self.read(|connection| {
             let sql = "PRAGMA integrity_check(5)";
@@ -297,43 +298,42 @@ impl Catalog {
         })
     }
 
-    /// State of the log in the blob store, where there is one.
+    /// State of the log in the blob store, if there is one.
     pub fn log_state(&self) -> Option<LogState> {
         self.inner.log.as_ref().map(|log| log.state())
     }
 
-    /// Number of the claim under which this process writes to the log; it rises from one process to
-    /// the next.
+    /// Number of the claim under which this process writes to the log; increases from one process
+    /// to the next.
     pub fn log_claim(&self) -> Option<u64> {
         self.inner.log.as_ref().map(|log| log.claim())
     }
 
-    /// Name under which this process writes to the log; no other one ever has it. Processes that
-    /// follow it know it from the log.
+    /// Unique name under which this process writes to the log, from which its followers know it.
     pub fn writer_name(&self) -> Option<Uuid> {
         self.inner.log.as_ref().map(|log| log.name())
     }
 
-    /// Asks the blob store whether another process has taken over the log, which this one would
-    /// otherwise notice at its next write; reads then answer from the past. One small request.
-    /// Never true without a log.
+    /// Asks the blob store whether another process has taken over the log, which this process would
+    /// otherwise notice only at its next write, answering reads from stale state until then. One
+    /// small request. Always false without a log.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`].
+    /// [`CatalogError::LogAway`] if the store cannot tell.
     pub fn check_fence(&self) -> Result<bool> {
         self.inner.log.as_ref().map_or(Ok(false), |log| log.check_fence())
     }
 
-    /// Makes everything durable that this process has committed, changes in doubt included.
+    /// Makes everything that this process has committed durable, including changes in doubt.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] or [`CatalogError::Poisoned`] where it
-    /// never will be; storage errors.
+    /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] or [`CatalogError::Poisoned`] if that is
+    /// no longer possible; storage errors.
     pub fn confirm(&self) -> Result<()> {
         self.write(|_| Ok(()))
     }
 
-    /// Runs `body` in a transaction that is durable when this returns `Ok`.
+    /// Runs `body` in a transaction that is durable once this returns `Ok`.
     pub(super) fn write<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -341,7 +341,7 @@ impl Catalog {
     {
         let written = self.named(self.inner.writer.write(Reach::Durable, body));
         if self.inner.log.is_some() && matches!(written, Err(CatalogError::InDoubt { .. })) {
-            // The change is visible here all the same, and the caller will tell nobody.
+            // The change is visible here even so, but the caller will not announce it.
             self.inner.tenants.clear();
             self.inner.keys.clear();
             self.inner.work.notify();
@@ -350,8 +350,8 @@ impl Catalog {
         written
     }
 
-    /// As [`Self::write`], for changes that nobody has to know of if this process ends: they may be
-    /// missing in a log in a blob store that is away.
+    /// Like [`Self::write`], for changes that nobody needs once this process ends. They may be
+    /// missing from the log in a blob store that is unreachable.
     pub(super) fn write_here<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -365,7 +365,7 @@ impl Catalog {
         self.named(self.inner.readers.read(body))
     }
 
-    /// A result whose damage names the file.
+    /// Adds the name of the file to errors of damage.
     fn named<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| error.with_remedy(self.inner.readers.path()))
     }

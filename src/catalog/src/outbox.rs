@@ -1,11 +1,12 @@
-//! Events for webhooks, written in the transaction that makes them true: a crash loses none and
-//! invents none.
+//! Webhook events, written in the transaction that causes them, so that a crash neither loses nor
+//! invents events.
 //!
-//! One row for each webhook that the event is for. Events of one source keep their order: the later
-//! ones have no due time until the earlier one has ended (`deliveries`). Where no webhook is for an
-//! event nothing is written.
+//! There is one row per interested webhook. Events of a source are delivered in order: later ones
+//! get a due time only when the earlier one has ended (`deliveries`). If no webhook is interested,
+//! nothing is written.
 //!
-//! A deleted tenant or sub-tenant takes its events along: its sources are not told one by one.
+//! Deleting a tenant or sub-tenant also deletes its events; its sources are not reported one by
+//! one.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use lodestone_types::{
     WebhookState, limits,
 };
 
-/// Tells events inside a transaction.
+/// Emits events within a transaction.
 pub(super) struct Teller {
     ids: Arc<dyn IdSource>,
     /// The time of the events.
@@ -28,7 +29,7 @@ pub(super) struct Teller {
     told: usize,
 }
 
-/// An event of a source.
+/// An event about a source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceEvent<'a> {
     pub(super) kind: EventKind,
@@ -41,7 +42,7 @@ pub(super) struct SourceEvent<'a> {
     pub(super) message: Option<&'a str>,
 }
 
-/// The message, as the receiver gets it. What does not belong to its kind is left out.
+/// The JSON message sent to the receiver. Fields that do not apply to its kind are omitted.
 #[derive(Serialize)]
 struct Body<'a> {
     id: &'a str,
@@ -63,7 +64,7 @@ struct Body<'a> {
     message: Option<&'a str>,
 }
 
-/// A webhook that an event is for.
+/// A webhook interested in an event.
 struct Listener {
     id: String,
     state: WebhookState,
@@ -71,7 +72,7 @@ struct Listener {
 }
 
 impl Catalog {
-    /// As [`Self::write`], for a change that may be told; senders are woken after the commit.
+    /// Like [`Self::write`], for changes that may emit events; wakes the senders after the commit.
     pub(super) fn write_telling<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -79,7 +80,7 @@ impl Catalog {
     {
         let (ids, clock) = (Arc::clone(&self.inner.ids), Arc::clone(&self.inner.clock));
         let (value, told) = self.write(move |connection| {
-            // Within the transaction: see `LogWatch::known_before`.
+            // Read within the transaction: see `LogWatch::known_before`.
             let mut teller = Teller { ids, now: clock.now(), told: 0 };
             let value = body(connection, &mut teller)?;
             Ok((value, teller.told))
@@ -92,14 +93,14 @@ impl Catalog {
 }
 
 impl Teller {
-    /// Tells what became of a source.
+    /// Emits an event about a source.
     pub(super) fn tell(&mut self, connection: &Connection, event: SourceEvent<'_>) -> Result<()> {
         let Some(tenant) = listened_tenant(connection, event.collection)? else { return Ok(()) };
         self.enqueue(connection, &tenant, event)
     }
 
-    /// Tells that a tenant has no job left that waits or runs, if that is so. The caller has ended
-    /// one.
+    /// Emits `jobs.drained` if the tenant has no waiting or running jobs left. Called after a job
+    /// has ended.
     pub(super) fn tell_drained(
         &mut self,
         connection: &Connection,
@@ -178,7 +179,7 @@ impl Teller {
     }
 }
 
-/// The tenant of a collection, where there is any webhook and the tenant is not deleted.
+/// The tenant of a collection, if there is any webhook and the tenant is not deleted.
 fn listened_tenant(connection: &Connection, collection: CollectionId) -> Result<Option<TenantId>> {
     match connection.any("SELECT 1 FROM webhooks", [])? {
         true => tenants::owner(connection, collection),
@@ -186,8 +187,8 @@ fn listened_tenant(connection: &Connection, collection: CollectionId) -> Result<
     }
 }
 
-/// The webhooks that an event is for: of a source, those that reach its sub-tenant; of a tenant,
-/// those that reach all of it.
+/// The webhooks interested in an event: for a source, those that cover its sub-tenant; for a
+/// tenant, those that cover all of it.
 fn listeners(
     connection: &Connection,
     tenant: &TenantId,
@@ -220,7 +221,7 @@ fn listeners(
     Ok(found.into_iter().filter(|(_, is_for)| *is_for).map(|(listener, _)| listener).collect())
 }
 
-/// An event without anything but its source.
+/// A deletion event for a source.
 pub(super) fn deleted<'a>(
     collection: CollectionId,
     sub_tenant: &'a SubTenantId,

@@ -1,4 +1,4 @@
-//! A few read-only connections. A read sees every write that was answered before it began.
+//! A small pool of read-only connections. A read sees every write acknowledged before it began.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::Result;
 use super::open;
 
-/// Connections at most. Reads are short; more would only compete for the same pages.
+/// Maximum number of connections. Reads are short; more would only compete for the same pages.
 const CONNECTIONS_MAX: usize = 4;
 
 #[derive(Default)]
 struct Idle {
     connections: Vec<Connection>,
     opened: usize,
-    /// Whether nobody gets a connection, because the file is about to change.
+    /// Whether no connections are handed out, because the file is about to be replaced.
     is_closed: bool,
 }
 
-/// The pool.
+/// The pool of connections.
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Idle>,
@@ -31,18 +31,19 @@ impl Readers {
         Self { path: path.to_owned(), idle: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// The file.
+    /// Path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Runs `body` on a connection; all its statements see one moment if it opens a transaction.
+    /// Runs `body` on a connection. Its statements see one consistent state if it opens a
+    /// transaction.
     pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let lent = ConnectionGuard { readers: self, connection: Some(self.take()?) };
         body(lent.connection.as_ref().expect("a connection is lent until it is dropped"))
     }
 
-    /// Runs `body` while nobody reads the file and no connection knows anything of it.
+    /// Runs `body` while nobody reads the file and no connection has cached anything of it.
     pub(super) fn alone<T>(&self, body: impl FnOnce() -> T) -> T {
         let mut idle = self.idle.lock();
         idle.is_closed = true;
@@ -81,7 +82,7 @@ impl Readers {
     }
 }
 
-/// A connection that cannot write.
+/// Opens a read-only connection.
 pub(super) fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -89,7 +90,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Gives the connection back, also when the closure panics.
+/// Returns the connection to the pool, also when the closure panics.
 struct ConnectionGuard<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
@@ -111,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a change of the file that panics is no end of all reading.
+    /// Goal: a panic while the file is replaced does not end all reading.
     #[test]
     fn the_file_is_read_after_a_change_that_panics() {
         let root = tempfile::tempdir().unwrap();

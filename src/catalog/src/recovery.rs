@@ -1,4 +1,4 @@
-//! Jobs that were in progress when the server stopped.
+//! Recovery of jobs that were in progress when the server stopped.
 
 use std::sync::atomic::Ordering;
 
@@ -14,9 +14,9 @@ use lodestone_types::{CollectionId, JobErrorCode, JobEvent, Sequence};
 const MESSAGE: &str = "the server stopped several times while this document was processed";
 
 impl Catalog {
-    /// Jobs that were in progress when the server stopped, by collection. The caller settles as
-    /// published those whose sequence a manifest carries, then calls
-    /// [`Self::requeue_interrupted`]. Collections of deleted tenants are left out.
+    /// Lists, by collection, the jobs that were in progress when the server stopped, except those
+    /// of deleted tenants. The caller settles as published the ones whose sequence a manifest
+    /// contains, then calls [`Self::requeue_interrupted`].
     pub fn interrupted(&self) -> Result<Vec<(CollectionId, Vec<Sequence>)>> {
         self.read(|connection| {
             let sql = "SELECT j.collection, j.seq FROM jobs j JOIN tenants t
@@ -36,7 +36,7 @@ impl Catalog {
         })
     }
 
-    /// The oldest job of a collection that waits or is processed.
+    /// The oldest waiting or running job of a collection.
     pub fn oldest_unsettled(&self, collection: CollectionId) -> Result<Option<Sequence>> {
         self.read(|connection| {
             let sql = "SELECT min(seq) FROM jobs
@@ -47,8 +47,8 @@ impl Catalog {
         })
     }
 
-    /// Requeues the interrupted jobs, and ends those interrupted too often. Returns
-    /// their number; a second call does nothing. Claims begin only after this.
+    /// Requeues interrupted jobs, and fails those interrupted too often. Returns their number; a
+    /// second call does nothing. Claims are refused until this has run.
     pub fn requeue_interrupted(&self) -> Result<usize> {
         if self.inner.is_recovered.load(Ordering::SeqCst) {
             return Ok(0);
@@ -66,7 +66,7 @@ impl Catalog {
                     error_code: Some(JobErrorCode::Internal),
                     message: MESSAGE.into(),
                 };
-                // Originals of superseded jobs stay as orphans until they are collected by
+                // Originals of superseded jobs become orphans, which are later collected by
                 // reference.
                 let mut settled = Settled::default();
                 if let Some(job) = find(connection, Sequence(*sequence))? {

@@ -1,4 +1,4 @@
-//! Another try of a job that has failed.
+//! Retry of failed jobs on request.
 
 use rusqlite::{Connection, params};
 use uuid::Uuid;
@@ -13,18 +13,18 @@ use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence};
 /// Result of [`Catalog::retry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// It waits or runs: it was put back now, or had not ended.
+    /// The job is waiting or running: it was requeued just now, or had not ended.
     Open,
-    /// It has succeeded.
+    /// The job has succeeded.
     Succeeded,
-    /// A newer upload of its source has taken its place.
+    /// A newer upload of the same source has replaced it.
     Replaced,
     /// There is no such job.
     Unknown,
 }
 
 impl Catalog {
-    /// Queues a failed job again, with its original and as many attempts as a new one. Durable when
+    /// Queues a failed job again, with its original and as many attempts as a new job. Durable when
     /// this returns; a second call changes nothing.
     ///
     /// # Errors
@@ -63,8 +63,7 @@ impl Catalog {
     }
 }
 
-/// The newest accepted job of the source of a job. It stays known when its row has been removed
-/// after its time.
+/// The newest accepted job of the source of a job, known even after its row has been purged.
 fn newest_of_source(connection: &Connection, job: &Ended) -> Result<Sequence> {
     let sql = "SELECT max(seq) FROM (
             SELECT seq FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3

@@ -1,4 +1,4 @@
-//! Conversion of columns to values and back.
+//! Conversion between columns and values.
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Params, Row};
@@ -12,42 +12,42 @@ use lodestone_types::{
     SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
-/// The columns of a job in the order in which [`read_job`] takes them; the table is `j`.
+/// The columns of a job, in the order expected by [`read_job`]; the table alias is `j`.
 pub(super) const JOB_COLUMNS: &str = "j.seq, j.job_id, j.sub_tenant, j.source, j.kind, j.version,
     j.attempts, j.raw_key, j.filename, j.url, j.content_type, j.size_bytes, j.content_hash,
     j.tenant_metadata, j.document_metadata, j.uploaded_at, j.origin_at,
     j.revision, j.fetch, j.detail";
 
-/// The columns that [`read_job_row`] takes after [`JOB_COLUMNS`]; the tenant's table is `t`.
+/// The columns read by [`read_job_row`] after [`JOB_COLUMNS`]; the tenant's table alias is `t`.
 pub(super) const STATE_COLUMNS: &str = "t.name, j.collection, j.status, j.fault, j.message,
     j.chunks, j.overwritten, j.started_at, j.finished_at, j.updated_at";
 
-/// The cells of a row, from left to right.
+/// The columns of a row, read from left to right.
 pub(super) struct Cells<'a> {
     row: &'a Row<'a>,
     position: usize,
 }
 
-/// Statements in one call each; they are kept prepared.
+/// Executes single statements, which stay prepared.
 pub(super) trait Statements {
     fn connection(&self) -> &Connection;
 
-    /// Runs a statement that has no rows; returns how many rows it changed.
+    /// Runs a statement that returns no rows; returns the number of rows changed.
     fn changed(&self, sql: &str, parameters: impl Params) -> Result<usize> {
         Ok(self.connection().prepare_cached(sql)?.execute(parameters)?)
     }
 
-    /// Runs a statement that has no rows.
+    /// Runs a statement that returns no rows.
     fn run(&self, sql: &str, parameters: impl Params) -> Result<()> {
         self.changed(sql, parameters).map(|_rows| ())
     }
 
-    /// Whether a query has rows.
+    /// Whether a query returns any row.
     fn any(&self, sql: &str, parameters: impl Params) -> Result<bool> {
         Ok(self.connection().prepare_cached(sql)?.exists(parameters)?)
     }
 
-    /// Calls `each` with every row of a query, as long as it says true.
+    /// Calls `each` on the rows of a query until it returns false.
     fn each_while(
         &self,
         sql: &str,
@@ -62,7 +62,7 @@ pub(super) trait Statements {
         Ok(())
     }
 
-    /// Calls `each` with every row of a query.
+    /// Calls `each` on every row of a query.
     fn each(
         &self,
         sql: &str,
@@ -72,7 +72,7 @@ pub(super) trait Statements {
         self.each_while(sql, parameters, |cells| each(cells).map(|()| true))
     }
 
-    /// Every row of a query.
+    /// Collects all rows of a query.
     fn all<T>(
         &self,
         sql: &str,
@@ -84,7 +84,7 @@ pub(super) trait Statements {
         Ok(values)
     }
 
-    /// The first row of a query, if it has any; the others are not looked for.
+    /// Returns the first row of a query, if any, without fetching others.
     fn first<T>(
         &self,
         sql: &str,
@@ -99,7 +99,7 @@ pub(super) trait Statements {
         Ok(first)
     }
 
-    /// The row of a query that has one.
+    /// Returns the only row of a query; an error if there is none.
     fn one<T>(
         &self,
         sql: &str,
@@ -164,7 +164,7 @@ impl Cells<'_> {
         parse(&text).map_err(|error| CatalogError::corrupt(error.to_string()))
     }
 
-    /// A column that holds one of a fixed set of words.
+    /// Reads a column that holds one of a fixed set of words.
     pub(super) fn word<T>(&mut self, parse: fn(&str) -> Option<T>) -> Result<T> {
         let text: String = self.next()?;
         parse(&text).ok_or_else(|| CatalogError::corrupt(format!("unknown word {text:?}")))
@@ -186,7 +186,7 @@ impl Cells<'_> {
     }
 }
 
-/// The stored text of a detail; empty if there is none.
+/// Serialises a detail for storage; empty if there is none.
 pub(super) fn detail_to_text(detail: &SourceDetail) -> String {
     match detail.is_empty() {
         true => String::new(),
@@ -194,12 +194,12 @@ pub(super) fn detail_to_text(detail: &SourceDetail) -> String {
     }
 }
 
-/// The bytes of a collection id in the file.
+/// The stored form of a collection id.
 pub(super) fn blob(collection: CollectionId) -> [u8; 16] {
     *collection.0.as_bytes()
 }
 
-/// The stored text of a change of a map; `None` keeps the map.
+/// The stored form of a change to a metadata map; `None` keeps the map.
 pub(super) fn metadata_to_text(change: &MetadataChange) -> Option<String> {
     match change {
         MetadataChange::Keep => None,
@@ -239,7 +239,7 @@ pub(super) fn read_job(cells: &mut Cells<'_>) -> Result<ClaimedJob> {
     })
 }
 
-/// Reads [`JOB_COLUMNS`] and [`STATE_COLUMNS`]; the stage is known in memory only.
+/// Reads [`JOB_COLUMNS`] and [`STATE_COLUMNS`]; the progress is known in memory only.
 pub(super) fn read_job_row(cells: &mut Cells<'_>) -> Result<JobRow> {
     let job = read_job(cells)?;
     Ok(JobRow {
@@ -247,7 +247,7 @@ pub(super) fn read_job_row(cells: &mut Cells<'_>) -> Result<JobRow> {
         collection: cells.collection()?,
         status: cells.word(JobStatus::from_word)?,
         progress: None,
-        // A word of a later release reads as an internal error.
+        // An unknown word of a later release reads as an internal error.
         error_code: cells
             .next::<Option<String>>()?
             .map(|word| JobErrorCode::from_word(&word).unwrap_or(JobErrorCode::Internal)),

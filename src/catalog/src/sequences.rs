@@ -1,4 +1,4 @@
-//! Sequences: numbers that order everything that was accepted. They rise, and none is given twice.
+//! Sequences: increasing numbers, never reused, that order all accepted operations.
 
 use rusqlite::Connection;
 
@@ -8,7 +8,7 @@ use super::rows::Statements;
 use lodestone_types::Sequence;
 
 impl Catalog {
-    /// The newest sequence that was given; 0 before the first.
+    /// The newest sequence issued; 0 before the first.
     pub fn newest_sequence(&self) -> Result<Sequence> {
         self.read(|connection| {
             let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'";
@@ -16,28 +16,28 @@ impl Catalog {
         })
     }
 
-    /// Makes every later sequence higher than `least`; returns whether one that is not higher would
-    /// have been given: then no tenant's sources count as known. Costs one read otherwise.
+    /// Ensures that later sequences are higher than `least`. Returns whether the counter had to be
+    /// raised, in which case no tenant's sources count as known any more. Otherwise costs one read.
     pub fn raise_sequence(&self, least: Sequence) -> Result<bool> {
         if self.newest_sequence()? >= least {
             return Ok(false);
         }
         self.write(move |connection| {
             raise(connection, least)?;
-            // Of a file that is older than its tenants' segments, any may have more.
+            // The file is older than its tenants' segments, so any tenant may have more sources.
             connection.execute("UPDATE tenants SET sources_known = 0", [])?;
             Ok(())
         })?;
         Ok(true)
     }
 
-    /// Makes every later sequence higher than `least`, which a tenant from elsewhere brings along.
+    /// Ensures that later sequences are higher than `least`, which comes with an imported tenant.
     pub fn make_room_for(&self, least: Sequence) -> Result<()> {
         self.write(move |connection| raise(connection, least))
     }
 }
 
-/// Makes every later sequence higher than `least`.
+/// Ensures that later sequences are higher than `least`.
 pub(super) fn raise(connection: &Connection, least: Sequence) -> Result<()> {
     let least = least.0 as i64;
     let raised = connection
@@ -48,7 +48,7 @@ pub(super) fn raise(connection: &Connection, least: Sequence) -> Result<()> {
     Ok(())
 }
 
-/// Takes the next sequence for an operation that is no job.
+/// Issues the next sequence to an operation that is not a job.
 pub(super) fn take(connection: &Connection) -> Result<Sequence> {
     raise(connection, Sequence(0))?;
     let sql = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'jobs' RETURNING seq";

@@ -9,7 +9,7 @@ use super::{sub_tenants, tenants};
 use lodestone_types::limits::SESSION_TURNS;
 use lodestone_types::{CollectionId, SessionId, SubTenantId, Timestamp};
 
-/// Sessions removed in passing at most.
+/// Maximum number of expired sessions removed per call.
 const PURGE_MAX: i64 = 64;
 
 /// One question and its answer.
@@ -19,12 +19,12 @@ pub struct Turn {
     pub question: String,
     /// The answer.
     pub answer: String,
-    /// Time of the question.
+    /// When the question was asked.
     pub asked_at: Timestamp,
 }
 
 impl Catalog {
-    /// The last `max` turns of a session, oldest first; none where it was idle for too long.
+    /// Returns the last `max` turns of a session, oldest first; none if it has expired.
     pub fn turns(
         &self,
         collection: CollectionId,
@@ -49,8 +49,8 @@ impl Catalog {
         })
     }
 
-    /// Adds a turn; only the newest [`SESSION_TURNS`] are kept. Sessions that were idle for too
-    /// long are forgotten in passing. A sub-tenant that does not exist keeps none.
+    /// Appends a turn; only the newest [`SESSION_TURNS`] are kept. Removes some expired sessions
+    /// along the way. Does nothing for a sub-tenant that does not exist.
     ///
     /// # Errors
     /// [`super::CatalogError::CollectionUnknown`], storage errors.
@@ -66,7 +66,8 @@ impl Catalog {
         let (idle_since, now) = (self.idle_since(), self.inner.clock.now());
         self.write(move |connection| {
             tenants::require(connection, collection)?;
-            // It may have been deleted while the answer was written, and its sessions with it.
+            // The sub-tenant may have been deleted, with its sessions, while the answer was
+            // generated.
             if !sub_tenants::exists(connection, collection, &sub_tenant)? {
                 return Ok(());
             }
@@ -89,7 +90,7 @@ impl Catalog {
         })
     }
 
-    /// Notes that a session is in use, without a turn; begins none.
+    /// Marks a session as used without adding a turn; does not create one.
     pub fn touch_session(
         &self,
         collection: CollectionId,
@@ -107,7 +108,8 @@ impl Catalog {
         })
     }
 
-    /// Sessions last used at this time or before have expired; -1 if sessions never expire.
+    /// The time at or before which a session must have been last used to be expired; -1 if sessions
+    /// never expire.
     fn idle_since(&self) -> i64 {
         match self.inner.options.session_idle_millis {
             0 => -1,
@@ -116,7 +118,8 @@ impl Catalog {
     }
 }
 
-/// The row of a session that is alive, touched; a fresh one where it is over or new.
+/// Touches the row of a live session and returns it; creates one if there is none or it has
+/// expired.
 fn begin(
     connection: &Connection,
     collection: CollectionId,

@@ -1,4 +1,4 @@
-//! Settlement of jobs. Rows of ended jobs stay for reporting:
+//! Settlement of jobs. Rows of ended jobs are kept for reporting:
 //!
 //! | row | stays until |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | errored, newest of its source | a newer job of the source ends, or the source is deleted |
 //! | errored, not the newest | [`RETENTION_MILLIS`] after the newer one ended, or 100 have |
 //!
-//! The newest errored row stays because it may be the only record of its source.
+//! The newest errored row is kept because it may be the only record of its source.
 
 use rusqlite::{Connection, params};
 use uuid::Uuid;
@@ -22,20 +22,20 @@ use lodestone_types::{
     Timestamp,
 };
 
-/// Time for which the row of an ended job is kept: 7 days.
+/// Retention time of the row of an ended job: 7 days.
 pub const RETENTION_MILLIS: u64 = 7 * 24 * 3600 * 1000;
-/// Pause before the second attempt; each further one waits four times as long.
+/// Delay before the second attempt; each further attempt waits four times as long.
 pub const RETRY_PAUSE_MILLIS: u64 = 1000;
-/// Characters of a message at most.
+/// Maximum length of a message, in characters.
 const MESSAGE_CHARS_MAX: usize = 1000;
-/// Ended jobs of one source beside its newest: each of its ends reads them all.
+/// Maximum number of ended jobs kept per source besides the newest: settling a job reads them all.
 const ENDED_KEPT_MAX: usize = 100;
-/// Rows removed in passing at most.
+/// Maximum number of rows purged per settlement.
 const PURGE_MAX: i64 = 256;
 
 impl Catalog {
-    /// Records ends of jobs of one collection, and its newest manifest, in one durable step.
-    /// Jobs that are gone or not in progress are passed over.
+    /// Records outcomes of jobs of one collection, together with its newest manifest, in one
+    /// durable step. Jobs that are gone or not in progress are ignored.
     pub fn settle(
         &self,
         collection: CollectionId,
@@ -75,7 +75,7 @@ impl Catalog {
     }
 }
 
-/// A job that ends.
+/// A job about to be settled.
 pub(super) struct Ended {
     pub(super) sequence: Sequence,
     pub(super) collection: [u8; 16],
@@ -87,7 +87,7 @@ pub(super) struct Ended {
     pub(super) state: JobState,
 }
 
-/// The end of a job.
+/// The event that ends a job, and its details.
 pub(super) struct End {
     pub(super) event: JobEvent,
     pub(super) chunks: Option<u64>,
@@ -126,7 +126,7 @@ pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option
     })
 }
 
-/// Moves one job by the state machine, and releases older jobs of its source.
+/// Applies a state transition to a job, and releases older jobs of its source if it ended.
 pub(super) fn apply(
     connection: &Connection,
     ended: &Ended,
@@ -145,7 +145,7 @@ pub(super) fn apply(
             teller.tell(connection, event_of(ended, state.status, &end))?;
         }
         JobStatus::Queued if has_newer(connection, ended)? => {
-            // A later upload was accepted meanwhile and supersedes this one.
+            // A later upload was accepted in the meantime and supersedes this one.
             connection.run("DELETE FROM jobs WHERE seq = ?1", [ended.sequence.0 as i64])?;
             settled.obsolete_raw_keys.extend(Some(ended.raw_key.clone()).filter(|k| !k.is_empty()));
             return Ok(());
@@ -174,7 +174,7 @@ fn event_of<'a>(ended: &'a Ended, status: JobStatus, end: &'a End) -> SourceEven
     }
 }
 
-/// Marks a job as ended. The maps of a success are in the segment, so the row drops them.
+/// Marks a job as ended. After success the metadata maps are in the segment, so the row drops them.
 fn finish(
     connection: &Connection,
     ended: &Ended,
@@ -230,7 +230,7 @@ fn requeue(
     )
 }
 
-/// Pause after so many attempts.
+/// Delay before the next attempt after so many attempts.
 pub(super) fn pause_millis(attempts: u32) -> u64 {
     RETRY_PAUSE_MILLIS << (2 * attempts.saturating_sub(1).min(8))
 }
@@ -245,7 +245,7 @@ fn has_newer(connection: &Connection, ended: &Ended) -> Result<bool> {
 }
 
 /// Releases older ended jobs of the same source: their originals can be deleted (except that of the
-/// visible version while only errors follow), and their rows after the retention time.
+/// visible version as long as only errors follow it), and their rows after the retention time.
 fn release_older(
     connection: &Connection,
     ended: &Ended,
@@ -286,7 +286,7 @@ fn release_older(
     Ok(())
 }
 
-/// Removes a bounded number of rows after their retention time.
+/// Purges a bounded number of rows past their retention time.
 fn purge(connection: &Connection, now: Timestamp) -> Result<()> {
     connection.run(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs

@@ -1,6 +1,6 @@
-//! Long deletions in steps of their own, so that others write in between.
+//! Long deletions split into transactions of limited size, so that other writes can run in between.
 //!
-//! A deletion that is cut off between two steps is taken up by the next one of the same.
+//! A deletion interrupted between two steps is completed by the next call of the same kind.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -10,14 +10,14 @@ use super::error::Result;
 use super::outbox::Teller;
 use super::rows::Statements;
 
-/// Rows of one step.
+/// Maximum number of rows per step.
 pub(super) const ROWS_PER_STEP: i64 = 1000;
-/// The limit of a statement that has none.
+/// The value of `LIMIT` that means no limit.
 pub(super) const ALL_ROWS: i64 = -1;
 
 impl Catalog {
-    /// Runs a step in transactions until it finds fewer than [`ROWS_PER_STEP`] rows. It returns
-    /// their number and what `done` is called with after the commit.
+    /// Runs `step` in transactions until it handles fewer than [`ROWS_PER_STEP`] rows. `step`
+    /// returns their number and a value, which is passed to `done` after the commit.
     pub(super) fn in_steps<T: Send + 'static>(
         &self,
         step: impl Fn(&Connection, &mut Teller) -> Result<(usize, T)> + Clone + Send + 'static,
@@ -34,8 +34,8 @@ impl Catalog {
         }
     }
 
-    /// Deletes rows: `from` is a table with its condition, of which the parameters are `values` and
-    /// then the rows of a step.
+    /// Deletes rows in steps: `from` is a table and its condition, whose parameters are `values`
+    /// followed by the row limit.
     pub(super) fn delete_in_steps(&self, from: &str, values: &[Value]) -> Result<()> {
         let sql = format!("DELETE FROM {from}");
         let values = [values, &[Value::Integer(ROWS_PER_STEP)]].concat();

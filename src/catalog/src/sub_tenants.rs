@@ -1,4 +1,4 @@
-//! Sub-tenants: created by the first write that names them. `default` always exists and is not
+//! Sub-tenants, created by the first write that names them. `default` always exists and is not
 //! stored.
 
 use rusqlite::{Connection, params};
@@ -14,14 +14,14 @@ use super::{files, known, sequences, tenants};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
 impl Catalog {
-    /// Takes the next sequence for a source that is made without a job (vectors, memories), and
-    /// creates its sub-tenant if needed. Durable, so that no later operation gets the same one. A
-    /// memory is known in the scope of memories: a document may have the same id. The `bytes` of a
-    /// batch of vectors are counted.
+    /// Issues a sequence to a source created without a job (vectors, memories), and creates its
+    /// sub-tenant if needed. Durable on return, so that no later operation gets the same sequence.
+    /// A memory is known in the scope of memories, since a document may have the same id. The
+    /// `bytes` of a vector batch count against the tenant's limits.
     ///
     /// # Errors
-    /// [`CatalogError::CollectionUnknown`], with bytes [`CatalogError::TenantLimit`]; storage
-    /// errors.
+    /// [`CatalogError::CollectionUnknown`]; if `bytes` is given, [`CatalogError::TenantLimit`];
+    /// storage errors.
     pub fn reserve_sequence(
         &self,
         collection: CollectionId,
@@ -45,8 +45,9 @@ impl Catalog {
         })
     }
 
-    /// Takes back what [`Self::reserve_sequence`] has counted for a batch that was not stored,
-    /// unless it was accepted anew since. The bytes `held` of a version that stays count again.
+    /// Reverts the accounting of [`Self::reserve_sequence`] for a batch that was not stored, unless
+    /// the batch has been accepted anew since. The bytes `held` by a version that stays count
+    /// again.
     pub fn release_batch(
         &self,
         collection: CollectionId,
@@ -69,7 +70,7 @@ impl Catalog {
         })
     }
 
-    /// The sub-tenants of a collection: `default` first, then ascending.
+    /// Lists the sub-tenants of a collection: `default` first, then in ascending order.
     pub fn sub_tenants(&self, collection: CollectionId) -> Result<Vec<SubTenantId>> {
         let sql = "SELECT name FROM sub_tenants WHERE collection = ?1 ORDER BY name";
         self.read(|connection| {
@@ -83,10 +84,11 @@ impl Catalog {
         self.read(|connection| exists(connection, collection, name))
     }
 
-    /// Removes a sub-tenant with its jobs, files and conversations, in steps so that others write
-    /// in between; the sub-tenant itself last, with what has come meanwhile. The caller has removed
-    /// its rows from the collection before and holds the collection's lock, so that a crash in
-    /// between leaves a sub-tenant that can be deleted again, never data without one.
+    /// Deletes a sub-tenant with its jobs, files and conversations, in steps so that other writes
+    /// can run in between; the sub-tenant itself goes last, with anything that was added meanwhile.
+    /// The caller must have removed its rows from the collection and hold the collection's lock, so
+    /// that a crash in between leaves a sub-tenant that can be deleted again, never data without a
+    /// sub-tenant.
     ///
     /// # Errors
     /// [`CatalogError::SubTenantProtected`], [`CatalogError::SubTenantUnknown`], storage errors.
@@ -150,7 +152,7 @@ pub(super) fn exists(
     connection.any(sql, params![blob(collection), name.as_str()])
 }
 
-/// Creates a sub-tenant inside a transaction, if it does not exist.
+/// Creates a sub-tenant within a transaction, if it does not exist.
 pub(super) fn ensure(
     connection: &Connection,
     collection: CollectionId,

@@ -9,7 +9,7 @@ use super::{Catalog, CatalogOptions, known, sub_tenants, tenants};
 use crate::job::{NewJob, QueueLimits, Submitted};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceDetail, SourceKind};
 
-/// The newest job of the same source, at the moment of acceptance.
+/// The newest job of the same source at the time of acceptance.
 struct Earlier {
     status: JobStatus,
     version: u32,
@@ -20,8 +20,8 @@ struct Earlier {
 }
 
 impl Earlier {
-    /// Whether the user sees its metadata as the stored state: it will be visible before this job
-    /// is, or it is the only record of a source that never was visible.
+    /// Whether users see its metadata as the stored state: either it becomes visible before the new
+    /// job does, or it is the only record of a source that was never visible.
     fn is_stored_state(&self, job: &NewJob) -> bool {
         match self.status {
             JobStatus::Queued | JobStatus::InProgress => true,
@@ -32,9 +32,9 @@ impl Earlier {
 }
 
 impl Catalog {
-    /// Accepts a job: durable when this returns, with its sub-tenant. Queued jobs of the same
-    /// source are superseded and vanish. What a change keeps is taken over from the job accepted
-    /// before it.
+    /// Accepts a job, and creates its sub-tenant if needed; durable on return. Queued jobs of the
+    /// same source are superseded and removed. Fields that the upload does not change are taken
+    /// over from the previously accepted job.
     ///
     /// # Errors
     /// [`CatalogError::TenantLimit`], [`CatalogError::QueueFull`],
@@ -146,7 +146,7 @@ fn supersede(connection: &Connection, job: &NewJob) -> Result<(Vec<Sequence>, Ve
     Ok((sequences, keys))
 }
 
-/// Waiting jobs and bytes: in all, or of one collection.
+/// Number and bytes of waiting jobs, in total or of one collection.
 fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u64)> {
     let read = |cells: &mut Cells<'_>| Ok((cells.number()?, cells.number()?));
     let Some(collection) = of else {
@@ -157,7 +157,7 @@ fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u6
     connection.one(sql, [blob(collection)], read)
 }
 
-/// Refuses another job of so many bytes where the queue has no room for it.
+/// Refuses another job of this size if the queue has no room for it.
 pub(super) fn check_limits(
     connection: &Connection,
     collection: CollectionId,
@@ -171,7 +171,7 @@ pub(super) fn check_limits(
     ];
     for (of, jobs_max, bytes_max) in bounds {
         let (jobs, bytes) = waiting(connection, of)?;
-        // An upload larger than the bound is taken when nothing else waits.
+        // An upload larger than the limit is accepted when nothing else waits.
         let is_over_bytes = jobs > 0 && bytes.saturating_add(size_bytes) > bytes_max;
         if jobs >= jobs_max || is_over_bytes {
             return Err(CatalogError::QueueFull { jobs, bytes });

@@ -1,4 +1,4 @@
-//! Limits of a tenant, as plain data and as a row.
+//! Limits of a tenant, as a struct and as a row.
 
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,28 @@ use super::error::Result;
 use super::rows::{Cells, Statements, blob};
 use lodestone_types::CollectionId;
 
-/// The columns of `tenant_limits` behind the collection.
+/// The columns of `tenant_limits` after the collection.
 pub(super) const LIMIT_COLUMNS: &str =
     "sources, bytes, vectors, requests_per_minute, ingest_workers";
 
-/// Limits of a tenant; `None` is none.
+/// Limits of a tenant; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TenantLimits {
-    /// Sources in every state.
+    /// Number of sources, in any state.
     pub sources: Option<u64>,
-    /// Bytes of their originals.
+    /// Total bytes of their originals.
     pub bytes: Option<u64>,
-    /// Stored vectors: client vectors, chunks of documents and of memories.
+    /// Stored vectors: client vectors, and chunks of documents and memories.
     pub vectors: Option<u64>,
-    /// Requests in any 60 seconds.
+    /// Requests in any period of 60 seconds.
     pub requests_per_minute: Option<u64>,
-    /// Workers that process its documents at once, and as many that fetch its pages.
+    /// Concurrent workers that process documents, and as many again that fetch web pages.
     pub ingest_workers: Option<u64>,
 }
 
 impl TenantLimits {
-    /// These, and `defaults` where there is none.
+    /// Fills in missing limits from `defaults`.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl TenantLimits {
         }
     }
 
-    /// The columns of [`LIMIT_COLUMNS`], all NULL where a tenant has none of its own.
+    /// Reads [`LIMIT_COLUMNS`], which are all NULL for a tenant without limits of its own.
     pub(super) fn read(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
             sources: cells.optional_number()?,
@@ -51,7 +51,7 @@ impl TenantLimits {
         })
     }
 
-    /// Replaces those of a collection.
+    /// Replaces the stored limits of a collection.
     pub(super) fn store(self, connection: &Connection, collection: CollectionId) -> Result<()> {
         let stored = |limit: Option<u64>| limit.map(|limit| limit as i64);
         let sql = format!(

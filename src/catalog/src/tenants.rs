@@ -15,7 +15,7 @@ use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
 };
 
-/// Columns that [`read_columns`] reads, and their tables.
+/// The columns that [`read_columns`] reads, and their tables.
 const TENANT: &str = "name, collection, mode, schema, dimension, created_at, embedding_model,
         sources, bytes, vectors, requests_per_minute, ingest_workers
     FROM tenants LEFT JOIN tenant_limits USING (collection)";
@@ -23,28 +23,28 @@ const TENANT: &str = "name, collection, mode, schema, dimension, created_at, emb
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
-    /// Its name.
+    /// The tenant's name.
     pub id: TenantId,
-    /// Its collection.
+    /// The tenant's collection.
     pub collection: CollectionId,
-    /// Its mode.
+    /// The kind of data it holds.
     pub mode: TenantMode,
-    /// Its declared metadata keys.
+    /// The declared metadata keys.
     pub schema: Option<TenantSchema>,
-    /// The width of its vectors, once known.
+    /// The dimension of its vectors, once known.
     pub dimension: Option<u32>,
-    /// When it was created.
+    /// When the tenant was created.
     pub created_at: Timestamp,
-    /// Name of the embedding model that was chosen for it; the server's where none was.
+    /// Name of the embedding model chosen for the tenant; `None` follows the server's.
     pub embedding_model: Option<String>,
-    /// Limits of its own.
+    /// The tenant's own limits.
     pub limits: TenantLimits,
 }
 
-/// A tenant as read from the files of its collection, when a lost catalog is rebuilt.
+/// A tenant reconstructed from the files of its collection when a lost catalog is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredTenant {
-    /// The tenant as it was.
+    /// The tenant itself.
     pub tenant: Tenant,
     /// The newest manifest found.
     pub head: Option<CommitHead>,
@@ -55,7 +55,7 @@ pub struct RestoredTenant {
 }
 
 impl Catalog {
-    /// A tenant with a fresh collection, not stored yet.
+    /// Prepares a tenant with a fresh collection, without storing it.
     pub fn fresh_tenant(
         &self,
         id: TenantId,
@@ -68,7 +68,7 @@ impl Catalog {
         Tenant { id, collection, mode, schema, dimension, created_at, embedding_model, limits }
     }
 
-    /// Stores a fresh tenant.
+    /// Stores a prepared tenant.
     ///
     /// # Errors
     /// [`CatalogError::TenantExists`], storage errors.
@@ -84,10 +84,10 @@ impl Catalog {
         })
     }
 
-    /// Creates a tenant with a fresh collection, without a descriptor.
+    /// Creates a tenant with a fresh collection, without writing a descriptor.
     ///
     /// # Errors
-    /// As [`Self::insert_tenant`].
+    /// Those of [`Self::insert_tenant`].
     pub fn create_tenant(
         &self,
         id: TenantId,
@@ -97,13 +97,13 @@ impl Catalog {
         self.insert_tenant(self.fresh_tenant(id, mode, schema))
     }
 
-    /// The tenant of this name. Cached, because every request needs it.
+    /// Looks up a tenant by name. Cached, because every request needs it.
     pub fn tenant(&self, id: &TenantId) -> Result<Option<Arc<Tenant>>> {
         let load = || self.read(|connection| read_tenant(connection, id));
         self.inner.tenants.get_or_load(id, load)
     }
 
-    /// The tenant that owns a collection, unless it was deleted.
+    /// Looks up the tenant that owns a collection, unless it is deleted.
     pub fn tenant_of(&self, collection: CollectionId) -> Result<Option<Tenant>> {
         self.read(|connection| {
             let sql = format!("SELECT {TENANT} WHERE collection = ?1 AND deleting = 0");
@@ -111,7 +111,7 @@ impl Catalog {
         })
     }
 
-    /// Every tenant, by name.
+    /// Lists all tenants by name.
     pub fn tenants(&self) -> Result<Vec<Tenant>> {
         self.read(|connection| {
             let sql = format!("SELECT {TENANT} WHERE deleting = 0 ORDER BY name");
@@ -119,7 +119,7 @@ impl Catalog {
         })
     }
 
-    /// The collections of every tenant, those with a pending delete included.
+    /// Lists the collections of all tenants, including pending deletes.
     pub fn collections(&self) -> Result<BTreeSet<CollectionId>> {
         self.read(|connection| {
             let all =
@@ -128,8 +128,8 @@ impl Catalog {
         })
     }
 
-    /// Fixes the width of a collection's vectors, if it is not fixed yet. Returns the fixed width,
-    /// which may be that of an earlier caller.
+    /// Fixes the dimension of a collection's vectors, unless it is fixed already. Returns the
+    /// dimension in force, which may be that of an earlier caller.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -141,7 +141,7 @@ impl Catalog {
         })
     }
 
-    /// Chooses the embedding model of a tenant by its name; `None` follows the server's.
+    /// Sets a tenant's embedding model by name; `None` follows the server's.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -156,7 +156,7 @@ impl Catalog {
         })
     }
 
-    /// Changes the row of a tenant; whoever asks for it later gets the new one.
+    /// Changes the row of a tenant and invalidates its cache entry.
     pub(super) fn change_tenant<T: Send + 'static>(
         &self,
         collection: CollectionId,
@@ -171,8 +171,8 @@ impl Catalog {
         Ok(changed)
     }
 
-    /// The newest manifest that a settlement recorded, to be compared with the one found on
-    /// opening the collection. That of a deleted tenant is not opened again.
+    /// The newest manifest recorded by a settlement, to be compared with the one found when the
+    /// collection is opened. Fails for deleted tenants, whose collections are not reopened.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -190,14 +190,14 @@ impl Catalog {
         })
     }
 
-    /// Records the newest manifest outside a settlement (a delete, a merge). Older ones than the
-    /// one recorded are ignored.
+    /// Records the newest manifest outside of a settlement (after a delete or a merge). Manifests
+    /// older than the recorded one are ignored.
     pub fn record_head(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
         self.write(move |connection| store_head(connection, collection, head))
     }
 
-    /// Deletes a tenant: its name is free at once, scoped keys lose it, and its collection becomes
-    /// a pending delete. Its rows stay until [`Self::finish_delete_collection`].
+    /// Deletes a tenant: its name is free at once, scoped keys lose access, and its collection
+    /// becomes a pending delete, whose rows stay until [`Self::finish_delete_collection`].
     ///
     /// # Errors
     /// [`CatalogError::TenantUnknown`], storage errors.
@@ -209,8 +209,8 @@ impl Catalog {
             let collection = connection.first(mark, [name.as_str()], |cells| cells.collection())?;
             let collection =
                 collection.ok_or_else(|| CatalogError::TenantUnknown { tenant: name.clone() })?;
-            // A tenant created later under the same name must not open to the old keys, nor be
-            // told to the old webhooks.
+            // A tenant created later under the same name must not be accessible to the old keys,
+            // nor reported to the old webhooks.
             for table in ["key_scopes", "webhook_scopes"] {
                 let sql = format!("DELETE FROM {table} WHERE tenant = ?1");
                 connection.run(&sql, [name.as_str()])?;
@@ -222,17 +222,17 @@ impl Catalog {
         deleted
     }
 
-    /// Collections of deleted tenants whose data may still exist.
+    /// Collections of deleted tenants, whose data may still exist.
     pub fn collections_pending_delete(&self) -> Result<Vec<CollectionId>> {
         let sql = "SELECT collection FROM tenants WHERE deleting = 1 ORDER BY collection";
         self.read(|connection| connection.all(sql, [], |cells| cells.collection()))
     }
 
-    /// Removes the rows of a pending delete, after its blobs were deleted. Works in small steps,
-    /// so that others write in between; a step that was interrupted is taken up by the next call.
+    /// Removes the rows of a pending delete after its blobs have been deleted. Works in steps, so
+    /// that other writes can run in between; the next call completes an interrupted deletion.
     ///
     /// # Errors
-    /// [`CatalogError::CollectionInUse`] unless it is a pending delete; storage errors.
+    /// [`CatalogError::CollectionInUse`] unless the collection is a pending delete; storage errors.
     pub fn finish_delete_collection(&self, collection: CollectionId) -> Result<()> {
         let tables = [
             "jobs WHERE seq IN (SELECT seq FROM jobs WHERE collection = ?1 LIMIT ?2)",
@@ -250,14 +250,14 @@ impl Catalog {
             "sub_tenants WHERE collection = ?1 AND name IN
                 (SELECT name FROM sub_tenants WHERE collection = ?1 LIMIT ?2)",
             "deliveries WHERE id IN (SELECT id FROM deliveries WHERE collection = ?1 LIMIT ?2)",
-            // Those that reached this tenant alone.
+            // Webhooks that covered this tenant only.
             "webhooks WHERE all_tenants = 0 AND ?1 IS NOT NULL AND ?2 > 0
                 AND id NOT IN (SELECT webhook FROM webhook_scopes)",
             "tenant_use WHERE collection = ?1 AND ?2 > 0",
             "tenant_limits WHERE collection = ?1 AND ?2 > 0",
             "tenants WHERE collection = ?1 AND ?2 > 0",
         ];
-        // A deletion is never taken back.
+        // Deletions are never undone.
         self.read(|connection| require_pending_delete(connection, collection))?;
         let id = [Value::Blob(blob(collection).to_vec())];
         tables.iter().try_for_each(|table| self.delete_in_steps(table, &id))
@@ -287,7 +287,7 @@ impl Catalog {
                 sub_tenants::ensure(connection, tenant.collection, name, now)?;
             }
             sequences::raise(connection, newest_sequence)?;
-            // A catalog that lacks one tenant may lack sources of the others.
+            // A catalog that lacks one tenant may also lack sources of others.
             connection
                 .execute("UPDATE tenants SET sources_known = 0 WHERE sources_known <> 0", [])?;
             Ok(())
@@ -353,7 +353,7 @@ pub(super) fn owner(connection: &Connection, collection: CollectionId) -> Result
     connection.first(sql, [blob(collection)], |cells| cells.tenant())
 }
 
-/// Refuses a collection that does not exist or is a pending delete.
+/// Fails if a collection does not exist or is a pending delete.
 pub(super) fn require(connection: &Connection, collection: CollectionId) -> Result<()> {
     match owner(connection, collection)? {
         Some(_) => Ok(()),

@@ -1,8 +1,8 @@
-//! Vector stores: sub-tenants with the names and notes that a client gave them.
+//! Vector stores: sub-tenants with names and metadata given by clients.
 //!
-//! Every sub-tenant is one, `default` too; a row is kept of those alone that were given a name or
-//! metadata. The sub-tenants to which a key is limited count as there for it before anything is in
-//! them, as they do for its uploads.
+//! Every sub-tenant is a vector store, including `default`, but only those given a name or metadata
+//! have a row here. The sub-tenants that a key is restricted to appear to it as existing even
+//! before they hold anything, consistent with its right to upload to them.
 
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
@@ -20,29 +20,29 @@ pub struct VectorStore {
     pub name: SubTenantId,
     /// When it was created.
     pub created_at: Timestamp,
-    /// The name that a client gave it; possibly empty.
+    /// The name given by a client; may be empty.
     pub title: String,
-    /// Notes of a client.
+    /// Metadata given by a client.
     pub metadata: Metadata,
 }
 
-/// The part of a listing of vector stores that is wanted.
+/// Selects one page of a listing of vector stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorePage {
-    /// The sub-tenants to which the key is limited; `None`: it reaches all of them.
+    /// The sub-tenants that the key is restricted to; `None` if it can reach all of them.
     pub reached: Option<Vec<SubTenantId>>,
-    /// Only this one.
+    /// Only this sub-tenant.
     pub only: Option<SubTenantId>,
-    /// Only those behind this place.
+    /// Only stores after this position.
     pub after: Option<(Timestamp, SubTenantId)>,
-    /// Whether the oldest come first.
+    /// Whether to list the oldest first.
     pub is_ascending: bool,
-    /// Stores at most.
+    /// Maximum number of stores.
     pub limit: usize,
 }
 
 impl Catalog {
-    /// Vector stores of a collection, by the time of their creation and their name.
+    /// Lists vector stores of a collection, ordered by creation time and name.
     pub fn vector_stores(
         &self,
         collection: CollectionId,
@@ -97,11 +97,12 @@ impl Catalog {
         })
     }
 
-    /// Names a sub-tenant, which is created if needed; what is `None` stays as it is.
+    /// Names a sub-tenant, creating it if needed; arguments that are `None` keep their stored
+    /// value.
     ///
     /// # Errors
-    /// [`CatalogError::TenantLimit`] where the tenant has [`limits::VECTOR_STORES_MAX`] named ones;
-    /// [`CatalogError::CollectionUnknown`], storage errors.
+    /// [`CatalogError::TenantLimit`] if the tenant already has [`limits::VECTOR_STORES_MAX`] named
+    /// ones; [`CatalogError::CollectionUnknown`]; storage errors.
     pub fn set_vector_store(
         &self,
         collection: CollectionId,
@@ -132,7 +133,7 @@ impl Catalog {
         })
     }
 
-    /// Bytes of the originals of a sub-tenant's sources.
+    /// Total bytes of the originals of a sub-tenant's sources.
     pub fn stored_bytes(&self, collection: CollectionId, sub_tenant: &SubTenantId) -> Result<u64> {
         let sql = "SELECT coalesce(sum(bytes), 0) FROM known_sources
             WHERE collection = ?1 AND sub_tenant = ?2";

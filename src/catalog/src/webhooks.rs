@@ -1,7 +1,7 @@
-//! Webhooks: receivers of events, made and managed within the scope of a key, as keys are.
+//! Webhooks: receivers of events, created and managed within the scope of a key, like keys.
 //!
-//! The secret is stored as it is: signing needs it. It is shown once, and no listing, log or backup
-//! has it; the file can be read by its owner alone.
+//! The secret is stored in plain text because signing needs it. It is shown once; listings, logs
+//! and backups never contain it. The file is readable by its owner only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::keys::{in_order, insert_scope, read_tenant_grant};
 use super::rows::{Cells, Statements};
 use lodestone_types::{EventKind, Grant, KeyScope, Timestamp, WebUrl, WebhookState, limits};
 
-/// Delayed attempts that are due at once when a webhook becomes active.
+/// Maximum number of delayed attempts that become due at once when a webhook is activated.
 const HURRIED_MAX: i64 = 1000;
 const COLUMNS: &str = "id, url, description, secret, kinds, all_tenants, state, created_at,
     failing_since, pending, dropped";
@@ -23,47 +23,47 @@ const COLUMNS: &str = "id, url, description, secret, kinds, all_tenants, state, 
 /// Parameters of a new webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWebhook {
-    /// The receiver.
+    /// The receiver's URL.
     pub url: WebUrl,
-    /// Text for people.
+    /// Description for people.
     pub description: String,
-    /// Kinds of events that it gets.
+    /// Kinds of events to deliver.
     pub kinds: Vec<EventKind>,
-    /// Tenants whose events it gets.
+    /// Tenants whose events to deliver.
     pub scope: KeyScope,
 }
 
 /// The public properties of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Its id.
+    /// The webhook's id.
     pub id: String,
-    /// The receiver.
+    /// The receiver's URL.
     pub url: WebUrl,
-    /// Text for people.
+    /// Description for people.
     pub description: String,
-    /// Kinds of events that it gets.
+    /// Kinds of events to deliver.
     pub kinds: Vec<EventKind>,
-    /// Tenants whose events it gets, in ascending order.
+    /// Tenants whose events to deliver, in ascending order.
     pub scope: KeyScope,
-    /// Whether it gets them.
+    /// Whether events are currently delivered.
     pub state: WebhookState,
-    /// When it was made.
+    /// When the webhook was created.
     pub created_at: Timestamp,
-    /// The first failure since the last message that arrived.
+    /// Time of the first failure since the last successful delivery.
     pub failing_since: Option<Timestamp>,
-    /// Events that wait.
+    /// Number of pending events.
     pub pending: u64,
-    /// Events that were not kept: too many waited, or it was disabled.
+    /// Events dropped because too many were pending or the webhook was disabled.
     pub dropped: u64,
 }
 
-/// The key with which messages are signed. It does not print.
+/// The signing key of a webhook. `Debug` does not reveal it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(pub(super) [u8; 32]);
 
 impl WebhookSecret {
-    /// The bytes, for signing and to be shown once.
+    /// Returns the key itself, for signing and for showing it once.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for WebhookSecret {
 }
 
 impl Catalog {
-    /// Makes a webhook on behalf of `maker`, within whose scope it must be.
+    /// Creates a webhook on behalf of `maker`, whose scope must cover that of the webhook.
     ///
     /// # Errors
     /// [`CatalogError::ScopeTooWide`], [`CatalogError::WebhookLimit`], storage errors.
@@ -111,7 +111,7 @@ impl Catalog {
         })
     }
 
-    /// Webhooks within the viewer's scope, oldest first.
+    /// Lists the webhooks within the viewer's scope, oldest first.
     pub fn webhooks(&self, viewer: &Grant) -> Result<Vec<Webhook>> {
         let sql = format!("SELECT {COLUMNS} FROM webhooks ORDER BY id");
         self.read(|connection| {
@@ -121,7 +121,7 @@ impl Catalog {
         })
     }
 
-    /// A webhook within the viewer's scope, with its secret.
+    /// Looks up a webhook within the viewer's scope, with its secret.
     ///
     /// # Errors
     /// [`CatalogError::WebhookUnknown`], storage errors.
@@ -129,8 +129,8 @@ impl Catalog {
         self.read(|connection| require(connection, &viewer.scope, id))
     }
 
-    /// Pauses a webhook, or makes it active: it is then as if it had never failed, and attempts
-    /// that were delayed are due.
+    /// Sets a webhook's state. Activating it resets its failure counters and makes delayed attempts
+    /// due.
     ///
     /// # Errors
     /// [`CatalogError::WebhookUnknown`], storage errors.
@@ -161,8 +161,8 @@ impl Catalog {
         Ok(changed?.0)
     }
 
-    /// Removes a webhook with its events and its log. Works in steps, so that others write in
-    /// between: it gets no more events from the first one on.
+    /// Deletes a webhook with its events and its log. Works in steps, so that other writes can run
+    /// in between; from the first step on it gets no more events.
     ///
     /// # Errors
     /// [`CatalogError::WebhookUnknown`], storage errors.
@@ -182,8 +182,8 @@ impl Catalog {
     }
 }
 
-/// Refuses one more webhook for a tenant, or for all of them, that has as many as may be: each
-/// event is written once for each of them.
+/// Fails if a tenant, or the set of all tenants, already has the maximum number of webhooks: each
+/// event is written once per webhook.
 fn check_limit(connection: &Connection, scope: &KeyScope) -> Result<()> {
     let max = limits::WEBHOOKS_MAX;
     let count = |sql: &str, parameters: &[&str]| -> Result<usize> {
@@ -234,7 +234,7 @@ fn require(
     found.ok_or_else(|| CatalogError::WebhookUnknown { id: id.to_owned() })
 }
 
-/// The webhook of this id.
+/// Looks up a webhook by id.
 pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<(Webhook, WebhookSecret)>> {
     let sql = format!("SELECT {COLUMNS} FROM webhooks WHERE id = ?1");
     let found = connection.all(&sql, [id], |cells| read(connection, cells))?;

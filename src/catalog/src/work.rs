@@ -1,5 +1,5 @@
-//! State of the queue that is kept in memory only: signals for workers, counters of changes, and
-//! stages of claimed jobs.
+//! In-memory state of the queue: signals for workers, change counters, and the stages of claimed
+//! jobs.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,23 +12,23 @@ use crate::job::Duty;
 use crate::meters::JobMeters;
 use lodestone_types::{Progress, Sequence, Stage, Timestamp};
 
-/// Counters of changes.
+/// Number of change counters.
 const COUNTERS: usize = 4096;
 
 #[derive(Debug)]
 struct Seen {
-    /// Counts changes that may have made a job claimable.
+    /// Number of changes that may have made a job claimable.
     changes: u64,
-    /// The count at which a claim last found nothing.
+    /// The value of `changes` when a claim last found nothing.
     idle_at: u64,
-    /// When the next job that waits for its retry is due.
+    /// When the next job waiting for its retry is due.
     due_at: Option<Timestamp>,
-    /// Whether nobody is to wait any more.
+    /// Whether all waits have ended, for shutdown.
     is_over: bool,
 }
 
-/// Wakes workers. A change between an empty claim and the wait after it is not lost, because
-/// the wait compares counts.
+/// Wakes workers. A change between an empty claim and the wait that follows it is not lost, since
+/// the wait compares counters.
 #[derive(Debug)]
 pub(super) struct WorkSignal {
     seen: Mutex<Seen>,
@@ -37,7 +37,7 @@ pub(super) struct WorkSignal {
 
 impl Default for WorkSignal {
     fn default() -> Self {
-        // One change is pending: the file may hold work from before.
+        // One change is pending initially: the file may hold work from an earlier run.
         let seen = Seen { changes: 1, idle_at: 0, due_at: None, is_over: false };
         Self { seen: Mutex::new(seen), changed: Condvar::new() }
     }
@@ -49,7 +49,7 @@ impl WorkSignal {
         self.changed.notify_all();
     }
 
-    /// Ends all waits, those too that begin after a claim that begins now.
+    /// Ends all waits, including later ones.
     fn end(&self) {
         self.seen.lock().is_over = true;
         self.changed.notify_all();
@@ -59,7 +59,7 @@ impl WorkSignal {
         self.seen.lock().changes
     }
 
-    /// Records that a claim begun at `changes` found no job.
+    /// Records that a claim, begun when the counter was `changes`, found no job.
     pub(super) fn found_nothing(&self, changes: u64, due_at: Option<Timestamp>) {
         let mut seen = self.seen.lock();
         if changes >= seen.idle_at {
@@ -68,7 +68,7 @@ impl WorkSignal {
         }
     }
 
-    /// Blocks until there may be work, or for `timeout`; returns whether there may be work.
+    /// Blocks until there may be work, at most for `timeout`; returns whether there may be work.
     pub(super) fn wait(&self, timeout: Duration, now: impl Fn() -> Timestamp) -> bool {
         let deadline = Instant::now() + timeout;
         let mut seen = self.seen.lock();
@@ -87,7 +87,7 @@ impl WorkSignal {
     }
 }
 
-/// One signal for each duty, so that a worker of one duty does not clear the signal of the other.
+/// One signal per duty, so that a worker of one duty does not clear the signal of the other.
 #[derive(Debug, Default)]
 pub(super) struct WorkSignals {
     process: WorkSignal,
@@ -107,15 +107,15 @@ impl WorkSignals {
         self.fetch.notify();
     }
 
-    /// Ends all waits, and those to come.
+    /// Ends all current and future waits.
     pub(super) fn end(&self) {
         self.process.end();
         self.fetch.end();
     }
 }
 
-/// Counters of changes of jobs. Each counts for the sources that share a part of their hash: many
-/// enough that a source rarely hears of another one, few enough to be kept for any number.
+/// Change counters, shared by the sources whose hashes collide: enough of them that a source is
+/// rarely affected by another, in constant memory for any number of sources.
 pub(super) struct Changes(Box<[AtomicU64]>);
 
 impl Default for Changes {
@@ -140,14 +140,14 @@ impl Changes {
     }
 }
 
-/// Progress of claimed jobs. Bounded by the number of jobs in progress.
+/// Progress of claimed jobs. Its size is bounded by the number of jobs in progress.
 #[derive(Debug, Default)]
 pub(super) struct Stages {
     jobs: Mutex<HashMap<Sequence, Running>>,
     pub(super) meters: JobMeters,
 }
 
-/// A claimed job, and the moment at which its stage began.
+/// A claimed job and the start of its current stage.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     progress: Progress,
@@ -166,7 +166,7 @@ impl Stages {
         }
     }
 
-    /// Jobs that ended or were canceled meanwhile are left alone.
+    /// Sets the stage of claimed jobs; ignores jobs that have ended or were cancelled.
     pub(super) fn set(&self, sequences: &[Sequence], stage: Stage) {
         let mut jobs = self.jobs.lock();
         for sequence in sequences {
@@ -185,14 +185,14 @@ impl Stages {
         }
     }
 
-    /// Returns how many of them were claimed.
+    /// Removes ended jobs; returns how many of them were claimed.
     pub(super) fn end(&self, sequences: impl Iterator<Item = Sequence>) -> u64 {
         let mut jobs = self.jobs.lock();
         let ended = sequences.filter_map(|sequence| jobs.remove(&sequence));
         ended.map(|known| self.meters.leave(known.progress.stage, known.since)).count() as u64
     }
 
-    /// Ends jobs that a deletion has removed.
+    /// Removes jobs that a deletion has cancelled.
     pub(super) fn cancel(&self, sequences: &[Sequence]) {
         self.meters.cancelled(self.end(sequences.iter().copied()));
     }
@@ -218,12 +218,12 @@ mod tests {
         assert!(signal.wait(Duration::ZERO, || NOW));
         signal.found_nothing(signal.changes(), None);
         assert!(!signal.wait(Duration::ZERO, || NOW));
-        // A claim that began before the last one says nothing of what came since.
+        // A claim begun before the last one says nothing about later changes.
         signal.found_nothing(begun, Some(NOW));
         assert!(!signal.wait(Duration::ZERO, || NOW));
     }
 
-    /// Goal: a stop during a claim is not slept over by the wait behind that claim.
+    /// Goal: a stop during a claim is not missed by the wait that follows the claim.
     #[test]
     fn nobody_waits_after_the_end() {
         let signals = WorkSignals::default();

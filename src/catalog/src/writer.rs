@@ -1,15 +1,16 @@
 //! The writer thread, with group commit.
 //!
-//! Callers send closures and wait. The thread takes all that wait, runs each under its own
-//! savepoint inside one transaction, commits once, and only then answers them all. So one fsync
-//! serves all callers that came while the last one ran, and a failing closure undoes only itself.
+//! Callers send closures and block. The thread takes all that are waiting, runs each under its own
+//! savepoint within one transaction, commits once, and only then answers them all. One fsync thus
+//! serves all callers that arrived while the previous one ran, and a failing closure undoes only
+//! itself.
 //!
-//! A failed commit leaves it unknown what is on the disk: an fsync that failed is never tried
-//! again (the kernel may have dropped the pages). The writer then refuses everything until the
-//! catalog is opened anew. A full disk is different: SQLite rolls back cleanly, so the batch
-//! fails and the next one may succeed.
+//! After a failed commit the state on disk is unknown: a failed fsync is never retried (the kernel
+//! may have dropped the pages). The writer then refuses everything until the catalog is reopened. A
+//! full disk is different: SQLite rolls back cleanly, so the batch fails and the next one may
+//! succeed.
 //!
-//! With a log in a blob store (`log`), a commit is also sent there before anybody is answered.
+//! With a log in a blob store (`log`), a commit is also sent there before any caller is answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,20 +22,20 @@ use rusqlite::Connection;
 use super::error::{CatalogError, Result};
 use super::log::Shipper;
 
-/// Closures in one transaction at most, which bounds how long the first of them waits.
+/// Maximum number of closures per transaction, which bounds the wait of the first one.
 const BATCH_MAX: usize = 512;
 
-/// Cause of the failure of a whole batch.
+/// The reason why a whole batch failed.
 #[derive(Debug, Clone)]
 enum Failure {
     Full,
     RolledBack(String),
     Poisoned(String),
-    /// Poisoned by the commit of this batch, which may have happened.
+    /// Poisoned by the commit of this batch, whose outcome is unknown.
     InDoubt(String),
-    /// Refused before it began, because an earlier commit waits for the store of the log.
+    /// Refused before it began, because an earlier commit still waits for the log's store.
     Away(String),
-    /// Committed here, and it is not known whether it is in the store of the log.
+    /// Committed locally, but it is unknown whether the log's store has it.
     Unsent(String),
 }
 
@@ -61,7 +62,7 @@ impl Failure {
     }
 }
 
-/// Effect of a closure on the transaction.
+/// The effect of a closure on the transaction.
 enum Step {
     Keep,
     Undo(Failure),
@@ -71,10 +72,10 @@ enum Step {
 /// The durability that a change must reach before its caller is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// It survives whatever the catalog promises to survive.
+    /// The full durability that the catalog promises.
     Durable,
-    /// It is committed here. If the store of the log is away, this process goes on with it, and the
-    /// next one may not know of it.
+    /// Committed locally. If the log's store is unreachable, this process carries on with the
+    /// change, but the next one may not know of it.
     Here,
 }
 
@@ -116,12 +117,12 @@ where
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => unreachable!("a batch that succeeded ran every task"),
         };
-        // A caller that is gone needs no answer.
+        // The caller may be gone, and needs no answer then.
         let _ = self.reply.send(outcome);
     }
 }
 
-/// Counts of the writer's work, for tests.
+/// Counters of the writer's work, for tests.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) commits: AtomicU64,
@@ -129,9 +130,9 @@ pub(super) struct Counters {
     pub(super) waiting: AtomicU64,
 }
 
-/// Handle of the writer thread.
+/// Handle to the writer thread.
 pub(super) struct Writer {
-    /// None in a process that only reads, and at the end.
+    /// `None` in a process that only reads, and during shutdown.
     sender: Option<Sender<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
     pub(super) counters: Arc<Counters>,
@@ -148,12 +149,12 @@ impl Writer {
         Ok(Self { sender: Some(sender), thread: Some(thread), counters })
     }
 
-    /// A writer that refuses everything.
+    /// Creates a writer that refuses everything.
     pub(super) fn refusing() -> Self {
         Self { sender: None, thread: None, counters: Arc::default() }
     }
 
-    /// Runs `body` in a transaction that has come as far as `reach` says when this returns `Ok`.
+    /// Runs `body` in a transaction that has reached `reach` once this returns `Ok`.
     pub(super) fn write<T, F>(&self, reach: Reach, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -170,18 +171,18 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Lets the thread finish what waits, so that the file is closed when this returns.
+    /// Lets the thread finish pending work, so that the file is closed when this returns.
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the writer was answered to its callers already.
+            // Callers have already been told of a panic in the writer.
             let _ = thread.join();
         }
     }
 }
 
-/// Serves until the sender is gone. The connection is closed before the log is, which holds the
-/// file open.
+/// Serves until the sender is gone. The connection closes before the log, which holds the file
+/// open.
 fn serve(
     connection: Connection,
     mut log: Option<Shipper>,
@@ -240,7 +241,7 @@ fn serve_batch(
             counters.writes.fetch_add(size, Ordering::SeqCst);
         }
         Some(Failure::Poisoned(cause) | Failure::InDoubt(cause)) if poison.is_none() => {
-            // What comes later is refused, and so in no doubt.
+            // Later batches are refused, and so their outcome is not in doubt.
             *poison = Some(poisoned_by(cause.clone()));
         }
         Some(_) => {}
@@ -255,8 +256,8 @@ fn poisoned_by(cause: String) -> Failure {
     Failure::Poisoned(cause)
 }
 
-/// As [`commit_together`], and sends the commit to the store of the log. A commit that another
-/// process has made impossible there has not happened.
+/// Commits like [`commit_together`] and sends the commit to the log's store. A commit that another
+/// process has fenced off there counts as not having happened.
 fn commit_and_send(
     connection: &Connection,
     batch: &mut [Box<dyn Task>],
@@ -283,7 +284,7 @@ fn commit_together(
         }
         failure
     };
-    // Nothing is written yet, so an error here leaves the state of the file known.
+    // Nothing has been written yet, so an error here leaves the state of the file known.
     run("BEGIN IMMEDIATE").map_err(|error| match Failure::of(error) {
         Failure::Poisoned(cause) => Failure::RolledBack(cause),
         other => other,

@@ -1,4 +1,4 @@
-//! The durable promise to process one source: its data. The catalog keeps the queue.
+//! Data of jobs. A job is the durable promise to process one source; the catalog keeps the queue.
 //!
 //! ```text
 //! NewJob --submit--> queued --claim--> in_progress --settle--> success
@@ -8,14 +8,14 @@
 //! ```
 //!
 //! Invariants:
-//! - A job that `submit` returned is there after any crash, until it is settled, superseded or
-//!   canceled.
-//! - Of one source at most one job is claimed at a time; of two accepted the later one wins.
-//! - The legal moves are those of [`lodestone_types::JobState::after`], and no others.
-//! - A canceled job is never published: the publisher asks `live` under the collection's lock.
+//! - A job returned by `submit` survives any crash until it is settled, superseded or cancelled.
+//! - At most one job of a source is claimed at a time; of two accepted jobs the later one wins.
+//! - The only legal transitions are those of [`lodestone_types::JobState::after`].
+//! - A cancelled job is never published: the publisher asks `live` while holding the collection's
+//!   lock.
 //!
-//! - `record`: a job on its way in, in a worker's hands, and as listings show it
-//! - `queue`: limits of the queue, and what goes in and out of a claim
+//! - `record`: a job when submitted, when claimed by a worker, and as shown in listings
+//! - `queue`: limits of the queue, parameters and results of claims
 
 pub mod queue;
 pub mod record;

@@ -3,16 +3,16 @@
 use crate::job::ClaimedJob;
 use lodestone_types::{CollectionId, JobErrorCode, JobEvent, JobStatus, Sequence, TenantId};
 
-/// Limits of the queue. Jobs that are being processed do not count.
+/// Limits of the queue. Jobs in progress do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Jobs waiting in all.
+    /// Total number of waiting jobs.
     pub jobs_max: u64,
-    /// Bytes of uploads waiting in all.
+    /// Total bytes of waiting uploads.
     pub bytes_max: u64,
-    /// Jobs of one collection, so that one tenant cannot fill the queue for all.
+    /// Waiting jobs of one collection, so that a single tenant cannot fill the queue.
     pub collection_jobs_max: u64,
-    /// Bytes of one collection.
+    /// Bytes of waiting uploads of one collection.
     pub collection_bytes_max: u64,
 }
 
@@ -27,99 +27,99 @@ impl Default for QueueLimits {
     }
 }
 
-/// An accepted job.
+/// Result of submitting a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
-    /// The job's name on the wire.
+    /// The job's id on the wire.
     pub job_id: String,
     /// Its position in the order of acceptance.
     pub sequence: Sequence,
-    /// The version of the source that it makes.
+    /// The version of the source that the job creates.
     pub version: u32,
-    /// Whether the source existed before.
+    /// Whether the source already existed.
     pub overwritten: bool,
-    /// Keys of originals that nothing refers to any more: uploads that were superseded.
+    /// Keys of originals that are no longer referenced because their uploads were superseded.
     pub obsolete_raw_keys: Vec<String>,
 }
 
-/// Kind of work that a worker claims.
+/// The kind of work that a worker claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duty {
-    /// Processing of stored originals.
+    /// Processing stored originals.
     Process,
-    /// Fetching of originals, apart from processing so that slow pages delay no other job.
+    /// Fetching originals; separate from processing, so that slow web pages delay no other job.
     Fetch,
 }
 
 impl Duty {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Process, Self::Fetch];
 }
 
-/// An original that was fetched for a job.
+/// An original fetched for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedOriginal {
-    /// Key under which it is stored.
+    /// Key under which it is stored in the blob store.
     pub raw_key: String,
-    /// Its address after redirects.
+    /// URL after redirects.
     pub url: String,
     /// Media type.
     pub content_type: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// SHA-256.
+    /// SHA-256 of the content.
     pub content_hash: [u8; 32],
 }
 
 /// Limits of one claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimits {
-    /// Jobs at most; at least 1 is taken.
+    /// Maximum number of jobs; at least one is taken.
     pub jobs: usize,
-    /// Bytes of originals and metadata at most; one job is taken whatever its size.
+    /// Maximum bytes of originals and metadata; the first job is taken whatever its size.
     pub bytes: u64,
 }
 
-/// Jobs of one collection for one worker: one segment, one commit.
+/// Jobs of one collection claimed by one worker, which become one segment and one commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// The collection.
     pub collection: CollectionId,
     /// The tenant's name.
     pub tenant: TenantId,
-    /// Oldest first; sources differ. A job that failed or was interrupted before comes alone, so
-    /// that a document that kills its worker affects no other job.
+    /// The jobs, oldest first, each of a different source. A job that failed or was interrupted
+    /// before is claimed alone, so that a document that kills its worker affects no other job.
     pub jobs: Vec<ClaimedJob>,
 }
 
-/// Result of processing one job.
+/// Outcome of processing one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its rows are visible.
+    /// The job's rows are visible.
     Published {
-        /// Chunks made.
+        /// Number of chunks created.
         chunks: u64,
     },
-    /// The document is the cause: trying again cannot help.
+    /// The document itself is at fault, so a retry cannot help.
     Rejected {
-        /// The broken rule.
+        /// Code of the error.
         error_code: JobErrorCode,
-        /// The error in words, for the user.
+        /// Message for the user.
         message: String,
     },
-    /// Another error: the job is tried again, a limited number of times.
+    /// Any other error; the job is retried a limited number of times.
     Failed {
         /// The code of the error.
         error_code: JobErrorCode,
-        /// The error in words, for the user.
+        /// Message for the user.
         message: String,
     },
-    /// Given back unprocessed (shutdown, disk full).
+    /// Returned to the queue unprocessed (shutdown, disk full).
     Released,
 }
 
 impl Outcome {
-    /// The event of the state machine.
+    /// The corresponding event of the state machine.
     pub fn event(&self) -> JobEvent {
         match self {
             Self::Published { .. } => JobEvent::Published,
@@ -130,21 +130,21 @@ impl Outcome {
     }
 }
 
-/// The end of one claimed job.
+/// The outcome of one claimed job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     /// The job.
     pub sequence: Sequence,
-    /// Its result.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
 /// Result of [`crate::Catalog::settle`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// The new state of each job, in the order given. Jobs that are gone (canceled) or not in
-    /// progress are left out.
+    /// The new state of each job, in the given order. Jobs that were cancelled or are not in
+    /// progress are omitted.
     pub states: Vec<(Sequence, JobStatus)>,
-    /// Keys of originals that nothing refers to any more: those of replaced versions.
+    /// Keys of originals that are no longer referenced because their versions were replaced.
     pub obsolete_raw_keys: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A job on its way in, in a worker's hands, and as listings show it.
+//! A job when submitted, when claimed by a worker, and as shown in listings.
 
 use crate::rows::metadata_to_text;
 use lodestone_types::{
@@ -6,22 +6,22 @@ use lodestone_types::{
     SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
-/// Change that an upload makes to one stored metadata map.
+/// The change that an upload makes to a stored metadata map.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataChange {
-    /// The map stays as it is stored (a PATCH without the field).
+    /// Keep the stored map (a PATCH without the field).
     Keep,
-    /// The map is replaced as a whole.
+    /// Replace the whole map.
     Replace(Metadata),
 }
 
 impl MetadataChange {
-    /// Bytes of the new map as JSON; 0 where it stays.
+    /// Size of the new map as JSON; 0 if it is kept.
     pub fn bytes(&self) -> u64 {
         metadata_to_text(self).map_or(0, |text| text.len() as u64)
     }
 
-    /// The map after the change, where `stored` is the one of the visible version.
+    /// Applies the change to `stored`, the map of the visible version.
     pub fn applied_to(self, stored: &Metadata) -> Metadata {
         match self {
             Self::Keep => stored.clone(),
@@ -30,57 +30,57 @@ impl MetadataChange {
     }
 }
 
-/// One accepted upload. Its bytes are durable under `raw_key` before it is submitted.
+/// An upload to be accepted. Its bytes must be durable under `raw_key` before it is submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
-    /// The collection of the tenant.
+    /// The tenant's collection.
     pub collection: CollectionId,
-    /// The sub-tenant, which is created with the job.
+    /// The sub-tenant, created along with the job if needed.
     pub sub_tenant: SubTenantId,
     /// The source.
     pub source: SourceId,
-    /// Its kind.
+    /// Kind of the source.
     pub kind: SourceKind,
-    /// Key of the stored original; two uploads never share one. Empty where none is stored.
+    /// Key of the stored original, unique to this upload; empty if nothing is stored.
     pub raw_key: String,
-    /// Name of the uploaded file, without path parts; empty when none.
+    /// Name of the uploaded file without its directory; empty if none.
     pub filename: String,
-    /// Address from which it was fetched, or that was given with it; empty when none.
+    /// URL that the source was fetched from or that was supplied with it; empty if none.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
-    /// Bytes of the original; a page of the web without any is fetched first.
+    /// Size of the original; 0 for a web page, which is yet to be fetched.
     pub size_bytes: u64,
     /// SHA-256 of the original.
     pub content_hash: [u8; 32],
-    /// Change of the tenant's map.
+    /// Change to `tenant_metadata`.
     pub tenant_metadata: MetadataChange,
-    /// Change of the document's map.
+    /// Change to `document_metadata`.
     pub document_metadata: MetadataChange,
-    /// Version of the source that is visible now.
+    /// Currently visible version of the source.
     pub known_version: Option<u32>,
     /// When the upload was accepted.
     pub uploaded_at: Timestamp,
-    /// Origin time, where the source has one.
+    /// Time at the origin, if known.
     pub origin_at: Option<Timestamp>,
-    /// Fields given with the upload.
+    /// Fields supplied with the upload.
     pub detail: SourceDetail,
 }
 
-/// A job in the hands of a worker.
+/// A job claimed by a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimedJob {
-    /// Its position in the order of acceptance.
+    /// Position in the order of acceptance.
     pub sequence: Sequence,
-    /// Its name on the wire.
+    /// The job's id on the wire.
     pub job_id: String,
     /// The sub-tenant.
     pub sub_tenant: SubTenantId,
     /// The source.
     pub source: SourceId,
-    /// Its kind.
+    /// Kind of the source.
     pub kind: SourceKind,
-    /// The version that it makes.
+    /// The version that the job creates.
     pub version: u32,
     /// Failed attempts so far.
     pub attempts: u32,
@@ -88,63 +88,63 @@ pub struct ClaimedJob {
     pub raw_key: String,
     /// Name of the uploaded file.
     pub filename: String,
-    /// Address from which it was fetched.
+    /// URL that the source was fetched from or that was supplied with it.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
-    /// Bytes of the original.
+    /// Size of the original.
     pub size_bytes: u64,
     /// SHA-256 of the original.
     pub content_hash: [u8; 32],
-    /// Change of the tenant's map, with the changes of superseded uploads.
+    /// Change to `tenant_metadata`, including those of superseded uploads.
     pub tenant_metadata: MetadataChange,
-    /// Change of the document's map, with the changes of superseded uploads.
+    /// Change to `document_metadata`, including those of superseded uploads.
     pub document_metadata: MetadataChange,
     /// When the upload was accepted.
     pub uploaded_at: Timestamp,
-    /// Origin time, where the source has one.
+    /// Time at the origin, if known.
     pub origin_at: Option<Timestamp>,
-    /// Number of changes of its metadata since it was accepted.
+    /// Number of metadata amendments since acceptance.
     pub revision: u32,
-    /// False for a page of the web that has yet to be fetched.
+    /// Whether the original is stored; false for a web page yet to be fetched.
     pub is_fetched: bool,
-    /// Fields given with the upload.
+    /// Fields supplied with the upload.
     pub detail: SourceDetail,
 }
 
 impl ClaimedJob {
-    /// Bytes of its metadata as JSON.
+    /// Size of the metadata changes as JSON.
     pub fn metadata_bytes(&self) -> u64 {
         self.tenant_metadata.bytes() + self.document_metadata.bytes()
     }
 }
 
-/// A job as status and listings show it.
+/// A job as shown by status requests and listings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
     /// The tenant's name.
     pub tenant: TenantId,
-    /// The collection of the tenant.
+    /// The tenant's collection.
     pub collection: CollectionId,
     /// The state.
     pub status: JobStatus,
-    /// Progress of a running job; `None` in any other state.
+    /// Progress of a job in progress; `None` in other states.
     pub progress: Option<Progress>,
-    /// Code of its error; `None` in any other state.
+    /// Code of the error; `None` in other states.
     pub error_code: Option<JobErrorCode>,
-    /// The reason in words; empty in any other state.
+    /// Message of the error; empty in other states.
     pub message: String,
-    /// Chunks made, once it succeeded.
+    /// Number of chunks created, once the job succeeded.
     pub chunks: Option<u64>,
-    /// Whether the source existed when the upload was accepted.
+    /// Whether the source already existed when the upload was accepted.
     pub overwritten: bool,
-    /// When a worker last took it.
+    /// When a worker last claimed the job.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the job ended.
     pub finished_at: Option<Timestamp>,
-    /// The last change of its state.
+    /// Time of the last state change.
     pub updated_at: Timestamp,
-    /// The upload. A job that succeeded has handed its metadata maps to the segment:
-    /// both read as `Keep`.
+    /// The upload. After success the metadata maps have moved to the segment, and both changes read
+    /// as `Keep`.
     pub job: ClaimedJob,
 }

@@ -1,4 +1,4 @@
-//! Appending entries: claims, and one entry after the other of one process.
+//! Appending to the log: claims, and the consecutive entries of one process.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use lodestone_io::store::BlobStore;
 use lodestone_types::IdSource;
 use uuid::Uuid;
 
-/// Times that a claim is tried; each lost one means that another process has written meanwhile.
+/// Maximum number of attempts at a claim; each lost one means that another process wrote meanwhile.
 const CLAIMS_MAX: usize = 1000;
 
-/// An entry that is not known to be stored.
+/// An entry not yet known to be stored.
 #[derive(Debug)]
 struct Pending {
     bytes: Vec<u8>,
@@ -33,16 +33,16 @@ pub(super) struct Appender {
     next: u64,
     /// Nonce of the newest entry.
     parent: Uuid,
-    /// Number of the newest base; 0: none.
+    /// Number of the newest base; 0 if there is none.
     base: u64,
     pending: Option<Pending>,
 }
 
-/// Whether `bytes` are stored under `number`, of which an attempt may be stored already; otherwise
-/// another process has taken the number.
+/// Stores `bytes` under `number`, where an earlier attempt may already have stored them. Returns
+/// false if another process has taken the number.
 ///
 /// # Errors
-/// [`CatalogError::LogAway`]: neither is known.
+/// [`CatalogError::LogAway`] if the outcome is unknown.
 fn create(store: &dyn BlobStore, number: u64, bytes: &[u8]) -> Result<bool> {
     let key = entry::key(number);
     let refused = match store.put_create(&key, bytes) {
@@ -53,7 +53,7 @@ fn create(store: &dyn BlobStore, number: u64, bytes: &[u8]) -> Result<bool> {
     match get(store, &key)? {
         Some(found) if found == bytes => Ok(true),
         Some(found) if entry::is_of_other_format(&found) => Ok(false),
-        // Only whole entries say that somebody else was here: a part of one may be our own.
+        // Only a complete entry proves another writer: a partial one may be our own.
         Some(found) => match Entry::decode(&found) {
             Ok(_) => Ok(false),
             Err(problem) => {
@@ -67,26 +67,28 @@ fn create(store: &dyn BlobStore, number: u64, bytes: &[u8]) -> Result<bool> {
     }
 }
 
-/// Whether the claim `claim`, just stored by this process, is above all that was ever stored. The
-/// number may have been used, and removed, after it was looked up as the first free one. The
-/// newest entry of a log is never removed, so a listing that begins now shows that.
+/// Whether `claim`, just stored by this process, is above everything ever stored. The number may
+/// have been used and removed after it was found to be the first free one. The newest entry of a
+/// log is never removed, so a listing that begins now reveals that.
 fn is_newest(store: &dyn BlobStore, claim: u64, nonce: Uuid) -> Result<bool> {
     if numbers(store)?.last() == Some(&claim) {
         return Ok(true);
     }
     match label_at(store, claim + 1)? {
-        // A successor has come already: a dispute would have no end.
+        // A successor has claimed already; contesting that could go on forever.
         Some(next) if next.parent == Some(nonce) => Err(CatalogError::Fenced),
         Some(_) | None => Ok(false),
     }
 }
 
 impl Appender {
-    /// Takes the log over at its first free number. `format` is the catalog's; `waits`: whether
-    /// followers are waited for.
+    /// Takes over the log at its first free number. `format` is the catalog's format; `waits` says
+    /// whether this process will wait for followers. Also returns the label of the previous newest
+    /// entry.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] if another process does so meanwhile.
+    /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] if another process takes over
+    /// concurrently.
     pub(super) fn claim(
         store: &Arc<dyn BlobStore>,
         ids: &Arc<dyn IdSource>,
@@ -129,16 +131,16 @@ impl Appender {
         self.next
     }
 
-    /// Bytes of an entry that is not known to be stored.
+    /// Bytes of the entry not yet known to be stored.
     pub(super) fn pending_bytes(&self) -> u64 {
         self.pending.as_ref().map_or(0, |pending| pending.bytes.len() as u64)
     }
 
-    /// Appends an entry. After [`CatalogError::LogAway`] it is kept, and [`Self::flush`] stores it:
-    /// nothing else may be appended before.
+    /// Appends an entry. On [`CatalogError::LogAway`] the entry is kept, and nothing else may be
+    /// appended before [`Self::flush`] has stored it.
     ///
     /// # Errors
-    /// As [`Self::flush`].
+    /// Those of [`Self::flush`].
     pub(super) fn append(&mut self, kind: Kind, content: &[u8]) -> Result<()> {
         assert!(self.pending.is_none(), "one entry at a time");
         let (nonce, parent) = (self.ids.uuid(), Some(self.parent));
@@ -148,12 +150,12 @@ impl Appender {
         self.flush()
     }
 
-    /// Stores the entry that is kept, if there is one. It is sent as it was: an earlier attempt may
-    /// arrive late.
+    /// Stores the pending entry, if any. The identical bytes are sent again, because an earlier
+    /// attempt may still arrive.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`]: it is not known whether it is stored. [`CatalogError::Fenced`]:
-    /// it is not, and never will be.
+    /// [`CatalogError::LogAway`] if it is unknown whether the entry is stored;
+    /// [`CatalogError::Fenced`] if it is not and never will be.
     pub(super) fn flush(&mut self) -> Result<()> {
         let Some(pending) = &self.pending else { return Ok(()) };
         if !create(&*self.store, self.next, &pending.bytes)? {

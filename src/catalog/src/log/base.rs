@@ -1,4 +1,4 @@
-//! Copies of the database file in the store, and the removal of what they replace.
+//! Copies of the database file in the store, and removal of what they replace.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,12 +13,12 @@ use crate::error::{CatalogError, Result};
 use lodestone_io::store::{BlobStore, Key};
 use sha2::{Digest, Sha256};
 
-/// Bytes read of the file at a time.
+/// Bytes of the file read at a time.
 const READ_BYTES: usize = 256 << 10;
-/// Keys in one call that removes them.
+/// Maximum number of keys per delete call.
 const KEYS_PER_CALL: usize = 1000;
 
-/// A copy of the file that is in the store, without an entry yet.
+/// A copy of the file that is in the store but has no entry yet.
 #[derive(Debug, Clone)]
 pub(super) struct Copied {
     pub(super) blob: Key,
@@ -26,7 +26,7 @@ pub(super) struct Copied {
     pub(super) sha256: String,
 }
 
-/// Says to the threads in the background that their work is not needed any more.
+/// Tells background threads that their work is no longer needed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
@@ -43,10 +43,11 @@ impl Stop {
     }
 }
 
-/// Copies the database file to the store. Nothing changes the file meanwhile: only checkpoints do.
+/// Copies the database file to the store. The file must not change meanwhile, that is, there must
+/// be no checkpoint.
 ///
 /// # Errors
-/// [`CatalogError::LogAway`]; a part may be left under the name `blob`.
+/// [`CatalogError::LogAway`]; a partial blob may be left under `blob`.
 pub(super) fn copy(store: &dyn BlobStore, blob: Key, file: &File, stop: &Stop) -> Result<Copied> {
     let (mut hasher, mut bytes) = (Sha256::new(), 0_u64);
     let mut write = |out: &mut dyn Write| {
@@ -67,25 +68,25 @@ pub(super) fn copy(store: &dyn BlobStore, blob: Key, file: &File, stop: &Stop) -
     Ok(Copied { blob, bytes, sha256: hex::encode(hasher.finalize()) })
 }
 
-/// Entries and copies of the file that a base makes superfluous.
+/// Entries and copies of the file made obsolete by a base.
 #[derive(Debug)]
 pub(super) struct Garbage {
-    /// Number of the claim of this process.
+    /// Number of this process's claim.
     pub(super) claim: u64,
-    /// Numbers below hold nothing that could go.
+    /// Nothing below this number is left to remove.
     pub(super) from: u64,
     /// The base needs nothing below this number.
     pub(super) until: u64,
-    /// Its copy of the file.
+    /// The base's own copy of the file.
     pub(super) keep: Key,
 }
 
 impl Garbage {
-    /// Removes it: entries that are no claims in ascending order, then copies of the file that this
-    /// process or one before it made.
+    /// Removes the garbage: first entries other than claims, in ascending order, then copies of the
+    /// file made by this process or earlier ones.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`]; a part may be gone.
+    /// [`CatalogError::LogAway`]; a part may already be gone.
     pub(super) fn collect(&self, store: &dyn BlobStore, stop: &Stop) -> Result<()> {
         let mut keys = Vec::new();
         for number in numbers(store)? {
@@ -104,7 +105,8 @@ impl Garbage {
         Ok(())
     }
 
-    /// Claims are known to be such only by their labels, those of others.
+    /// Whether an entry is a claim, which only its label tells if it was written by another
+    /// process.
     fn is_claim(&self, store: &dyn BlobStore, number: u64) -> Result<bool> {
         if number >= self.claim {
             return Ok(number == self.claim);
@@ -114,14 +116,14 @@ impl Garbage {
     }
 }
 
-/// Result of work in the background.
+/// Result of background work.
 pub(super) enum Done {
     Copied(Result<Copied>),
-    /// Nothing superfluous is left below this number.
+    /// Nothing obsolete is left below this number.
     Collected(Result<u64>),
 }
 
-/// Work in the background, one piece at a time.
+/// Runs background work, one task at a time.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     stop: Stop,
@@ -146,7 +148,7 @@ impl Background {
         }
     }
 
-    /// The result, once there is one.
+    /// Returns the result of the task once it is finished.
     pub(super) fn done(&mut self) -> Option<Done> {
         let thread = self.thread.take_if(|thread| thread.is_finished())?;
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -154,11 +156,11 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Waits until the thread has noticed: it holds the store.
+    /// Stops the thread and waits for it, since it holds the store.
     fn drop(&mut self) {
         self.stop.set();
         if let Some(thread) = self.thread.take() {
-            // Its work is repeated by the next process.
+            // The next process will repeat its work.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Entries of the log: their names and their bytes.
+//! Entries of the log: their keys and their encoding.
 //!
 //! ```text
 //! v1/catalog/<number, 20 digits>
@@ -15,42 +15,42 @@ use uuid::Uuid;
 use super::limits::PIECE_BYTES_MAX;
 use crate::error::{CatalogError, Result};
 
-/// Prefix of the entries.
+/// Prefix of all entries.
 const ENTRIES: &str = "v1/catalog";
-/// Prefix of the copies of the file. Not below [`ENTRIES`], so that listing those stays cheap.
+/// Prefix of copies of the file. Not below [`ENTRIES`], which keeps listing entries cheap.
 const BASES: &str = "v1/catalog.base";
-/// First words of an entry, up to the number of its format.
+/// First words of an entry, up to its format number.
 const FORMATS: &str = "lodestone catalog log ";
 const WORDS: &str = "lodestone catalog log 1";
-/// Format of entries, the number at the end of [`FORMATS`].
+/// Format number of entries, at the end of their first words.
 const LOG_FORMAT: i64 = 1;
 const LABEL_WORDS: &str = "entry";
-/// Compresses pages to about a quarter, faster than a network takes them.
+/// Compresses pages to about a quarter, faster than a network can send them.
 pub(super) const COMPRESSION_LEVEL: i32 = 1;
 
-/// Facts about an entry.
+/// Metadata of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Label {
-    /// Unique id: tells this entry from another that was written for the same number.
+    /// Unique id that distinguishes this entry from another one written for the same number.
     pub(super) nonce: Uuid,
-    /// Nonce of the entry before it; none for the first.
+    /// Nonce of the previous entry; `None` for the first.
     pub(super) parent: Option<Uuid>,
-    /// Number of the claim under which it was written; its own for a claim.
+    /// Number of the claim under which it was written; for a claim, its own number.
     pub(super) claim: u64,
-    /// Number of the newest base before it; 0: there is none.
+    /// Number of the newest base before it; 0 if there is none.
     pub(super) base: u64,
     pub(super) kind: Kind,
 }
 
-/// Effect of an entry.
+/// The effect of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// A process takes the log over.
+    /// A process takes over the log.
     Claim {
-        /// Format to which it brings the catalog.
+        /// The format to which it migrates the catalog.
         format: usize,
-        /// Whether it waits for followers before it acknowledges a change.
+        /// Whether it waits for followers before acknowledging a change.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         waits: bool,
     },
@@ -63,9 +63,10 @@ pub(super) enum Kind {
 /// Position of bytes in the write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Frames {
-    /// Number of times that the write-ahead log was restarted from its beginning, in all processes.
+    /// Number of times the write-ahead log has been restarted from its beginning, over all
+    /// processes.
     pub(super) lap: u64,
-    /// Offset of the first byte in the write-ahead log; 0 has the header.
+    /// Offset of the first byte in the write-ahead log; offset 0 includes the header.
     pub(super) offset: u64,
     /// Number of bytes.
     pub(super) bytes: u64,
@@ -74,19 +75,19 @@ pub(super) struct Frames {
 /// A copy of the database file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Base {
-    /// Its key, compressed with zstd.
+    /// Key of the copy, which is compressed with zstd.
     pub(super) blob: String,
     /// Length of the file in bytes.
     pub(super) bytes: u64,
-    /// SHA-256 of the file in hex.
+    /// SHA-256 of the file, in hex.
     pub(super) sha256: String,
-    /// Number of the first entry that has to be applied to it, this one or an earlier one.
+    /// Number of the first entry to apply to it, which may precede this entry.
     pub(super) first: u64,
-    /// No frames and no bases are left below this number.
+    /// No frames and no bases remain below this number.
     pub(super) collected: u64,
 }
 
-/// An entry as it was read.
+/// A decoded entry.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) label: Label,
@@ -94,7 +95,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The bytes of an entry.
+    /// Encodes an entry.
     pub(super) fn encode(label: &Label, content: &[u8]) -> Vec<u8> {
         let json = serde_json::to_vec(label).expect("a label is valid JSON");
         let packed = zstd::bulk::compress(content, COMPRESSION_LEVEL);
@@ -102,10 +103,10 @@ impl Entry {
         sealed::seal(WORDS, &sealed::label(LABEL_WORDS, &json, &packed))
     }
 
-    /// Reads an entry.
+    /// Decodes an entry; its content stays compressed.
     ///
     /// # Errors
-    /// The rule that is broken, as a phrase.
+    /// The violated rule, as a phrase.
     pub(super) fn decode(bytes: &[u8]) -> std::result::Result<Self, String> {
         let body = sealed::open(WORDS, bytes)?;
         let (json, at) = sealed::read_label(LABEL_WORDS, body)?;
@@ -113,17 +114,17 @@ impl Entry {
         Ok(Self { label, packed: body[at..].to_vec() })
     }
 
-    /// Its content.
+    /// Decompresses the content.
     ///
     /// # Errors
-    /// The rule that is broken, as a phrase.
+    /// The violated rule, as a phrase.
     pub(super) fn content(&self) -> std::result::Result<Vec<u8>, String> {
         let content = zstd::bulk::decompress(&self.packed, PIECE_BYTES_MAX);
         content.map_err(|error| format!("its content cannot be unpacked: {error}"))
     }
 }
 
-/// Whether these bytes are an entry in another format than the one known here.
+/// Whether these bytes are an entry in a format other than this release's.
 pub(super) fn is_of_other_format(bytes: &[u8]) -> bool {
     bytes.starts_with(FORMATS.as_bytes()) && !bytes.starts_with(format!("{WORDS} ").as_bytes())
 }
@@ -143,29 +144,28 @@ pub(super) fn bases() -> Key {
     Key::parse(BASES).expect("a fixed name is a key")
 }
 
-/// The number of an entry by its key.
+/// Parses the number of an entry from its key.
 ///
 /// # Errors
-/// [`CatalogError::Corrupt`] names a key that is none of an entry.
+/// [`CatalogError::Corrupt`] if the key is not that of an entry.
 pub(super) fn number_of(key: &Key) -> Result<u64> {
     let digits = key.last();
     let number = digits.parse().ok().filter(|number| self::key(*number) == *key);
     number.ok_or_else(|| CatalogError::corrupt(format!("{key} is not an entry of a catalog's log")))
 }
 
-/// A fresh key for a copy of the file that is made under the claim `claim`.
+/// Makes a fresh key for a copy of the file made under `claim`.
 pub(super) fn base_key(claim: u64, ids: &dyn IdSource) -> Key {
     let name = format!("{claim:020}-{}", ids.uuid().simple());
     bases().join(&name).expect("digits and letters make a key")
 }
 
-/// The claim under which a copy of the file was made.
+/// The claim under which a copy of the file was made, from its key.
 pub(super) fn claim_of_base(key: &Key) -> Option<u64> {
     key.last().split_once('-')?.0.parse().ok()
 }
 
-/// The error of the bytes at `key`, which are no entry by a rule: one of a later format is not
-/// damaged.
+/// The error for undecodable bytes at `key`. A later format counts as too new, not as damage.
 pub(super) fn refused(key: &Key, bytes: &[u8], rule: impl std::fmt::Display) -> CatalogError {
     match sealed::later_format(WORDS, bytes) {
         Some(found) => CatalogError::TooNew {
@@ -177,7 +177,7 @@ pub(super) fn refused(key: &Key, bytes: &[u8], rule: impl std::fmt::Display) -> 
     }
 }
 
-/// The error of an entry, or of a copy of the file, that breaks a rule.
+/// The error for an entry or a copy of the file that violates a rule.
 pub(super) fn damaged(key: &Key, problem: impl std::fmt::Display) -> CatalogError {
     CatalogError::corrupt(format!("{key} in the store: {problem}"))
 }

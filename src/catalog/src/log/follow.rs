@@ -1,4 +1,4 @@
-//! A copy of the catalog's file, kept up to date from the log that another process writes.
+//! A local copy of the catalog file, kept up to date from the log that another process writes.
 //!
 //! ```text
 //! start   newest base -> copy of the file -> entries up to the newest one -> pages of commits
@@ -9,13 +9,13 @@
 //!
 //! # No entry is missed
 //! Entries are removed in ascending order; claims and the newest entry are never removed. A poll
-//! looks for n + 1 first and for n second. If n + 1 is absent and n is present and no claim, then
-//! n + 1 had not been removed, so it did not exist. If n is a claim, its presence proves nothing,
-//! and the log is listed instead. Number n cannot have come to name another entry meanwhile: only a
-//! process that was succeeded could write it again, and the claim of its successor holds the first
-//! number after its entries.
+//! looks for n + 1 first and for n second. If n + 1 is absent, and n is present and not a claim,
+//! then n + 1 had not been removed, so it did not exist. If n is a claim, its presence proves
+//! nothing, and the log is listed instead. Number n cannot meanwhile have come to name another
+//! entry: only a process that was succeeded could write it again, and the claim of its successor
+//! occupies the first number after its entries.
 //!
-//! A read of the file is as fresh as the beginning of the last poll that was completed.
+//! A read of the file is as fresh as the start of the last completed poll.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,28 +38,28 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(super) struct Cursor {
     store: Arc<dyn BlobStore>,
-    /// Number of the newest entry that was read.
+    /// Number of the newest entry read.
     last: u64,
     order: Order,
     waits: bool,
-    /// Nonce of the claim in force: the name of the process that writes.
+    /// Nonce of the claim in force, which identifies the writing process.
     writer: Uuid,
 }
 
-/// Outcome of a poll that read all it could.
+/// Outcome of a poll that read as far as it could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollEnd {
-    /// There was no further entry when it was looked for.
+    /// There was no further entry when the poll looked for it.
     UpToDate,
-    /// The log was shortened: the entry after the last one that was read is gone.
+    /// The log was shortened: the entry after the last one read is gone.
     Shortened,
 }
 
 impl Cursor {
-    /// The position after the last entry of a plan that was read to its end.
+    /// Creates a cursor positioned after the last entry of a plan that was read to its end.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] where the claim in force is missing; [`CatalogError::LogAway`].
+    /// [`CatalogError::Corrupt`] if the claim in force is missing; [`CatalogError::LogAway`].
     pub(super) fn behind(store: &Arc<dyn BlobStore>, plan: &Plan, end: &End) -> Result<Self> {
         let mut order = end.order;
         let (waits, writer) = match label_at(&**store, order.claim)? {
@@ -71,11 +71,11 @@ impl Cursor {
         Ok(Self { store: Arc::clone(store), last: plan.last, order, waits, writer })
     }
 
-    /// Gives the frames of all further entries to `apply`.
+    /// Passes the frames of all further entries to `apply`.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names the entry that breaks a rule; [`CatalogError::TooNew`] where
-    /// a process of a later release has taken the log over; [`CatalogError::LogAway`].
+    /// [`CatalogError::Corrupt`] for an entry that violates a rule; [`CatalogError::TooNew`] if a
+    /// process of a later release has taken over the log; [`CatalogError::LogAway`].
     pub(super) fn poll(&mut self, apply: &mut Apply<'_>) -> Result<PollEnd> {
         loop {
             while self.step(apply)? {}
@@ -87,7 +87,7 @@ impl Cursor {
         }
     }
 
-    /// Reads the next entry; returns whether there is one.
+    /// Reads the next entry; returns false if there is none.
     pub(super) fn step(&mut self, apply: &mut Apply<'_>) -> Result<bool> {
         let number = self.last + 1;
         let Some(entry) = entry_at(&*self.store, number)? else { return Ok(false) };
@@ -111,7 +111,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Whether the last entry that was read is the newest; `None` where it was removed.
+    /// Whether the last entry read is the newest; `None` if it has been removed.
     fn is_end(&self) -> Result<Option<bool>> {
         if self.order.claim == self.last {
             let listed = numbers(&*self.store)?;
@@ -128,50 +128,50 @@ impl Cursor {
     }
 }
 
-/// A copy of the catalog's file that follows a log.
+/// A local copy of the catalog file that follows a log.
 #[derive(Debug)]
 pub(crate) struct LogFollower {
     cursor: Cursor,
     path: PathBuf,
     commits: Commits,
-    /// Whether writing to the file failed, which leaves it unusable.
+    /// Whether a write to the file failed, which makes the file unusable.
     is_lost: bool,
 }
 
 /// Result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// There is nothing new.
+    /// Nothing new.
     Same,
     /// There are commits to apply.
     Commits,
-    /// Entries were removed that the follower has not read: it has to start anew.
+    /// Entries the follower has not read were removed: it has to start anew.
     Shortened,
 }
 
 impl LogFollower {
-    /// Makes the file at `path` from the log as it is now, and replaces an older one.
+    /// Builds the file at `path` from the log as it is now, replacing an older one.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names what is missing or damaged, or says that the log is empty;
-    /// [`CatalogError::TooNew`] and [`CatalogError::TooOld`] where the process that writes is of
-    /// another release; [`CatalogError::LogAway`].
+    /// [`CatalogError::Corrupt`] if something is missing or damaged, or the log is empty;
+    /// [`CatalogError::TooNew`] or [`CatalogError::TooOld`] if the writing process runs another
+    /// release; [`CatalogError::LogAway`].
     pub(crate) fn start(log: &CatalogLog, path: &Path) -> Result<Self> {
         let started = Self::started(&log.store, path)?;
         started.install()?;
         Ok(started)
     }
 
-    /// Makes a new follower from the log as it is now. Its file is written beside the current one
-    /// and replaces that in [`Self::install`].
+    /// Builds a new follower from the log as it is now. Its file is written next to the current
+    /// one, which [`Self::install`] replaces.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// Those of [`Self::start`].
     pub(crate) fn anew(&self) -> Result<Self> {
         Self::started(&self.cursor.store, &self.path)
     }
 
-    /// Replaces the file of the follower before this one, which nobody may read meanwhile.
+    /// Replaces the previous follower's file, which nobody may read meanwhile.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -190,7 +190,7 @@ impl LogFollower {
                 Self::build(store, &plan, path)
             });
             match built {
-                // The log may have been shortened meanwhile.
+                // The log may have been shortened in the meantime.
                 Err(CatalogError::Corrupt { .. }) if tries < RESTORES_MAX => tries += 1,
                 built => return built,
             }
@@ -212,33 +212,33 @@ impl LogFollower {
         Ok(Self { cursor, path, commits, is_lost: false })
     }
 
-    /// Number of the newest entry that was read.
+    /// Number of the newest entry read.
     pub(crate) fn last(&self) -> u64 {
         self.cursor.last
     }
 
-    /// Unique name of the process that writes.
+    /// Unique name of the writing process.
     pub(crate) fn writer(&self) -> Uuid {
         self.cursor.writer
     }
 
-    /// Unique name of the process that has taken the log over last, even if this release cannot
-    /// read its entries.
+    /// Unique name of the process that last took over the log, even if this release cannot read its
+    /// entries.
     pub(crate) fn newest_writer(&self) -> Result<Option<Uuid>> {
         let store = &*self.cursor.store;
         let Some((_, label)) = newest(store)? else { return Ok(None) };
         Ok(claim_of(store, &label)?.map(|claim| claim.nonce))
     }
 
-    /// Whether the process that writes waits for followers before it acknowledges a change.
+    /// Whether the writing process waits for followers before acknowledging a change.
     pub(crate) fn waits(&self) -> bool {
         self.cursor.waits
     }
 
-    /// Reads the entries that are new.
+    /// Reads new entries.
     ///
     /// # Errors
-    /// As [`Cursor::poll`].
+    /// Those of [`Cursor::poll`].
     pub(crate) fn poll(&mut self) -> Result<Polled> {
         let Self { cursor, commits, .. } = self;
         if self.is_lost
@@ -252,7 +252,7 @@ impl LogFollower {
         })
     }
 
-    /// Writes the commits that were read to the file. Nobody may read it meanwhile. On an error the
+    /// Writes the commits read so far to the file, which nobody may read meanwhile. On an error the
     /// file is removed, and the next poll returns [`Polled::Shortened`].
     ///
     /// # Errors
@@ -260,18 +260,20 @@ impl LogFollower {
     pub(crate) fn apply(&mut self) -> Result<()> {
         self.commits.write(&self.path).inspect_err(|_| {
             self.is_lost = true;
-            // What cannot be removed is of the size that it had: SQLite finds it damaged at worst.
+            // If removal fails, the file still has its old length; at worst SQLite finds it
+            // damaged.
             let _ = Catalog::remove_left_over(&self.path);
         })
     }
 }
 
-/// The file that is being made beside the one at `path`.
+/// Path of the file under construction, next to `path`.
 fn fresh(path: &Path) -> PathBuf {
     beside(path, ".following")
 }
 
-/// Refuses a file that this release would have to migrate: its writer would not understand it.
+/// Rejects a file that this release would have to migrate, since its writer would not understand
+/// the result.
 fn require_own_format(path: &Path) -> Result<()> {
     let found = migrations::format(&readers::connect(path)?, path)?;
     match found == Catalog::format() {

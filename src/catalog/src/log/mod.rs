@@ -1,67 +1,72 @@
-//! The log of the catalog in a blob store, so that another machine can go on when this one is lost.
+//! The catalog's log in a blob store, from which another machine can take over if this one is lost.
 //!
-//! The writer sends what each group commit appended to SQLite's write-ahead log to the store before
-//! it answers its callers. The store is the truth: the local file is what one process makes of it,
-//! and whatever of it was not sent is forgotten at the next start.
+//! Before it answers its callers, the writer sends everything that a group commit appended to
+//! SQLite's write-ahead log to the store. The store is authoritative: the local file is one
+//! process's materialisation of it, and whatever was not sent is discarded at the next start.
 //!
 //! ```text
-//! v1/catalog/<number>         entries, create-only, one after the other without a gap
-//!   claim                     a process takes over; all of the one before it is below
+//! v1/catalog/<number>         entries, create-only, numbered without gaps
+//!   claim                     a process takes over; its predecessor's entries are all below
 //!   frames                    bytes of the write-ahead log: lap, offset
 //!   base                      a copy of the file, and the first entry to apply to it
 //! v1/catalog.base/<claim>-<id>  copies of the file, compressed
 //!
-//! restore   newest entry -> its base -> copy of the file -> laps of frames, each folded in
-//! write     BEGIN ... COMMIT -> read the end of the write-ahead log -> put_create -> answers
+//! restore   newest entry -> its base -> copy of the file -> laps of frames, each checkpointed
+//! write     BEGIN ... COMMIT -> read the tail of the write-ahead log -> put_create -> answers
 //! fold      write-ahead log > 4 MiB and all sent -> checkpoint: the next lap begins
 //! shorten   frames > max(16 MiB, file) or too many entries -> checkpoint -> copy of the file (in
-//!           the background; no checkpoint meanwhile, so the file does not change) -> base -> what
-//!           is older goes, except claims
+//!           the background, without checkpoints, so that the file does not change) -> base ->
+//!           older entries are removed, except claims
 //! ```
 //!
-//! # One writer
-//! Safety needs no clock and no lease, only that of all that want to create a key one wins, and
-//! that a listing shows every key that was created before it and not removed.
-//! - A process claims at the first free number, and then appends at its last number + 1, always.
-//! - The newest entry is never removed: only what lies below a stored base goes.
+//! # Single writer
+//! Safety depends on no clock and no lease, only on two properties of the store: of all processes
+//! that try to create a key exactly one wins, and a listing shows every key created before it and
+//! not removed.
+//! - A process claims the first free number, and from then on always appends at its last number +
+//!   1.
+//! - The newest entry is never removed: only entries below a stored base are.
 //! - Claims are never removed.
-//! - A process lists once more after it has claimed. If its claim is the newest entry, nothing was
-//!   ever stored above it. Otherwise its number had been used and removed between the first listing
-//!   and the claim; nobody reads a claim there, and it claims anew.
+//! - After claiming, a process lists once more. If its claim is the newest entry, nothing was ever
+//!   stored above it. Otherwise its number had been used and removed between the first listing and
+//!   the claim; nobody reads a claim there, and it claims anew.
 //!
-//! Let `n` be the newest entry of a process Z when its successor claims. Nothing is above that
-//! claim, so it is at `n + 1`, or processes came in between and the first of them has its claim
-//! there: the first entry of any process is a claim, and there are no gaps. That claim stays for
-//! ever. So whenever Z wakes up, its next create, of `n + 1`, finds another's entry, and Z is
-//! fenced; it has no number further up to try. Hence nothing ever comes to be below a claim after
-//! it was made, except at numbers that a base has made superfluous: what its process restores is
-//! all that anybody before was told is stored.
+//! Let `n` be the newest entry of a process Z at the time its successor claims. Nothing is above
+//! that claim, so it is at `n + 1`, or other processes came in between and the claim of the first
+//! of them is at `n + 1`: the first entry of any process is a claim, and there are no gaps. That
+//! claim stays forever. So whenever Z wakes up, its next create, of `n + 1`, finds another
+//! process's entry and Z is fenced; it has no higher number to try. Hence nothing ever appears
+//! below a claim after the claim was made, except at numbers that a base has made obsolete: what
+//! the claiming process restores is everything that was ever acknowledged as stored.
 //!
-//! If claims were removed with the rest, a process that slept through its successor's claim *and*
-//! its removal would create that number anew and acknowledge what nobody ever reads: a test shows
-//! that. Claims cost an object of some 300 bytes for each start.
+//! If claims were removed like other entries, a process that slept through both its successor's
+//! claim *and* that claim's removal would create the number anew and acknowledge writes that nobody
+//! ever reads; a test demonstrates this. Claims cost one object of some 300 bytes per start.
 //!
-//! Removal is safe whoever does it and however late: a restore uses the newest base, which needs
-//! nothing below what any older base needs. Copies of the file have the number of their claim in
-//! their name: a process removes those of its own claim and of earlier ones, which can get no entry
-//! any more, and never one that a successor is making.
+//! Removal is safe whoever does it, however late: a restore uses the newest base, which needs
+//! nothing below what any older base needs. Copies of the file carry the number of their claim in
+//! their name. A process removes those of its own claim and of earlier ones, which can no longer
+//! get an entry, and never one that a successor is making.
 //!
 //! # Errors of the store
-//! An error of `put_create` leaves open whether the entry is there, so it is read back. If that
-//! fails as well, the very same bytes are sent again before anything else: whichever attempt
-//! arrives, the number holds this entry or another's. Callers learn that the outcome is unknown;
-//! later ones are refused before anything is written, until the store answers again.
+//! An error of `put_create` leaves open whether the entry was stored, so it is read back. If that
+//! fails too, the identical bytes are sent again before anything else: whichever attempt arrives,
+//! the number holds this entry or another process's. The callers concerned learn that the outcome
+//! is unknown; later callers are refused, before anything is written, until the store answers
+//! again.
 //!
-//! # What is visible when
-//! Reads see local commits, also those that wait for the store. Only writes are promised.
+//! # Visibility
+//! Reads see local commits, including those that still wait for the store. Only acknowledged writes
+//! are guaranteed.
 //!
 //! Modules:
-//! - `entry`: names and bytes; `limits`: sizes
-//! - `appender`: claims and entries of one process; `reader`: entries in their order
-//! - `wal`: the committed end of the write-ahead log
-//! - `ship`: the part of the writer's thread; `base`: copies of the file and removal
-//! - `restore`: the file from the log alone; `state`: measurements, and a look for a successor
-//! - `follow`, `pages`: a file that follows the log of another process
+//! - `entry`: keys and encoding; `limits`: sizes
+//! - `appender`: claims and entries of one process; `reader`: reading entries in order
+//! - `wal`: the committed tail of the write-ahead log
+//! - `ship`: the writer thread's part; `base`: copies of the file, and removal
+//! - `restore`: rebuilding the file from the log alone; `state`: measurements and detection of a
+//!   successor
+//! - `follow`, `pages`: a local file that follows the log of another process
 
 mod appender;
 mod base;
@@ -98,10 +103,10 @@ use lodestone_types::{Clock, IdSource};
 use reader::{FETCHES, Plan, claim_of, fetch, newest, numbers};
 use ship::Start;
 
-/// Times that a restore begins anew because the log was shortened under its hands.
+/// Maximum number of attempts at a restore while the log is being shortened concurrently.
 const RESTORES_MAX: usize = 5;
 
-/// The log of a catalog in a blob store, not taken over yet.
+/// A catalog's log in a blob store, not taken over yet.
 #[derive(Debug)]
 pub struct CatalogLog {
     store: Arc<dyn BlobStore>,
@@ -111,11 +116,12 @@ pub struct CatalogLog {
 }
 
 impl CatalogLog {
-    /// Looks at the log in `store`. Changes nothing, and disturbs no process that appends to it.
+    /// Inspects the log in `store`. Changes nothing and does not disturb a process that appends to
+    /// it.
     ///
     /// # Errors
-    /// [`CatalogError::TooNew`] where a newer release has taken it over before;
-    /// [`CatalogError::Corrupt`] names a damaged entry; [`CatalogError::LogAway`].
+    /// [`CatalogError::TooNew`] if a newer release has taken it over before;
+    /// [`CatalogError::Corrupt`] for a damaged entry; [`CatalogError::LogAway`].
     pub fn open(store: Arc<dyn BlobStore>, ids: Arc<dyn IdSource>) -> Result<Self> {
         let newest = newest(&*store)?;
         if let Some((_, label)) = &newest {
@@ -136,33 +142,33 @@ impl CatalogLog {
         Ok(Self { store, ids, limits: LogLimits::default(), is_empty })
     }
 
-    /// Whether it holds no catalog yet. The first one that is opened with it becomes its base.
+    /// Whether the log holds no catalog yet. The first catalog opened with it becomes its base.
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Reads every entry, those that no restore needs too, and returns their number. That none is
-    /// missing, and that they follow each other, is checked by whoever reads the state from them.
+    /// Reads and checks every entry, including those that no restore needs, and returns their
+    /// number. Completeness and order are checked by whoever reconstructs the state.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names a damaged entry; [`CatalogError::LogAway`].
+    /// [`CatalogError::Corrupt`] for a damaged entry; [`CatalogError::LogAway`].
     pub fn verify(&self) -> Result<usize> {
         let numbers = numbers(&*self.store)?;
         for some in numbers.chunks(FETCHES) {
             for entry in fetch(&self.store, some) {
-                // One that is gone was removed since it was listed.
+                // An entry that is gone was removed after it was listed.
                 entry?;
             }
         }
         Ok(numbers.len())
     }
 
-    /// Makes the file `path` from the log as it is now, without taking it over: another process may
-    /// go on appending. Replaces no file, except one that an attempt before left.
+    /// Builds the file `path` from the log as it is now, without taking over: another process may
+    /// go on appending. Replaces no file, except one left by an earlier attempt.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names the key of what is missing or damaged, or says that the log
-    /// is empty; nothing is left at `path` then. [`CatalogError::LogAway`].
+    /// [`CatalogError::Corrupt`] with the key of what is missing or damaged, or if the log is
+    /// empty; nothing is left at `path` then. [`CatalogError::LogAway`].
     pub fn restore_to(&self, path: &Path) -> Result<()> {
         let mut tries = 1;
         loop {
@@ -183,15 +189,15 @@ impl CatalogLog {
         }
     }
 
-    /// Whether another base was made since the entry `last` was the newest.
+    /// Whether another base was made after `last` was the newest entry.
     fn has_moved(&self, last: u64) -> bool {
         let newest = newest(&*self.store).ok().flatten();
         newest.is_some_and(|(number, label)| base_at(number, &label).is_some_and(|at| at > last))
     }
 
-    /// Takes the log over and, where it holds a catalog, puts that in the place of the file at
-    /// `path`. From now on the process before can store nothing. `waits`: whether followers are
-    /// waited for.
+    /// Takes over the log and, if it holds a catalog, replaces the file at `path` with it. From now
+    /// on the previous process cannot store anything. `waits` says whether this process will wait
+    /// for followers.
     pub(crate) fn take_over(self, path: &Path, waits: bool) -> Result<Claimed> {
         let format = Catalog::format();
         let (appender, before) = Appender::claim(&self.store, &self.ids, format, waits)?;
@@ -212,7 +218,7 @@ impl CatalogLog {
     }
 }
 
-/// Number of the newest base at the entry `number`.
+/// Number of the newest base as of entry `number`.
 fn base_at(number: u64, label: &Label) -> Option<u64> {
     match label.kind {
         Kind::Base(_) => Some(number),
@@ -220,14 +226,14 @@ fn base_at(number: u64, label: &Label) -> Option<u64> {
     }
 }
 
-/// A log that this process has taken over; the local file is its state.
+/// A log that this process has taken over; the local file reflects its state.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     start: Start,
 }
 
 impl Claimed {
-    /// Sends what a migration changed, or the whole file where the log is empty.
+    /// Sends the changes of a migration, or the whole file if the log is empty.
     pub(crate) fn begin(
         self,
         connection: &Connection,
@@ -244,11 +250,11 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Gives the restored file the name `path`. A file of that name gets the suffix `.replaced`, with
-/// its write-ahead log: it may belong to another store than this process was told.
+/// Moves the restored file to `path`. An existing file and its write-ahead log are kept with the
+/// suffix `.replaced`: the file may belong to a store other than the one configured now.
 fn replace(path: &Path, fresh: &Path) -> Result<()> {
     let replaced = beside(path, ".replaced");
-    // Where there is none, an attempt before has moved it, perhaps without its write-ahead log.
+    // If there is none, an earlier attempt has moved it, perhaps without its write-ahead log.
     if fs::exists(path).map_err(restore::local(path))? {
         Catalog::remove_left_over(&replaced)?;
     }

@@ -1,9 +1,9 @@
-//! Frames of a write-ahead log as pages of the file.
+//! Applies frames of a write-ahead log as pages of the file.
 //!
-//! SQLite would take a write-ahead log only whole, from its beginning. Here each commit is applied
-//! when it is there: the pages of its frames go to their places in the file, which nobody reads
-//! meanwhile. The entries that carry the frames are checked, so that the checksums of the frames,
-//! which depend on all that came before, are not.
+//! SQLite only accepts a complete write-ahead log, from its beginning. Here each commit is applied
+//! as soon as it arrives: the pages of its frames are written to their positions in the file, which
+//! nobody reads meanwhile. The entries that carry the frames are verified, so the frames' own
+//! checksums, which depend on everything before them, need not be.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,30 +16,30 @@ use super::restore::local;
 use super::wal::{FRAME_HEADER_BYTES, HEADER_BYTES, Header, number};
 use crate::error::{CatalogError, Result};
 
-/// Offset of the two bytes of a file that say how commits are written: 2 by a write-ahead log,
-/// 1 in place.
+/// Offset of the two bytes of a file that select the journal mode: 2 for a write-ahead log, 1 for
+/// in-place writes.
 const WRITE_VERSION: usize = 18;
 
-/// Pages by their numbers, which begin at 1.
+/// Pages by number, from 1.
 type Pages = BTreeMap<u32, Vec<u8>>;
 
-/// Collects frames until they are whole commits.
+/// Collects frames into complete commits.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     page_bytes: usize,
-    /// Frames after the last commit.
+    /// Pages of frames after the last commit.
     open: Pages,
-    /// Pages that the commits have changed.
+    /// Pages changed by complete commits.
     done: Pages,
-    /// Pages of the file after the last commit; 0: there was none.
+    /// Pages of the file after the last commit; 0 if there has been none.
     file_pages: u32,
 }
 
 impl Commits {
-    /// Adds frames, in the order of the log.
+    /// Adds frames, in log order.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] if they are not whole frames.
+    /// [`CatalogError::Corrupt`] if they are not complete frames.
     pub(super) fn add(&mut self, place: Frames, bytes: &[u8]) -> Result<()> {
         let not_whole = || CatalogError::corrupt("an entry of the log holds no whole frames");
         let mut rest = bytes;
@@ -47,7 +47,7 @@ impl Commits {
             let (header, frames) =
                 rest.split_first_chunk::<HEADER_BYTES>().ok_or_else(not_whole)?;
             self.page_bytes = Header::parse(header).ok_or_else(not_whole)?.page_bytes();
-            // A commit that its process did not end, and so told nobody of.
+            // An unfinished commit, which its process never acknowledged.
             self.open.clear();
             rest = frames;
         }
@@ -72,16 +72,16 @@ impl Commits {
         Ok(())
     }
 
-    /// Whether there are commits that are not in the file yet.
+    /// Whether there are commits not yet written to the file.
     pub(super) fn is_ready(&self) -> bool {
         self.file_pages != 0
     }
 
-    /// Writes the commits to the file, which nobody may read meanwhile. A file that is cut off in
-    /// between is of no use.
+    /// Writes the commits to the file, which nobody may read meanwhile. If this is interrupted, the
+    /// file is unusable.
     ///
     /// # Errors
-    /// Those of the disk; a repeated call writes the same.
+    /// Errors of the disk; a repeated call writes the same pages.
     pub(super) fn write(&mut self, path: &Path) -> Result<()> {
         if !self.is_ready() {
             return Ok(());
@@ -105,10 +105,10 @@ impl Commits {
     }
 }
 
-/// Has a copy of a file read without a write-ahead log.
+/// Switches a copy of the file to being read without a write-ahead log.
 ///
 /// # Errors
-/// Those of the disk.
+/// Errors of the disk.
 pub(super) fn read_in_place(path: &Path) -> Result<()> {
     let file = OpenOptions::new().write(true).open(path).map_err(local(path))?;
     file.write_all_at(&[1, 1], WRITE_VERSION as u64).map_err(local(path))

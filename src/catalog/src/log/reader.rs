@@ -1,4 +1,4 @@
-//! Reading the log: its newest entry, and all that a restore has to apply.
+//! Reading the log: its newest entry, and everything that a restore has to apply.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use crate::error::{CatalogError, Result};
 use lodestone_io::store::{BlobStore, Key, StoreError};
 use lodestone_types::ErrorKind;
 
-/// Entries fetched at a time.
+/// Entries fetched concurrently.
 pub(super) const FETCHES: usize = 8;
-/// Times that the newest entry is looked for; it is missing only if it was listed just before many
-/// others came and a collector removed it.
+/// Maximum number of look-ups of the newest entry. It is missing only if, right after the listing,
+/// many others were appended and it was garbage-collected.
 const LOOKS_MAX: usize = 10;
 
-/// The error of a store that does not do as it is told.
+/// The error for a store that is unreachable or misbehaves.
 pub(super) fn away(error: StoreError) -> CatalogError {
     CatalogError::LogAway { cause: error.to_string() }
 }
 
-/// A whole blob, or none where there is none.
+/// Reads a whole blob; `None` if it does not exist.
 pub(super) fn get(store: &dyn BlobStore, key: &Key) -> Result<Option<Vec<u8>>> {
     match store.get(key) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -27,19 +27,19 @@ pub(super) fn get(store: &dyn BlobStore, key: &Key) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// An entry, if there is one of this number.
+/// Reads an entry, if there is one with this number.
 pub(super) fn entry_at(store: &dyn BlobStore, number: u64) -> Result<Option<Entry>> {
     let key = entry::key(number);
     let Some(bytes) = get(store, &key)? else { return Ok(None) };
     Entry::decode(&bytes).map(Some).map_err(|problem| entry::refused(&key, &bytes, problem))
 }
 
-/// The label of an entry, if there is one of this number.
+/// Reads the label of an entry, if there is one with this number.
 pub(super) fn label_at(store: &dyn BlobStore, number: u64) -> Result<Option<Label>> {
     Ok(entry_at(store, number)?.map(|entry| entry.label))
 }
 
-/// The claim under which an entry was written.
+/// Returns the claim under which an entry was written.
 pub(super) fn claim_of(store: &dyn BlobStore, label: &Label) -> Result<Option<Label>> {
     match label.kind {
         Kind::Claim { .. } => Ok(Some(label.clone())),
@@ -47,13 +47,13 @@ pub(super) fn claim_of(store: &dyn BlobStore, label: &Label) -> Result<Option<La
     }
 }
 
-/// The numbers of all entries, ascending.
+/// Lists the numbers of all entries, ascending.
 pub(super) fn numbers(store: &dyn BlobStore) -> Result<Vec<u64>> {
     let keys = store.list(&entry::entries()).map_err(away)?;
     keys.iter().map(entry::number_of).collect()
 }
 
-/// The newest entry.
+/// Returns the newest entry.
 pub(super) fn newest(store: &dyn BlobStore) -> Result<Option<(u64, Label)>> {
     for _ in 0..LOOKS_MAX {
         let Some(number) = numbers(store)?.pop() else { return Ok(None) };
@@ -64,34 +64,34 @@ pub(super) fn newest(store: &dyn BlobStore) -> Result<Option<(u64, Label)>> {
     Err(CatalogError::LogAway { cause: "entries are listed that are not there".into() })
 }
 
-/// Entries that a restore has to apply.
+/// The entries that a restore has to apply.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) base: Base,
     base_number: u64,
-    /// Number of the newest entry to apply.
+    /// Number of the last entry to apply.
     pub(super) last: u64,
 }
 
-/// State at the end of a plan.
+/// The state at the end of a plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
-    /// The rules for what follows.
+    /// The order rules for subsequent entries.
     pub(super) order: Order,
     /// The newest lap.
     pub(super) lap: u64,
-    /// Bytes of frames.
+    /// Bytes of frames applied.
     pub(super) bytes: u64,
 }
 
-/// Receives frames in their order.
+/// Receives frames in order.
 pub(super) type Apply<'a> = dyn FnMut(Frames, &[u8]) -> Result<()> + 'a;
 
 impl Plan {
-    /// The plan for the state at the entry `last`; none where no base was made up to it.
+    /// Plans the restore of the state at entry `last`; `None` if no base exists up to there.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names an entry that is missing or no base.
+    /// [`CatalogError::Corrupt`] if an entry is missing, or the base entry is not a base.
     pub(super) fn new(store: &dyn BlobStore, last: u64, label: &Label) -> Result<Option<Self>> {
         let base_number = match label.kind {
             Kind::Base(_) => last,
@@ -117,10 +117,10 @@ impl Plan {
         Ok(Some(Self { base, base_number, last }))
     }
 
-    /// Fetches the entries, `fetches` at a time, and gives their frames to `apply`.
+    /// Fetches the entries, `fetches` at a time, and passes their frames to `apply`.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names the entry that breaks a rule; those of `apply`.
+    /// [`CatalogError::Corrupt`] for an entry that violates a rule; errors of `apply`.
     pub(super) fn read(
         &self,
         store: &Arc<dyn BlobStore>,
@@ -144,10 +144,10 @@ impl Plan {
     }
 }
 
-/// The frames in an entry, if it has any.
+/// Returns the frames in an entry, if it has any.
 ///
 /// # Errors
-/// [`CatalogError::Corrupt`] names the entry.
+/// [`CatalogError::Corrupt`] if they are damaged.
 pub(super) fn frames_of(number: u64, entry: &Entry) -> Result<Option<(Frames, Vec<u8>)>> {
     let Kind::Frames(place) = entry.label.kind else { return Ok(None) };
     let key = entry::key(number);
@@ -172,15 +172,15 @@ pub(super) fn fetch(store: &Arc<dyn BlobStore>, numbers: &[u64]) -> Vec<Result<O
     })
 }
 
-/// The rules by which entries follow one another.
+/// The rules for the order of entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Order {
     /// Number of the newest base.
     pub(super) newest_base: u64,
     parent: Option<uuid::Uuid>,
-    /// The claim in force; 0 before the first entry.
+    /// Number of the claim in force; 0 before the first entry.
     pub(super) claim: u64,
-    /// The newest frames, unless a claim ended their lap.
+    /// The newest frames, unless a claim has ended their lap.
     frames: Option<Frames>,
     lap: u64,
 }
@@ -189,7 +189,7 @@ impl Order {
     /// Checks the next entry.
     ///
     /// # Errors
-    /// The rule that is broken, as a phrase.
+    /// The violated rule, as a phrase.
     pub(super) fn check(&mut self, number: u64, label: &Label) -> std::result::Result<(), String> {
         if self.claim != 0 && label.parent != self.parent {
             return Err("it does not follow the entry before it".into());

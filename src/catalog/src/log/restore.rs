@@ -1,4 +1,4 @@
-//! The catalog file made anew from the log alone.
+//! Rebuilding the catalog file from the log alone.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::{Catalog, migrations};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::ErrorKind;
 
-/// The error of a local file.
+/// The error for a local file operation.
 pub(super) fn local(path: &Path) -> impl Fn(io::Error) -> CatalogError {
     move |error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CatalogError::StorageFull,
@@ -25,7 +25,7 @@ pub(super) fn local(path: &Path) -> impl Fn(io::Error) -> CatalogError {
     }
 }
 
-/// Makes the file at `path`, replacing one that an attempt before left there. Durable on return.
+/// Rebuilds the file at `path`, replacing one left by an earlier attempt. Durable on return.
 pub(super) fn restore(store: &Arc<dyn BlobStore>, plan: &Plan, path: &Path) -> Result<End> {
     Catalog::remove_left_over(path)?;
     let restored = build(store, plan, path);
@@ -50,7 +50,7 @@ fn build(store: &Arc<dyn BlobStore>, plan: &Plan, path: &Path) -> Result<End> {
     Ok(end)
 }
 
-/// Passes bytes on to a file while it counts and hashes them.
+/// A writer that forwards to a file while counting and hashing.
 struct Checked<'a> {
     file: &'a File,
     hasher: Sha256,
@@ -73,11 +73,11 @@ impl Write for Checked<'_> {
     }
 }
 
-/// Makes the file at `path` from the copy of the catalog in a store.
+/// Creates the file at `path` from the copy of the catalog in the store.
 pub(super) fn fetch_base(store: &dyn BlobStore, base: &Base, path: &Path) -> Result<()> {
     let key = Key::parse(&base.blob).map_err(|error| CatalogError::corrupt(error.to_string()))?;
     match unpack(store, &key, base, path) {
-        // What is damaged may be the copy of it on this machine alone.
+        // Only this machine's cached copy may be damaged.
         Err(CatalogError::Corrupt { .. }) if store.forget_copy(&key) => {
             fs::remove_file(path).map_err(local(path))?;
             unpack(store, &key, base, path)
@@ -113,11 +113,11 @@ fn unpack(store: &dyn BlobStore, key: &Key, base: &Base, path: &Path) -> Result<
     Ok(())
 }
 
-/// Applies the laps of the write-ahead log to a file, one after the other.
+/// Applies laps of the write-ahead log to a file, one after the other.
 struct Laps<'a> {
     path: &'a Path,
     wal: PathBuf,
-    /// The lap that is being gathered.
+    /// The lap being collected.
     file: Option<File>,
 }
 
@@ -137,9 +137,9 @@ impl<'a> Laps<'a> {
         file.write_all_at(bytes, place.offset).map_err(local(&self.wal))
     }
 
-    /// Folds the gathered lap into the file. SQLite ignores frames from the first one that is
-    /// damaged; here they are all there or the log is refused. Only a commit that its process did
-    /// not end, and so told nobody of, is left out.
+    /// Checkpoints the collected lap into the file. SQLite ignores frames from the first damaged
+    /// one on; here either all of them arrive or the log is rejected. Only a commit that its
+    /// process never finished, and so never acknowledged, is left out.
     fn apply(&mut self) -> Result<()> {
         if self.file.take().is_none() {
             return Ok(());
@@ -149,7 +149,7 @@ impl<'a> Laps<'a> {
             return fs::remove_file(&self.wal).map_err(local(&self.wal));
         }
         let connection = Connection::open(self.path)?;
-        // The whole file is made durable at the end.
+        // The whole file is synced at the end.
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         let checkpoint = connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {

@@ -1,5 +1,5 @@
-//! The part of the writer that keeps the store up to date: it sends what a commit appended to the
-//! write-ahead log, and now and then a copy of the file.
+//! Keeps the store up to date from the writer thread: sends what a commit appended to the
+//! write-ahead log and, occasionally, a copy of the file.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,14 +21,14 @@ use crate::rows::Statements;
 use lodestone_io::store::Key;
 use lodestone_types::{Clock, Timestamp};
 
-/// Time between two attempts to reach a store that is away; writes in between are refused at once.
+/// Interval between attempts to reach an unreachable store; writes in between are refused at once.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Entries after which a base is tried again that readers of an older state have prevented.
+/// Entries before a base that readers of an older state prevented is tried again.
 const BASE_PAUSE_ENTRIES: u64 = 8;
-/// Time between two looks at the work in the background.
+/// Interval between checks on the background work.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// A point in the log.
+/// A position in the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     /// Number of the first entry after it.
@@ -37,63 +37,63 @@ struct Mark {
     bytes: u64,
 }
 
-/// A copy of the file, from the checkpoint before it until its entry is stored.
+/// A copy of the file in progress, from the checkpoint before it until its entry is stored.
 #[derive(Debug)]
 struct Copying {
-    /// The point at which it is made.
+    /// Position at which the copy is made.
     here: Mark,
-    /// The point from which frames have to be applied to it.
+    /// Position from which frames have to be applied to it.
     mark: Mark,
-    /// Whether that is the beginning of a lap whose frames the copy has already.
+    /// Whether that is the start of a lap whose frames the copy already contains.
     is_early: bool,
-    /// The copy, once its entry is on its way.
+    /// The finished copy, once its entry is being stored.
     copied: Option<Copied>,
 }
 
-/// State of the log at the start of a process, for [`Shipper::new`].
+/// State of the log when a process starts, for [`Shipper::new`].
 #[derive(Debug)]
 pub(super) struct Start {
     pub(super) appender: Appender,
     pub(super) limits: LogLimits,
-    /// The newest base, what has to be applied to it, and the lap after which this process begins.
+    /// The newest base, the bytes to be applied to it, and the lap after which this process begins.
     pub(super) base: Option<Base>,
     pub(super) bytes: u64,
     pub(super) lap: u64,
 }
 
-/// Sends commits to the store. All calls come from the writer's thread.
+/// Sends commits to the store. All calls come from the writer thread.
 #[derive(Debug)]
 pub(crate) struct Shipper {
     appender: Appender,
     wal: WalTail,
     limits: LogLimits,
     clock: Arc<dyn Clock>,
-    /// Held open: closing any descriptor of the file would drop SQLite's locks on it.
+    /// Kept open: closing any descriptor of the file would release SQLite's locks on it.
     database: Arc<File>,
-    /// Bytes of frames that were sent, since an arbitrary point.
+    /// Bytes of frames sent, counted from an arbitrary position.
     bytes: u64,
-    /// The beginning of the present lap, once it has frames in the store.
+    /// The start of the current lap, once it has frames in the store.
     lap: Option<Mark>,
-    /// The point from which a restore applies frames to the newest base.
+    /// Position from which a restore applies frames to the newest base.
     base: Mark,
-    /// The point at which that was copied: the same, or a later one of the same lap.
+    /// Position at which that base was copied: the same, or a later one in the same lap.
     copied: Mark,
     base_bytes: u64,
-    /// Numbers below hold nothing superfluous.
+    /// Nothing obsolete is left below this number.
     collected: u64,
-    /// Bytes of the present lap at which it is folded into the file.
+    /// Bytes of the current lap at which it is checkpointed.
     checkpoint_at: u64,
-    /// Number of the entry before which no base is tried.
+    /// Number of the entry before which no base is attempted.
     base_after: u64,
     background: Background,
     copying: Option<Copying>,
-    /// The error of the last attempt and its time, while something waits.
+    /// Time and error of the last attempt, while something is waiting.
     away: Option<(Timestamp, String)>,
 }
 
 impl Shipper {
-    /// Begins with the file at `path`, open in `connection`: it is the state at the end of the log
-    /// and whatever a migration committed since, or it becomes the first base.
+    /// Starts from the file at `path`, open in `connection`: either it is the state at the end of
+    /// the log plus whatever a migration has committed since, or it becomes the first base.
     pub(super) fn new(
         start: Start,
         connection: &Connection,
@@ -124,17 +124,17 @@ impl Shipper {
             shipper.first_base(connection)?;
         }
         shipper.ship(connection)?;
-        // Everything of before is there.
+        // All earlier commits are in the store.
         shipper.appender.watch.note_stored(shipper.clock.now(), true);
         Ok(shipper)
     }
 
-    /// For those who ask for the state of the log.
+    /// Returns the shared state of the log, for those who monitor it.
     pub(crate) fn watch(&self) -> Arc<LogWatch> {
         Arc::clone(&self.appender.watch)
     }
 
-    /// Folds the whole write-ahead log into the file and sends that.
+    /// Checkpoints the whole write-ahead log into the file and sends the file.
     fn first_base(&mut self, connection: &Connection) -> Result<()> {
         if checkpoint(connection, "TRUNCATE")? != Folded::Emptied {
             return Err(CatalogError::corrupt("the catalog is in use by another process"));
@@ -147,7 +147,7 @@ impl Shipper {
         self.append_base(copied)
     }
 
-    /// Time after which [`Self::maintain`] has something to do, although nobody writes.
+    /// Time after which [`Self::maintain`] should be called even if nobody writes.
     pub(crate) fn pause(&self) -> Option<Duration> {
         match (&self.away, self.background.is_busy()) {
             (Some(_), _) => Some(RETRY_PAUSE),
@@ -156,7 +156,7 @@ impl Shipper {
         }
     }
 
-    /// Makes sure that nothing waits, before something is written.
+    /// Stores everything that is waiting, as a precondition for writing.
     ///
     /// # Errors
     /// [`CatalogError::LogAway`], [`CatalogError::Fenced`].
@@ -178,8 +178,8 @@ impl Shipper {
     /// Sends everything that is committed.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`]: something waits, and the next attempt begins with it.
-    /// [`CatalogError::Fenced`]: it was not stored, and nothing ever will be.
+    /// [`CatalogError::LogAway`] if something is left waiting; the next attempt begins with it.
+    /// [`CatalogError::Fenced`] if it was not stored and nothing ever will be.
     pub(crate) fn ship(&mut self, connection: &Connection) -> Result<()> {
         let before = self.appender.next();
         let shipped = self.ship_all(connection);
@@ -239,11 +239,11 @@ impl Shipper {
         }
     }
 
-    /// Folds the log, and begins or ends copies of the file. Called after every batch, and after
-    /// [`Self::pause`] (`has_waited`); callers do not wait for it.
+    /// Checkpoints the log, and begins or completes copies of the file. Called after every batch,
+    /// and after [`Self::pause`] (`has_waited`); callers of the catalog do not wait for it.
     ///
     /// # Errors
-    /// Those after which nothing may be written.
+    /// Errors after which nothing may be written.
     pub(crate) fn maintain(&mut self, connection: &Connection, has_waited: bool) -> Result<()> {
         if self.away.is_some() {
             return match has_waited {
@@ -253,7 +253,7 @@ impl Shipper {
         }
         match self.background.done() {
             Some(Done::Copied(Ok(copied))) => {
-                // An entry that is kept goes with the next attempt, at once.
+                // If the entry could not be stored, it goes with the next attempt, right away.
                 unless_away(self.append_base(copied))?;
                 unless_away(self.ship(connection))?;
             }
@@ -276,7 +276,7 @@ impl Shipper {
             return self.begin_base(connection);
         }
         if self.wal.offset() >= self.checkpoint_at {
-            // Where readers are in its way, it is tried again a little later.
+            // If readers are in the way, retry a little later.
             let step = match checkpoint(connection, "PASSIVE")? {
                 Folded::Emptied | Folded::Whole => self.limits.checkpoint_bytes,
                 Folded::Partly => self.limits.checkpoint_bytes / 4,
@@ -294,11 +294,12 @@ impl Shipper {
         is_due && here.entry >= self.base_after
     }
 
-    /// Once the whole log is folded in, the file stays as it is until the next checkpoint. If
-    /// readers keep the log from being emptied, the lap goes on: a restore then applies it from its
-    /// beginning, since its later frames need the earlier ones, which changes nothing.
+    /// Begins a copy of the file. After a full checkpoint the file does not change until the next
+    /// one. If readers keep the log from being truncated, the lap continues: a restore then applies
+    /// it from its start, because its later frames need the earlier ones; reapplying those changes
+    /// nothing.
     fn begin_base(&mut self, connection: &Connection) -> Result<()> {
-        // Nobody waits for readers.
+        // Do not wait for readers.
         connection.busy_timeout(Duration::ZERO)?;
         let folded = checkpoint(connection, "TRUNCATE");
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -332,7 +333,7 @@ impl Shipper {
         self.appender.append(Kind::Base(base), &[])
     }
 
-    /// Removes what the newest base, whose copy is `keep`, makes superfluous.
+    /// Removes what the newest base, whose copy is `keep`, makes obsolete.
     fn collect(&mut self, keep: Key) {
         let (claim, from, until) = (self.appender.claim, self.collected, self.base.entry);
         let garbage = Garbage { claim, from, until, keep };
@@ -343,7 +344,7 @@ impl Shipper {
     }
 }
 
-/// The errors after which nothing may be written; a store that is away is none.
+/// Filters out an unreachable store; other errors forbid further writes.
 fn unless_away(shipped: Result<()>) -> Result<()> {
     match shipped {
         Err(CatalogError::LogAway { .. }) => Ok(()),
@@ -360,21 +361,21 @@ fn committed_frames(connection: &Connection) -> Result<u64> {
     })
 }
 
-/// Result of a checkpoint.
+/// Outcome of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folded {
-    /// The whole log is in the file, and the next frame begins a lap. Never after `PASSIVE`.
+    /// The whole log is in the file, and the next frame starts a new lap. Never after `PASSIVE`.
     Emptied,
     /// The whole log is in the file.
     Whole,
-    /// Part of the log is in the file, because a reader needs an older state.
+    /// Only a part of the log is in the file, because a reader needs an older state.
     Partly,
 }
 
-/// Folds the write-ahead log into the file.
+/// Checkpoints the write-ahead log into the file.
 ///
 /// # Errors
-/// Those after which nothing may be written. A full disk is none: the log stays as it is.
+/// Errors after which nothing may be written. A full disk is not one: the log stays as it is.
 pub(super) fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let outcome = connection.query_row(&sql, [], |row| {
@@ -382,7 +383,7 @@ pub(super) fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> 
     });
     match outcome.map_err(CatalogError::from) {
         Ok((false, 0, 0)) if mode == "TRUNCATE" => Ok(Folded::Emptied),
-        // Both are -1 where another process folds the log now.
+        // Both are -1 if another process is running a checkpoint.
         Ok((_, frames, folded)) if frames == folded && frames >= 0 => Ok(Folded::Whole),
         Ok(_) => Ok(Folded::Partly),
         Err(error) if error.is_poisoning() => Err(error),

@@ -1,4 +1,4 @@
-//! The state of the log as operators and background threads see it.
+//! The state of the log, for operators and background threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,45 +13,45 @@ use lodestone_io::store::BlobStore;
 use lodestone_types::Timestamp;
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 
-/// State of a catalog's log.
+/// The state of a catalog's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogState {
-    /// Number of the newest entry of this process.
+    /// Number of this process's newest entry.
     pub entry: u64,
-    /// Entries since the newest copy of the file: a restore fetches each of them.
+    /// Entries since the newest copy of the file; a restore fetches each of them.
     pub entries_since_base: u64,
-    /// Bytes of these entries, before compression.
+    /// Bytes of those entries before compression.
     pub bytes_since_base: u64,
-    /// Bytes of the newest copy of the file, before compression.
+    /// Bytes of the newest copy of the file before compression.
     pub base_bytes: u64,
-    /// Committed bytes that are not in the store yet. Nothing is written while there are any.
+    /// Committed bytes not yet in the store. While there are any, nothing new is written.
     pub bytes_waiting: u64,
     /// The last error of the store, until an entry is stored or a copy is made.
     pub last_error: Option<String>,
-    /// Whether another process has taken over: this one can never write again.
+    /// Whether another process has taken over, so that this one can never write again.
     pub is_fenced: bool,
 }
 
-/// The state, shared by the writer and those who ask for it.
+/// The state of the log, shared between the writer and its observers.
 #[derive(Debug)]
 pub(crate) struct LogWatch {
     store: Arc<dyn BlobStore>,
-    /// Number of the claim of this process.
+    /// Number of this process's claim.
     claim: u64,
-    /// Nonce of the claim: no other process has it.
+    /// Nonce of the claim, unique to this process.
     name: Uuid,
     state: Mutex<LogState>,
     stored: Mutex<Stored>,
 }
 
-/// Times at which all that was committed was in the store.
+/// Times at which everything committed was in the store.
 #[derive(Debug, Default)]
 struct Stored {
-    /// The newest one of which every follower knows.
+    /// The newest of these times that every follower has caught up with.
     known: Timestamp,
-    /// Later ones, in their order.
+    /// The later ones, in order.
     recent: VecDeque<Timestamp>,
-    /// Whether something may be committed here that is not in the store.
+    /// Whether something may be committed locally that is not in the store.
     is_writing: bool,
 }
 
@@ -73,12 +73,13 @@ impl LogWatch {
         change(&mut self.state.lock());
     }
 
-    /// Notes that something is about to be committed.
+    /// Records that something is about to be committed.
     pub(super) fn note_writing(&self) {
         self.stored.lock().is_writing = true;
     }
 
-    /// Notes that all that is committed is in the store; `is_new`: that some of it came just now.
+    /// Records that everything committed is in the store; `is_new` if some of it was stored just
+    /// now.
     pub(super) fn note_stored(&self, now: Timestamp, is_new: bool) {
         let mut stored = self.stored.lock();
         stored.settle(now);
@@ -88,19 +89,19 @@ impl LogWatch {
         }
     }
 
-    /// Every follower knows of changes that were made before this time. A change has its time
-    /// within its transaction, and the next transaction begins when this one is stored.
+    /// The time before which all changes are known to every follower. A change gets its time within
+    /// its transaction, and the next transaction begins only once this one is stored.
     pub(crate) fn known_before(&self, now: Timestamp) -> Timestamp {
         let mut stored = self.stored.lock();
         stored.settle(now);
-        // The last change before a quiet time may have the time at which it was stored.
+        // The last change before a quiet period may carry the very time at which it was stored.
         match stored.recent.is_empty() && !stored.is_writing {
             true => stored.known.max(now),
             false => stored.known,
         }
     }
 
-    /// Whether followers know of everything that was ever stored.
+    /// Whether followers know of everything stored so far.
     pub(crate) fn is_all_known(&self, now: Timestamp) -> bool {
         let mut stored = self.stored.lock();
         stored.settle(now);
@@ -123,8 +124,8 @@ impl LogWatch {
         self.state.lock().clone()
     }
 
-    /// Whether a successor has come: its claim is behind the newest own entry. `false` says that
-    /// none had when this began.
+    /// Checks for a successor, whose claim follows this process's newest entry. `false` guarantees
+    /// that there was none when this call began.
     pub(crate) fn check_fence(&self) -> Result<bool> {
         let (next, is_fenced) = {
             let state = self.state.lock();
@@ -133,8 +134,8 @@ impl LogWatch {
         if is_fenced {
             return Ok(true);
         }
-        // One own entry may be stored that its writer has not noted yet. A second one was sent
-        // after the first was noted, so after this began.
+        // One of our own entries may be stored without the writer having recorded it yet. A second
+        // one was sent after the first was recorded, so after this call began.
         for number in [next, next + 1] {
             let key = entry::key(number);
             let Some(bytes) = get(&*self.store, &key)? else { return Ok(false) };

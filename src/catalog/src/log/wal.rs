@@ -1,4 +1,4 @@
-//! The end of SQLite's write-ahead log, as far as it is committed.
+//! The committed tail of SQLite's write-ahead log.
 //!
 //! ```text
 //! header, 32 bytes    magic 4 | version 4 | page size 4 | sequence 4 | salts 8 | checksums 8
@@ -6,7 +6,7 @@
 //!                     checksums 8 | the page
 //! ```
 //! Numbers are big-endian (<https://www.sqlite.org/fileformat2.html#the_write_ahead_log>). A lap
-//! ends when the header gets other salts: whatever follows with the old ones is left over.
+//! ends when the header gets new salts: anything that follows with the old salts is stale.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -19,9 +19,9 @@ use super::entry::Frames;
 const MAGIC: u32 = 0x377F_0682;
 /// Bytes of the header of a lap.
 pub(super) const HEADER_BYTES: usize = 32;
-/// Bytes before the page of a frame.
+/// Bytes of a frame's header, before its page.
 pub(super) const FRAME_HEADER_BYTES: usize = 24;
-/// Bytes of a page, a power of two.
+/// Valid page sizes, all powers of two.
 const PAGE_BYTES: RangeInclusive<u32> = 512..=65536;
 const FIRST_FRAME: u64 = HEADER_BYTES as u64;
 
@@ -33,7 +33,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// None where the file has no header (yet).
+    /// Reads the header; `None` if the file does not have one (yet).
     fn read(file: &File) -> io::Result<Option<Self>> {
         let mut bytes = [0; HEADER_BYTES];
         if !is_read(file.read_exact_at(&mut bytes, 0))? {
@@ -43,17 +43,17 @@ impl Header {
         Self::parse(&bytes).ok_or_else(foreign).map(Some)
     }
 
-    /// None where these are bytes of something else.
+    /// Parses a header; `None` if these bytes are not one.
     pub(super) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let salts = bytes[16..24].try_into().expect("eight bytes");
         let header = Self { page_bytes: number(&bytes[8..12]), salts };
         let has_pages =
             header.page_bytes.is_power_of_two() && PAGE_BYTES.contains(&header.page_bytes);
-        // The last bit says in which order checksums take their bytes.
+        // The last bit gives the byte order of the checksums.
         (number(&bytes[..4]) & !1 == MAGIC && has_pages).then_some(header)
     }
 
-    /// Bytes of a page.
+    /// The page size.
     pub(super) fn page_bytes(self) -> usize {
         self.page_bytes as usize
     }
@@ -62,7 +62,7 @@ impl Header {
         FRAME_HEADER_BYTES as u64 + u64::from(self.page_bytes)
     }
 
-    /// Offset behind the last commit.
+    /// Offset just after the last commit.
     fn committed_end(self, file: &File) -> io::Result<u64> {
         let (mut at, mut end) = (FIRST_FRAME, FIRST_FRAME);
         let mut frame = [0; FRAME_HEADER_BYTES];
@@ -76,12 +76,12 @@ impl Header {
     }
 }
 
-/// A number of four bytes.
+/// Decodes a big-endian 32-bit number.
 pub(super) fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("four bytes"))
 }
 
-/// Whether there were as many bytes as wanted.
+/// Whether enough bytes were available.
 fn is_read(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -90,7 +90,7 @@ fn is_read(result: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Number of frames up to the last commit of the write-ahead log at `path`.
+/// Counts the frames up to the last commit of the write-ahead log at `path`.
 pub(super) fn committed_frames(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     let Some(header) = Header::read(&file)? else { return Ok(0) };
@@ -105,8 +105,8 @@ pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads the write-ahead log of a catalog from its beginning to its end, lap by lap. A lap must
-/// not begin before the one before it was read to its end: only a checkpoint makes that possible.
+/// Reads the write-ahead log of a catalog from beginning to end, lap by lap. A new lap must not
+/// begin before the previous one has been read completely; only a checkpoint lets one begin.
 #[derive(Debug)]
 pub(super) struct WalTail {
     path: PathBuf,
@@ -115,13 +115,13 @@ pub(super) struct WalTail {
     salts: Option<[u8; 8]>,
     /// Offset of the next byte to read.
     offset: u64,
-    /// The end of the last commit.
+    /// End of the last commit.
     committed: u64,
     piece_bytes: u64,
 }
 
 impl WalTail {
-    /// The tail of the empty write-ahead log of the file at `database`, after lap `lap`.
+    /// Creates a reader for the empty write-ahead log of the file at `database`, after lap `lap`.
     pub(super) fn new(database: &Path, lap: u64, piece_bytes: u64) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
@@ -129,14 +129,14 @@ impl WalTail {
         Self { path: path.into(), file, lap, salts, offset: 0, committed: 0, piece_bytes }
     }
 
-    /// Bytes read of the present lap.
+    /// Bytes read of the current lap.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next committed bytes, whole frames; each is given once. `committed` is the number of
-    /// frames up to the last commit, which the file does not tell: behind it may be whole commits
-    /// that SQLite has taken back.
+    /// Returns the next committed bytes, in whole frames, each exactly once. `committed` is the
+    /// number of frames up to the last commit; the file does not tell, as complete commits that
+    /// SQLite has rolled back may follow.
     pub(super) fn next(&mut self, committed: u64) -> io::Result<Option<Piece>> {
         let file = match &self.file {
             Some(file) => file,
@@ -165,7 +165,7 @@ impl WalTail {
         Ok(Some(Piece { place, bytes: piece }))
     }
 
-    /// Committed bytes that were not read yet.
+    /// Committed bytes not yet read.
     pub(super) fn waiting(&self) -> u64 {
         self.committed.saturating_sub(self.offset)
     }

@@ -1,15 +1,15 @@
-//! From an older format of the catalog to the present one, one file a step.
+//! Migration of older catalog formats to the current one, one file per step.
 //!
-//! `PRAGMA user_version` holds the format; 0 is an empty file. Each step runs in one transaction
-//! with its new number, so a crash leaves the file at one format or the next. A file of a newer
-//! format is refused: an older release could not keep what it does not know.
+//! `PRAGMA user_version` holds the format; 0 is an empty file. Each step and its new format number
+//! are one transaction, so a crash leaves the file in one format or the next. A file of a newer
+//! format is refused, since an older release could not preserve what it does not know.
 //!
-//! Before the first step the file is copied beside itself, `catalog.sqlite.v2` for one of format 2,
-//! so that the release of before can be put back in place.
+//! Before the first step, the file is copied next to itself, as `catalog.sqlite.v2` for format 2,
+//! so that the previous release can be restored.
 //!
-//! - `v1`: the first format; `v2`: records of applications, pages of the web; `v3`: known sources
-//! - `v4`: limits of tenants, and what they store; `v5`: files, vector stores and their batches
-//! - `v6`: webhooks, jobs by their ids; `v7`: more limits, embedding models of tenants
+//! - `v1`: the first format; `v2`: application records and web pages; `v3`: known sources
+//! - `v4`: limits and usage of tenants; `v5`: files, vector stores and file batches
+//! - `v6`: webhooks, look-up of jobs by id; `v7`: more limits, embedding models of tenants
 
 mod v1;
 mod v2;
@@ -30,10 +30,10 @@ use super::error::{CatalogError, Result};
 
 /// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
-/// Step `n` leads from format `n` to format `n + 1`.
+/// Step `n` migrates format `n` to format `n + 1`.
 pub(super) const STEPS: [&str; 7] = [v1::SQL, v2::SQL, v3::SQL, v4::SQL, v5::SQL, v6::SQL, v7::SQL];
 
-/// The format of a file that this release can open.
+/// Reads the format of a file, refusing one that this release cannot open.
 pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
     let number =
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -76,8 +76,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Copies the database to `copy`, which survives a power cut on return and is never there in part.
-/// A copy of that name is from an attempt that ended before its migration: it is replaced.
+/// Copies the database to `copy`, which survives a power cut on return and is never visible
+/// incomplete. An existing copy was left by an attempt that ended before its migration, and is
+/// replaced.
 fn keep(connection: &Connection, copy: &Path) -> Result<()> {
     let failed = |error: io::Error| CatalogError::corrupt(format!("{}: {error}", copy.display()));
     let partial = beside(copy, ".partial");
@@ -93,13 +94,13 @@ fn keep(connection: &Connection, copy: &Path) -> Result<()> {
     let vacuumed = connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()]);
     let made = vacuumed.map_err(CatalogError::from).and_then(|_| rename().map_err(failed));
     if made.is_err() {
-        // A disk that is full needs the space; the first error is the one to report.
+        // A full disk needs the space back; the first error is the one to report.
         let _ = fs::remove_file(&partial);
     }
     made
 }
 
-/// Takes the steps up to a format, all of which this release knows.
+/// Migrates up to format `last`, which this release must know.
 pub(super) fn migrate_to(connection: &Connection, path: &Path, last: usize) -> Result<()> {
     let found = format(connection, path)?;
     for (format, sql) in (1_i64..).zip(STEPS).take(last).skip(found) {

@@ -1,7 +1,7 @@
-//! Format 2: details of records of applications, and jobs whose original is fetched first.
+//! Format 2: details of application records, and jobs whose original has to be fetched first.
 //!
-//! A title given apart from the metadata is part of the detail. A fetched original has another size
-//! than the job that waited for it, so the counts follow sizes too.
+//! A title supplied separately from the metadata becomes part of the detail. Fetching an original
+//! changes the size of a job, so the counters now follow size changes too.
 
 pub(super) const SQL: &str = "
 ALTER TABLE jobs ADD COLUMN fetch INTEGER NOT NULL DEFAULT 0;

@@ -1,7 +1,8 @@
-//! Format 3: the scopes in which a source was accepted, whatever became of its job.
+//! Format 3: the scopes in which a source was accepted, whatever happened to its job.
 //!
-//! Sources whose jobs are no longer kept, memories and batches of vectors are not among the jobs.
-//! Tenants from before have `sources_known = 0` until theirs were added from their collections.
+//! Memories, vector batches and sources whose jobs have been purged are not among the jobs.
+//! Existing tenants have `sources_known = 0` until their sources have been added from their
+//! collections.
 
 pub(super) const SQL: &str = "
 CREATE TABLE known_sources (

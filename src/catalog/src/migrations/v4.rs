@@ -1,7 +1,7 @@
-//! Format 4: limits of tenants, and what each stores, counted by triggers.
+//! Format 4: limits of tenants, and their usage, maintained by triggers.
 //!
-//! `bytes` of a known source are those of its original; NULL for a memory, which is not counted.
-//! Sources whose jobs are no longer kept get theirs from their collections, as those of format 3.
+//! `bytes` of a known source is the size of its original; NULL for a memory, which does not count.
+//! Sources whose jobs have been purged get theirs from their collections, as in format 3.
 
 pub(super) const SQL: &str = "
 ALTER TABLE known_sources ADD COLUMN bytes INTEGER;

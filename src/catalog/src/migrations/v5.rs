@@ -1,7 +1,7 @@
-//! Format 5: uploaded files that are no sources, names of vector stores, batches of files.
+//! Format 5: uploaded files that are not sources, names of vector stores, file batches.
 //!
-//! A file counts in `tenant_use` like a source. The index of known sources carries their bytes, so
-//! that the use of one sub-tenant is a sum over the index alone.
+//! A file counts in `tenant_use` like a source. The index of known sources includes `bytes`, so
+//! that the usage of one sub-tenant is a sum over the index alone.
 
 pub(super) const SQL: &str = "
 CREATE TABLE files (

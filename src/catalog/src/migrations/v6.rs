@@ -1,8 +1,8 @@
-//! Format 6: webhooks, the events that wait for them, and jobs by their ids.
+//! Format 6: webhooks, their pending events, and look-up of jobs by id.
 //!
-//! A row of `deliveries` is one event for one webhook: it is made in the transaction that makes the
-//! event true, waits there, and stays as the entry of the delivery log. `due_at` is NULL while an
-//! earlier event of the same source waits, and at the end.
+//! A row of `deliveries` is one event for one webhook: it is inserted in the transaction that
+//! causes the event, waits for delivery, and stays as an entry of the delivery log. `due_at` is
+//! NULL while an earlier event of the same source is pending, and once the delivery has ended.
 
 pub(super) const SQL: &str = "
 CREATE INDEX jobs_by_id ON jobs (job_id);

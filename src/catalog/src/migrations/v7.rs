@@ -1,6 +1,6 @@
-//! Format 7: limits of vectors, of requests a minute and of workers; embedding models of tenants.
+//! Format 7: limits on vectors, requests per minute and workers; embedding models of tenants.
 //!
-//! `embedding_model` is the name that was chosen for a tenant; NULL follows the server's model.
+//! `embedding_model` is the name of the model chosen for a tenant; NULL follows the server's model.
 
 pub(super) const SQL: &str = "
 ALTER TABLE tenants ADD COLUMN embedding_model TEXT;

@@ -1,4 +1,4 @@
-//! Limits of tenants: exact under races, kept over restarts, freed at once.
+//! Limits of tenants: exact under races, kept across restarts, released at once.
 
 use std::sync::Barrier;
 

@@ -1,4 +1,5 @@
-//! Changes of metadata on the way in, pages that are fetched, and tenants that come built.
+//! Metadata changes before visibility, fetched pages, and tenants whose collections are built
+//! elsewhere.
 
 use super::*;
 use crate::job::FetchedOriginal;
@@ -45,7 +46,7 @@ fn an_amendment_reaches_every_job_that_has_not_succeeded() {
     let other = fixture.tenant("b").collection;
     assert_eq!(fixture.amend(other, "waiting", "blue"), Amended::default());
 
-    // The worker that has the running one is told, and takes the new map when it has released it.
+    // The worker of the running job is notified, and takes the new map after releasing the job.
     let claimed = [(running.sequence, running.revision), (done, 0)];
     assert_eq!(fixture.catalog.amended(&claimed).unwrap(), [running.sequence]);
     fixture.settle(of, running.sequence, Outcome::Released);
@@ -68,7 +69,8 @@ fn an_amendment_reaches_every_job_that_has_not_succeeded() {
     assert_eq!(keys.len(), 4, "{keys:?}");
 }
 
-/// Goal: what jobs keep of a visible version is theirs before that goes.
+/// Goal: the fields that jobs keep of a visible version are copied into them before that version
+/// goes.
 #[test]
 fn what_a_job_keeps_is_written_into_it() {
     let fixture = Fixture::new();
@@ -97,7 +99,7 @@ fn what_a_job_keeps_is_written_into_it() {
     assert_eq!(MetadataChange::Keep.applied_to(&stored), stored);
 }
 
-/// Goal: a page counts once it is there, only while its job is in hands, and within the limit.
+/// Goal: a page counts once it is fetched, only while its job is claimed, and within the limit.
 #[test]
 fn a_fetched_page_counts_and_is_refused_where_there_is_no_room() {
     let fixture = Fixture::new();
@@ -147,8 +149,7 @@ fn a_fetched_page_counts_and_is_refused_where_there_is_no_room() {
     assert_eq!(fixture.catalog.limits_of(&tenant), limits);
 }
 
-/// Goal: a collection that was built elsewhere takes the place of an empty tenant of its name, and
-/// of no other.
+/// Goal: a collection built elsewhere replaces an empty tenant of the same name, and nothing else.
 #[test]
 fn a_built_collection_replaces_an_empty_tenant_alone() {
     let fixture = Fixture::new();
@@ -215,8 +216,8 @@ fn the_model_of_a_tenant_and_its_head_are_kept() {
     assert_eq!(error.to_string(), format!("collection {unknown} does not exist"));
 }
 
-/// Goal: a number that a tenant from elsewhere brings is not given again, and whoever brings one
-/// that would have been given is told to look for the sources behind it.
+/// Goal: a sequence that comes with an imported tenant is not reissued, and a caller that brings
+/// one not issued yet is told to look for further sources.
 #[test]
 fn numbers_from_elsewhere_are_not_given_again() {
     let fixture = Fixture::new();
@@ -245,7 +246,7 @@ fn numbers_from_elsewhere_are_not_given_again() {
     assert!(!catalog.sub_tenant_exists(of, &sub("y")).unwrap());
 }
 
-/// Jobs of so many sources of the sub-tenant `x`.
+/// Adds this many jobs of sources in the sub-tenant `x`.
 fn add_jobs(fixture: &Fixture, of: CollectionId, status: &'static str, rows: i64) {
     let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
          INSERT INTO jobs (job_id, collection, sub_tenant, source, kind, status,
@@ -257,9 +258,9 @@ fn add_jobs(fixture: &Fixture, of: CollectionId, status: &'static str, rows: i64
     fixture.catalog.write(move |connection| Ok(connection.execute(sql, parameters)?)).unwrap();
 }
 
-/// Goal: a removal of a sub-tenant that is cut off between two steps leaves the newer job of a
-/// source that has two, and is finished by the next one. Method: the second step of the jobs that
-/// wait fails, and the catalog is opened anew.
+/// Goal: a removal of a sub-tenant interrupted between two steps leaves the newer of two jobs of a
+/// source, and the next removal completes it. Method: the second step of the waiting jobs fails,
+/// and the catalog is reopened.
 #[test]
 fn a_removal_that_was_cut_off_is_finished_by_the_next() {
     let fixture = Fixture::new();
@@ -299,7 +300,7 @@ fn a_removal_that_was_cut_off_is_finished_by_the_next() {
     assert_eq!(left, JobCounts::default());
 }
 
-/// Goal: removals in steps go on until nothing is left.
+/// Goal: removals in steps continue until nothing is left.
 #[test]
 fn what_takes_several_steps_is_removed_whole() {
     let fixture = Fixture::new();

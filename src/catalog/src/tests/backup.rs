@@ -1,4 +1,4 @@
-//! Parts of a lost or a taken-back catalog: descriptors of tenants, and rows of a backup.
+//! Parts of a lost or restored catalog: descriptors of tenants, and rows of a backup.
 
 use super::*;
 use crate::descriptors::{self, Descriptor};
@@ -41,8 +41,8 @@ fn a_descriptor_is_kept_marked_and_removed() {
     assert_eq!(descriptors::read(&store, collection).unwrap(), None);
 }
 
-/// Goal: a backup of any format is taken back with its keys and sessions, under another name if
-/// wanted; what is none is refused with the row's fault and not as one of this program.
+/// Goal: a backup of any format is restored with its keys and sessions, optionally under another
+/// name; invalid rows are refused as a fault of the backup, not of this program.
 #[test]
 fn a_backup_is_taken_back_and_rows_of_none_are_refused() {
     let fixture = Fixture::new();

@@ -107,7 +107,7 @@ fn after_a_failed_commit_nothing_is_written_until_reopened() {
     let fixture = Fixture::new();
     let collection = fixture.tenant("a").collection;
     fixture.submit(collection, "before");
-    // A deferred constraint is broken only at the commit.
+    // A deferred constraint is violated only at the commit.
     let failed = fixture.catalog.write(|connection| {
         connection.execute_batch(
             "PRAGMA defer_foreign_keys = ON;
@@ -222,7 +222,7 @@ fn an_older_file_is_copied_before_it_is_migrated() {
     let fixture = Fixture::new();
     let open = || Catalog::open(&path, fixture.options, fixture.clock.clone(), fixture.ids.clone());
 
-    // A copy that cannot be made: nothing changes.
+    // If the copy cannot be made, nothing changes.
     fs::create_dir(&partial).unwrap();
     let error = open().unwrap_err().to_string();
     assert!(
@@ -233,7 +233,7 @@ fn an_older_file_is_copied_before_it_is_migrated() {
     assert!(!copy.exists());
     fs::remove_dir(&partial).unwrap();
 
-    // Copies of an attempt that was cut off are replaced.
+    // Copies of an interrupted attempt are replaced.
     fs::write(&partial, "half a copy").unwrap();
     fs::write(&copy, "one of yesterday").unwrap();
     drop(open().unwrap());
@@ -241,7 +241,7 @@ fn an_older_file_is_copied_before_it_is_migrated() {
     assert_eq!(format_of(&copy), 2);
     assert!(!partial.exists());
 
-    // Only a migration makes one, and the copy opens.
+    // Only a migration makes a copy, and the copy opens.
     mark("two");
     drop(open().unwrap());
     let kept = Connection::open(&copy).unwrap();

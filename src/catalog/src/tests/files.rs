@@ -72,7 +72,7 @@ fn files_are_kept_listed_and_counted() {
     fixture.catalog.add_file(of, file("f5", "default", 8)).unwrap();
     assert_eq!(used(), TenantUse { sources: 4, bytes: 31 });
 
-    // They end with their sub-tenant, and with their tenant.
+    // Files are deleted with their sub-tenant and with their tenant.
     let canceled = fixture.catalog.delete_sub_tenant(of, &sub("north")).unwrap();
     assert_eq!(canceled.raw_keys, ["v1/raw/f2", "v1/raw/f4"]);
     assert_eq!((ids(&fixture, of, |_| {}).len(), used().sources), (2, 2));
@@ -124,7 +124,7 @@ fn vector_stores_are_sub_tenants_with_names() {
     assert_eq!(names(&behind), ["east"]);
     assert_eq!(names(&stores(&fixture, of, |page| page.only = Some(sub("west")))), ["west"]);
     assert_eq!(names(&stores(&fixture, of, |page| page.only = Some(sub("none")))), [""; 0]);
-    // Those of a limited key are there before anything is in them.
+    // The sub-tenants of a restricted key appear before they hold anything.
     let reached = |names: &[&str]| Some(names.iter().map(|name| sub(name)).collect());
     let limited = stores(&fixture, of, |page| page.reached = reached(&["west", "none"]));
     assert_eq!(names(&limited), ["none", "west"]);
@@ -169,7 +169,7 @@ fn the_newest_batches_are_kept() {
         files: vec![BatchFile { id: format!("f{n}"), problem: None }],
     };
     let kept = limits::FILE_BATCHES_KEPT;
-    // Those of every sub-tenant count together.
+    // Batches of all sub-tenants count together.
     fixture.catalog.add_file_batch(of, &sub("south"), batch(0)).unwrap();
     for n in 0..kept {
         fixture.catalog.add_file_batch(of, &scope, batch(n + 1)).unwrap();

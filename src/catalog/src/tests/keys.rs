@@ -54,8 +54,8 @@ fn anything_else_is_refused() {
     assert!(fixture.catalog.authenticate(text).is_ok());
 }
 
-/// Goal: a key that was asked for before it was made works from then on, although its absence was
-/// remembered. Method: two catalogs with the same seed make the same key.
+/// Goal: a key that was looked up before it existed works once it is created, although its absence
+/// was cached. Method: two catalogs with the same seed make the same key.
 #[test]
 fn a_key_works_although_it_was_asked_for_before_it_was_made() {
     let make = |fixture: &Fixture| {
@@ -76,7 +76,7 @@ fn a_right_id_with_a_wrong_secret_is_refused() {
     let fixture = Fixture::new();
     let operator = Catalog::operator_grant();
     let key = make(&fixture, &operator, new_key(Role::Read, KeyScope::AllTenants));
-    // Well formed, check included, so that only the hash can tell.
+    // Well formed, including the check, so that only the hash can tell.
     let forged = KeyText::of(key.id(), &[1; 32]);
     assert_eq!(forged.id(), key.id());
     let failure = fixture.catalog.authenticate(forged.expose()).unwrap_err();
@@ -160,7 +160,7 @@ fn repeated_tenants_of_a_scope_are_one() {
     let key = fixture.catalog.create_key(&Catalog::operator_grant(), new).unwrap();
     assert_eq!(key.info.scope, KeyScope::Tenants(expected));
     assert_eq!(*grant_of(&fixture.catalog, key.text.expose()).scope, key.info.scope);
-    // A tenant as a whole has every part of it.
+    // A tenant as a whole includes all its parts.
     let KeyScope::Tenants(mut grants) = only("a", Some(&["x"])) else { unreachable!() };
     let KeyScope::Tenants(whole) = only("a", None) else { unreachable!() };
     grants.extend(whole);

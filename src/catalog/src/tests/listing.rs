@@ -1,4 +1,4 @@
-//! Listings, and what they and claims cost.
+//! Listings, and the cost of listings and claims.
 
 use super::*;
 use crate::claim::CHOOSE;
@@ -80,7 +80,7 @@ fn a_source_is_found_wherever_the_key_may_look() {
     assert_eq!(places(&JobScope::Everywhere), ["b/default"]);
 }
 
-/// Goal: a source is found after its job is no longer kept.
+/// Goal: a source is found after its job has been purged.
 #[test]
 fn a_source_stays_known_without_its_job() {
     let fixture = Fixture::new();
@@ -97,7 +97,7 @@ fn a_source_stays_known_without_its_job() {
     assert_eq!(found.len(), 1);
 }
 
-/// Goal: what an earlier release holds is found too, once it was added.
+/// Goal: sources of an earlier release are found too, once they have been added.
 #[test]
 fn sources_of_a_restored_tenant_become_known() {
     let fixture = Fixture::new();
@@ -140,8 +140,8 @@ fn sources_that_are_not_settled_well_are_listed_once() {
     assert!(fixture.catalog.open_sources(a, &sub("x")).unwrap().is_empty());
 }
 
-/// With 50,000 jobs waiting in one collection, a claim takes no more steps than with 500: the
-/// work is counted in instructions of SQLite, so the result does not depend on the machine.
+/// Goal: with 50,000 waiting jobs in one collection, a claim takes no more steps than with 500. The
+/// work is counted in SQLite instructions, so the result does not depend on the machine.
 #[test]
 fn a_claim_costs_the_same_however_many_jobs_wait() {
     let fixture = Fixture::new();
@@ -184,7 +184,7 @@ fn a_claim_costs_the_same_however_many_jobs_wait() {
     fixture.submit(a, "one more");
 }
 
-/// No look-up of the hot paths reads a table from end to end or sorts.
+/// Goal: no look-up on a hot path scans a whole table or sorts.
 #[test]
 fn hot_queries_use_their_indexes() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! Tests of the catalog through its public face, by behaviour.
+//! Tests of the catalog through its public interface, grouped by behaviour.
 
 mod allowance;
 mod amend;
@@ -34,7 +34,7 @@ use lodestone_types::{
 const NO_LIMIT: ClaimLimits = ClaimLimits { jobs: 1000, bytes: u64::MAX };
 const PUBLISHED: Outcome = Outcome::Published { chunks: 3 };
 
-/// A catalog in a directory of its own, with a clock that stands still.
+/// A catalog in its own directory, with a clock that stands still.
 struct Fixture {
     directory: tempfile::TempDir,
     clock: Arc<ManualClock>,
@@ -61,7 +61,7 @@ impl Fixture {
         self.directory.path().join("catalog.sqlite")
     }
 
-    /// Holds the writer, so that others wait together, until what this returns is called.
+    /// Blocks the writer, so that callers queue up, until the returned closure is called.
     fn hold_writer<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> impl FnOnce() {
         let (open_gate, gate) = channel::<()>();
         let (begin, begun) = channel::<()>();
@@ -78,14 +78,14 @@ impl Fixture {
         }
     }
 
-    /// Waits until so many closures wait for the writer.
+    /// Waits until this many closures are queued for the writer.
     fn until_waiting(&self, count: u64) {
         while self.catalog.inner.writer.counters.waiting.load(Ordering::SeqCst) < count {
             std::thread::yield_now();
         }
     }
 
-    /// As after a stop of the server.
+    /// Reopens the catalog as after a stop of the server.
     fn reopen(self) -> Self {
         let Self { directory, clock, ids, options, catalog } = self;
         drop(catalog);

@@ -1,7 +1,7 @@
-//! Random operations against a plain model, with stops of the server in between.
+//! Random operations checked against a simple model, with server stops in between.
 //!
-//! The model is a list of jobs and the rules of the queue written the slow way. After every
-//! operation the catalog must say of every source what the model says.
+//! The model is a list of jobs and a straightforward implementation of the queue's rules. After
+//! every operation the catalog must agree with the model on every source.
 
 use crate::job::Duty;
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ fn open(path: &Path) -> Result<Catalog, CatalogError> {
     Catalog::open(path, CatalogOptions::default(), clock, ids)
 }
 
-/// A directory and the path of a catalog in it.
+/// Creates a directory, and a path for a catalog in it.
 fn place() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("catalog.sqlite");
@@ -33,7 +33,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Goal: an empty file is a first start that was cut off, unless anything is stored beside it.
+/// Goal: an empty file is an interrupted first start, unless anything is stored next to it.
 #[test]
 fn an_empty_file_beside_tenants_is_a_lost_catalog() {
     let (_keep, path) = place();
@@ -53,12 +53,12 @@ fn an_empty_file_beside_tenants_is_a_lost_catalog() {
     }
     drop(open(&path).unwrap());
     Catalog::check(&path, |_| true).unwrap();
-    // What is there cannot even be looked at.
+    // The path cannot even be inspected.
     let error = Catalog::exists(&path.join("below"), &store).unwrap_err();
     assert!(error.to_string().contains("below"), "{error}");
 }
 
-/// Goal: damage is told with the file and the remedy, by whatever looks first.
+/// Goal: damage is reported with the file and the remedy, whatever operation finds it.
 #[test]
 fn damage_is_told_with_the_remedy() {
     let (_keep, path) = place();
@@ -87,8 +87,8 @@ fn damage_is_told_with_the_remedy() {
     open(&path).unwrap().verify().unwrap();
 }
 
-/// Goal: a start that takes up a tenant whose row is damaged names the file: the index of names has
-/// it still.
+/// Goal: a start that accesses a tenant whose row is damaged names the file, since the index of
+/// names still has the tenant.
 #[test]
 fn a_row_that_contradicts_its_index_is_damage() {
     let (_keep, path) = place();
@@ -113,7 +113,7 @@ fn a_row_that_contradicts_its_index_is_damage() {
     assert!(text.contains("from a backup"), "{text}");
 }
 
-/// Goal: damage that is met long after the file was opened names it too, to readers and writers.
+/// Goal: damage found long after the file was opened names it too, to readers and writers.
 #[test]
 fn damage_that_is_met_later_names_the_file() {
     let (_keep, path) = place();
@@ -138,7 +138,7 @@ fn damage_that_is_met_later_names_the_file() {
     }
 }
 
-/// Goal: a database of another program that has set neither of the numbers is left alone too.
+/// Goal: a database of another program that sets neither number is left alone too.
 #[test]
 fn a_database_of_another_program_is_not_changed() {
     let (_keep, path) = place();
@@ -152,13 +152,13 @@ fn a_database_of_another_program_is_not_changed() {
     assert_eq!(tables, Ok(1));
 }
 
-/// Goal: a migration that fails leaves the format that was there, and the next start tries again.
+/// Goal: a failed migration leaves the existing format, and the next start tries again.
 #[test]
 fn a_migration_that_fails_changes_nothing() {
     let (directory, path) = place();
     let older = Connection::open(&path).unwrap();
     migrations::migrate_to(&older, &path, 3).unwrap();
-    // The next step makes a table of this name.
+    // The next step creates a table of this name.
     older.execute_batch("CREATE TABLE tenant_use (other)").unwrap();
     let error = migrations::migrate_to(&older, &path, 7).unwrap_err();
     assert!(error.to_string().contains("tenant_use"), "{error}");
@@ -170,7 +170,7 @@ fn a_migration_that_fails_changes_nothing() {
     older.execute_batch("DROP TABLE tenant_use").unwrap();
     drop(older);
 
-    // A copy that cannot get its name leaves no part of itself on a disk that may be full.
+    // A copy that cannot be renamed leaves no partial file on a disk that may be full.
     let copy = directory.path().join("catalog.sqlite.v3");
     fs::create_dir(&copy).unwrap();
     let error = open(&path).unwrap_err();
@@ -217,7 +217,7 @@ fn a_catalog_that_was_built_beside_takes_the_name_whole() {
     let error = built.move_to(&fresh, &path).unwrap_err().to_string();
     assert!(error.contains("still in use"), "{error}");
     assert!(!path.exists());
-    // A reader of another process: the log cannot be folded in.
+    // A reader in another process keeps the log from being checkpointed.
     let reader = Connection::open(&fresh).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM tenants").unwrap();
     let read = || reader.query_row("SELECT count(*) FROM tenants", [], |row| row.get::<_, i64>(0));
@@ -234,12 +234,12 @@ fn a_catalog_that_was_built_beside_takes_the_name_whole() {
     assert!(open(&path).unwrap().tenant(&tenant("a")).unwrap().is_some());
 }
 
-/// Goal: a lock of another process refuses a write cleanly, and the next one succeeds.
+/// Goal: a lock held by another process makes a write fail cleanly, and the next write succeeds.
 #[test]
 fn a_lock_of_another_process_delays_or_refuses_and_poisons_nothing() {
     let fixture = Fixture::new();
     let of = fixture.tenant("a").collection;
-    // The usual patience, of seconds, is not waited for.
+    // Avoids waiting out the usual timeout of seconds.
     let impatient =
         |connection: &Connection| Ok(connection.busy_timeout(std::time::Duration::ZERO)?);
     fixture.catalog.write(impatient).unwrap();
@@ -252,8 +252,8 @@ fn a_lock_of_another_process_delays_or_refuses_and_poisons_nothing() {
     fixture.submit(of, "s");
 }
 
-/// Goal: a closure whose error ends the whole transaction takes those before it along, and nobody
-/// is told that theirs has happened.
+/// Goal: a closure whose error ends the whole transaction fails the closures before it too, and
+/// nobody is told that theirs succeeded.
 #[test]
 fn an_error_that_ends_the_transaction_refuses_the_whole_batch() {
     let fixture = Fixture::new();
@@ -279,7 +279,7 @@ fn an_error_that_ends_the_transaction_refuses_the_whole_batch() {
     fixture.submit(of, "after");
 }
 
-/// Goal: each error says what its caller can do: wait, free the disk, or mend the file.
+/// Goal: each error tells its caller what to do: wait, free the disk, or repair the file.
 #[test]
 fn errors_of_sqlite_keep_their_kind() {
     let of = |code: i32| {
@@ -314,8 +314,8 @@ fn errors_of_sqlite_keep_their_kind() {
     assert_eq!(none.kind(), ErrorKind::Internal);
 }
 
-/// Goal: values that no release has written are told as damage, with what is wrong, and not read
-/// as something else.
+/// Goal: values that no release has written are reported as damage, with the problem, and are not
+/// misread as something else.
 #[test]
 fn values_that_nobody_writes_are_damage() {
     let fixture = Fixture::new();
@@ -381,7 +381,7 @@ fn job_id(catalog: &Catalog) -> String {
     catalog.read(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?)).unwrap()
 }
 
-/// Goal: a fault of a later release is told as an internal one, and its job is shown.
+/// Goal: an unknown error code of a later release is shown as an internal error, with its job.
 #[test]
 fn a_fault_that_is_not_known_here_is_internal() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! Submit, claim, settle, cancel.
+//! Submit, claim, settle and cancel.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn a_claim_is_bounded_and_oldest_first() {
     }
     let two = ClaimLimits { jobs: 2, bytes: u64::MAX };
     assert_eq!(fixture.claimed_sources(two), ["a", "b"]);
-    // Each has an original and metadata of 10 bytes.
+    // Each has an original and metadata totalling 10 bytes.
     let few_bytes = ClaimLimits { jobs: 9, bytes: 45 };
     assert_eq!(fixture.claimed_sources(few_bytes), ["c", "d"]);
     let no_bytes = ClaimLimits { jobs: 0, bytes: 0 };
@@ -99,7 +99,7 @@ fn the_last_upload_of_a_source_wins() {
     assert_eq!(claim.jobs.len(), 1);
     assert_eq!(claim.jobs[0].sequence, second.sequence);
 
-    // A running job goes on; the next one of its source waits for it.
+    // A running job continues; the next one of its source waits for it.
     fixture.clock.advance_millis(1);
     let third = fixture.submit(collection, "s");
     assert!(third.obsolete_raw_keys.is_empty());
@@ -344,8 +344,8 @@ fn rows_of_ended_jobs_stay_for_a_while() {
     assert_eq!(fixture.status(collection, "late"), Some(JobStatus::Success));
 }
 
-/// Goal: however often a source is uploaded, an end reads a bounded number of earlier ones; the
-/// visible version keeps its row.
+/// Goal: however often a source is uploaded, settling a job reads a bounded number of earlier ones;
+/// the visible version keeps its row.
 #[test]
 fn a_source_keeps_a_bounded_number_of_ended_jobs() {
     let fixture = Fixture::new();
@@ -384,7 +384,8 @@ fn an_error_keeps_the_original_of_the_visible_version() {
     assert_eq!(obsolete[3], ["v1", "v3"]);
 }
 
-/// Goal: who waits for a job looks again when a job of that source changed, not when others did.
+/// Goal: a caller that waits for a source looks again when a job of that source changed, and not
+/// when others did.
 #[test]
 fn a_change_is_told_to_its_own_source() {
     let fixture = Fixture::new();
@@ -421,7 +422,7 @@ fn collections_that_have_to_wait_are_passed_over() {
     assert_eq!(claim(vec![b]).unwrap().collection, a);
 }
 
-/// Goal: what operators see is what is there.
+/// Goal: operators see the actual numbers.
 #[test]
 fn gauges_and_meters_tell_what_is_there() {
     let fixture = Fixture::new();
@@ -441,7 +442,7 @@ fn gauges_and_meters_tell_what_is_there() {
     fixture.settle(of, jobs[1].sequence, faulted());
     fixture.catalog.set_stage(&[jobs[2].sequence], Stage::Parsing);
     fixture.catalog.set_stage(&[jobs[2].sequence], Stage::Parsing);
-    // One that is in nobody's hands has no stage.
+    // A job that nobody has claimed has no stage.
     fixture.catalog.set_stage(&[jobs[0].sequence], Stage::Parsing);
     fixture.catalog.set_progress(jobs[0].sequence, 1, 2);
     let text = || {
@@ -466,8 +467,8 @@ fn gauges_and_meters_tell_what_is_there() {
     assert!(text().contains("ingest_jobs_cancelled_total 1"), "{}", text());
 }
 
-/// Goal: a document under suspicion waits for a claim of its own and holds up no other; when no
-/// other collection waits, the round begins again.
+/// Goal: a suspect document waits for a claim of its own and delays no other; when no other
+/// collection waits, the round starts over.
 #[test]
 fn a_suspect_between_others_is_left_for_a_claim_of_its_own() {
     let fixture = Fixture::new();
@@ -483,7 +484,7 @@ fn a_suspect_between_others_is_left_for_a_claim_of_its_own() {
     assert_eq!(fixture.claimed_sources(NO_LIMIT), ["a", "c", "d"]);
     assert_eq!(fixture.claimed_sources(NO_LIMIT), ["b"]);
     assert_eq!(fixture.claim(), None);
-    // Of a source that runs, later uploads wait, and the collection is not served meanwhile.
+    // Later uploads of a running source wait, and the collection is not served meanwhile.
     fixture.submit(of, "a");
     let other = fixture.tenant("b").collection;
     fixture.submit(other, "x");
@@ -492,8 +493,8 @@ fn a_suspect_between_others_is_left_for_a_claim_of_its_own() {
     assert!(format!("{:?}", fixture.catalog).starts_with("Catalog"));
 }
 
-/// Goal: a queue of bytes is full by bytes, one upload that is larger than the bound is taken when
-/// nothing waits, and one that has succeeded, or is not known, is not tried again.
+/// Goal: the byte limit can fill the queue, a single upload larger than the limit is accepted when
+/// nothing waits, and a job that succeeded, or is unknown, is not retried.
 #[test]
 fn bytes_that_wait_are_bounded_and_ends_are_told_apart() {
     let queue = QueueLimits { bytes_max: 25, ..QueueLimits::default() };
@@ -513,7 +514,7 @@ fn bytes_that_wait_are_bounded_and_ends_are_told_apart() {
     fixture.settle(of, job, PUBLISHED);
     assert_eq!(fixture.catalog.retry(job).unwrap(), Retry::Succeeded);
     assert_eq!(fixture.catalog.retry(Sequence(999)).unwrap(), Retry::Unknown);
-    // The end of a job of another collection, or of one that has ended, is passed over.
+    // Settling a job of another collection, or one that has ended, has no effect.
     let other = fixture.tenant("b").collection;
     let waiting = fixture.claim().unwrap().jobs[0].sequence;
     for (of, sequence) in [(other, waiting), (of, job)] {

@@ -96,8 +96,8 @@ fn sub_tenants_come_with_the_first_write() {
     assert_eq!(names, ["default", "b", "c", "x"].map(sub));
 }
 
-/// Goal: a memory of the id of a document is another source for retries, look-ups and deletions,
-/// also where it was found in a rebuilt catalog's segments.
+/// Goal: a memory with the same id as a document is a separate source for retries, look-ups and
+/// deletions, also when found in the segments of a rebuilt catalog.
 #[test]
 fn memories_are_known_apart_from_documents() {
     let fixture = Fixture::new();

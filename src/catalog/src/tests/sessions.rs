@@ -1,4 +1,4 @@
-//! Conversations and repeated requests.
+//! Conversations and idempotent requests.
 
 use super::*;
 use crate::{IDEMPOTENCY_MILLIS, RequestStart};
@@ -102,7 +102,7 @@ fn a_request_that_was_cut_off_generates_the_same_ids_again() {
     assert_eq!(guard.nonce(), nonce);
 }
 
-/// Goal: a session in use does not end, and one that is over is not brought back by a look.
+/// Goal: a session in use does not expire, and reading an expired one does not revive it.
 #[test]
 fn a_session_in_use_goes_on() {
     let options = CatalogOptions { session_idle_millis: 1000, ..CatalogOptions::default() };
@@ -119,7 +119,7 @@ fn a_session_in_use_goes_on() {
     fixture.clock.advance_millis(1000);
     touch();
     assert!(questions(&fixture, a, ("default", "s")).is_empty());
-    // Without a limit none ends.
+    // Without a limit, sessions do not expire.
     let fixture = Fixture::with(CatalogOptions { session_idle_millis: 0, ..options });
     let a = fixture.tenant("a").collection;
     ask(&fixture, a, ("default", "s"), "q");
@@ -128,7 +128,7 @@ fn a_session_in_use_goes_on() {
     assert_eq!(questions(&fixture, a, ("default", "s")), ["q"]);
 }
 
-/// Goal: a response that is too long is refused with both sizes, and the request can be made again
+/// Goal: a response that is too long is refused with both sizes, and the request can be repeated
 /// with the same ids.
 #[test]
 fn a_response_that_is_too_long_is_not_kept() {

@@ -1,5 +1,5 @@
-//! Goal: every event is told once it is true and never before, in order for a source, and a
-//! receiver that fails costs nobody else anything.
+//! Goal: every event is reported once it has happened and never before, in order per source, and a
+//! failing receiver costs nobody else anything.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Fixture {
         self.hook_for(KeyScope::AllTenants, &EventKind::ALL)
     }
 
-    /// Takes a source through to its end.
+    /// Runs a job of a source to its end.
     fn end(&self, collection: CollectionId, name: &str, outcome: crate::job::Outcome) {
         let sequence = self.submit(collection, name).sequence;
         self.claim().unwrap();
@@ -79,7 +79,7 @@ impl Fixture {
         self.catalog.record_attempt(id, attempt).unwrap().unwrap()
     }
 
-    /// Delivers everything that is due; the kinds and sources in the order of arrival.
+    /// Delivers everything that is due; returns kinds and sources in the order of arrival.
     fn deliver(&self) -> Vec<(String, String)> {
         let mut told = Vec::new();
         while let NextDelivery::Due(due) = self.next() {
@@ -156,7 +156,7 @@ fn a_queue_is_drained_when_its_last_job_ends_or_is_deleted() {
     fixture.submit(collection, "c");
     fixture.delete(collection, "c");
     assert_eq!(fixture.deliver(), told(&[("jobs.drained", "")]));
-    // A failure that is tried again is no end.
+    // A failure that is retried is not an end.
     let d = fixture.submit(collection, "d");
     fixture.claim().unwrap();
     fixture.settle(collection, d.sequence, super::faulted());
@@ -175,7 +175,7 @@ fn events_of_a_source_keep_their_order_and_delay_no_other() {
     fixture.end(collection, "a", PUBLISHED);
     fixture.end(collection, "b", PUBLISHED);
     assert_eq!(fixture.deliver(), told(&[("source.success", "b")]), "a waits");
-    // A start in between changes nothing.
+    // A restart in between changes nothing.
     let fixture = fixture.reopen();
     assert_eq!(fixture.deliver(), []);
     fixture.clock.advance_millis(5_000);
@@ -268,7 +268,7 @@ fn a_down_receiver_is_not_asked_once_for_each_event() {
     let is_due = |next: &NextDelivery| matches!(next, NextDelivery::Due(_));
     assert_eq!(pauses.iter().map(is_due).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(pauses[2], NextDelivery::Wait(Some(Timestamp(fixture.clock.now().0 + 5_000))));
-    // Made active by hand it is asked at once, and one success ends the caution.
+    // Activated by hand, it is tried at once, and one success ends the caution.
     fixture.catalog.set_webhook_state(&all(), &hook.id, WebhookState::Active).unwrap();
     assert_eq!(fixture.deliver().len(), 6);
     assert_eq!(fixture.hook_now(&hook.id).failing_since, None);
@@ -470,7 +470,7 @@ fn a_watcher_is_woken_by_its_own_job() {
     assert_eq!(woken(), 1, "superseded");
 }
 
-/// Goal: two watchers of one job are apart, and one of a job that is gone is no burden.
+/// Goal: two watchers of one job are independent, and one of a job that is gone does no harm.
 #[test]
 fn watchers_of_one_job_end_apart() {
     let fixture = Fixture::new();
@@ -494,7 +494,7 @@ fn watchers_of_one_job_end_apart() {
     assert_eq!(woken, [1, 2]);
 }
 
-/// Goal: an attempt whose event is gone is passed over, and a sender that waits is woken.
+/// Goal: an attempt whose event is gone is ignored, and a waiting sender is woken.
 #[test]
 fn an_attempt_of_a_deleted_webhook_is_passed_over() {
     let fixture = Fixture::new();
@@ -514,7 +514,7 @@ fn an_attempt_of_a_deleted_webhook_is_passed_over() {
     });
 }
 
-/// Goal: whoever sends while webhooks come and go meets no error.
+/// Goal: sending while webhooks come and go causes no errors.
 #[test]
 fn webhooks_may_go_while_the_next_event_is_looked_for() {
     let fixture = Fixture::new();
@@ -537,7 +537,7 @@ fn webhooks_may_go_while_the_next_event_is_looked_for() {
     });
 }
 
-/// Goal: a webhook within one tenant that had many events is removed in steps, whole.
+/// Goal: a webhook of one tenant with many events is removed in steps, completely.
 #[test]
 fn a_long_log_is_removed_in_steps() {
     let fixture = Fixture::new();
@@ -558,7 +558,8 @@ fn a_long_log_is_removed_in_steps() {
     let unknown = fixture.catalog.delivery_log(&all(), &hook.id, 9, None).unwrap_err();
     assert!(matches!(unknown, CatalogError::WebhookUnknown { .. }), "{unknown}");
 
-    // One that lost its tenant gets nothing of a later tenant of that name, and goes with it.
+    // A webhook that lost its tenant gets nothing of a later tenant of that name, and is removed
+    // with it.
     let hook = fixture.hook_for(within(&[("acme", None)]), &EventKind::ALL);
     fixture.end(of, "b", PUBLISHED);
     fixture.sql(&fill);

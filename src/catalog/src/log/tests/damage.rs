@@ -1,4 +1,5 @@
-//! Logs and files that hold what no process has written, and stores that fail between two steps.
+//! Logs and files with contents that no process has written, and stores that fail between two
+//! steps.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -16,7 +17,7 @@ use lodestone_types::{ErrorKind, IdSource};
 use uuid::Uuid;
 
 impl Machines {
-    /// Changes an entry as if its process had written it so.
+    /// Changes an entry as if its process had written it that way.
     fn rewrite(&self, number: u64, change: impl FnOnce(&mut Label, &mut Vec<u8>)) {
         let key = entry::key(number);
         let entry = Entry::decode(&self.store.get(&key).unwrap()).unwrap();
@@ -26,7 +27,7 @@ impl Machines {
     }
 }
 
-/// A log of a claim, a base and some frames, and the number of its newest entry.
+/// Creates a log of a claim, a base and some frames; returns the number of its newest entry too.
 fn written() -> (Machines, u64) {
     let machines = Machines::new(LogLimits::default());
     let machine = machines.start();
@@ -39,7 +40,7 @@ fn written() -> (Machines, u64) {
     (machines, newest)
 }
 
-/// Goal: where the copy of a base on this machine is damaged the one in the bucket is read.
+/// Goal: if this machine's cached copy of a base is damaged, the one in the bucket is read.
 #[test]
 fn a_damaged_copy_of_a_base_is_fetched_again() {
     let (machines, _) = written();
@@ -52,8 +53,8 @@ fn a_damaged_copy_of_a_base_is_fetched_again() {
     machines.restored().unwrap();
 }
 
-/// Goal: an entry whose checksum fits and that breaks a rule is refused by its key, by restores and
-/// by followers, and ends no thread.
+/// Goal: an entry with a valid checksum that violates a rule is refused with its key, by restores
+/// and by followers, and does not kill a thread.
 #[test]
 fn entries_that_no_process_writes_are_refused_by_name() {
     type Change = fn(&mut Label, &mut Vec<u8>);
@@ -96,7 +97,7 @@ fn entries_that_no_process_writes_are_refused_by_name() {
     }
 }
 
-/// Goal: frames of a hostile log are refused by whoever follows it, and not written anywhere.
+/// Goal: a follower refuses invalid frames in a hostile log and writes none of them.
 #[test]
 fn frames_that_are_none_are_refused() {
     let frame_of = |page_bytes: usize, page: u32, commit: u32| {
@@ -219,12 +220,12 @@ fn a_checkpoint_of_another_process_is_not_ours() {
     reader.execute_batch("COMMIT").unwrap();
     assert_eq!(checkpoint(&own, "PASSIVE").unwrap(), Folded::Whole);
     assert_eq!(checkpoint(&own, "TRUNCATE").unwrap(), Folded::Emptied);
-    // Where something is in its way, the log stays as it is.
+    // If something is in the way, the log stays as it is.
     own.execute_batch("INSERT INTO t VALUES (3); BEGIN; INSERT INTO t VALUES (4)").unwrap();
     assert_eq!(checkpoint(&own, "PASSIVE").unwrap(), Folded::Partly);
 }
 
-/// Goal: a file that is in use elsewhere does not become the first base.
+/// Goal: a file in use by another process does not become the first base.
 #[test]
 fn a_file_in_use_does_not_become_the_first_base() {
     let machines = Machines::new(LogLimits::default());
@@ -259,7 +260,7 @@ fn a_file_in_use_does_not_become_the_first_base() {
     assert!(machines.restored().is_ok());
 }
 
-/// Goal: the file that a process found is kept, whenever the next start was cut off.
+/// Goal: the file that a process found is kept, wherever the next start was interrupted.
 #[test]
 fn a_replaced_file_survives_a_start_that_is_cut_off() {
     let directory = tempfile::tempdir().unwrap();
@@ -270,7 +271,7 @@ fn a_replaced_file_survives_a_start_that_is_cut_off() {
         replace(&path, &beside(".restored")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     };
-    // Cut off after the first of both was moved.
+    // Interrupted after the first of the two files was moved.
     fs::write(beside(".replaced"), "own").unwrap();
     fs::write(beside("-wal"), "own log").unwrap();
     start("one");
@@ -278,7 +279,7 @@ fn a_replaced_file_survives_a_start_that_is_cut_off() {
     assert_eq!(kept(".replaced").as_deref(), Some("own"));
     assert_eq!(kept(".replaced-wal").as_deref(), Some("own log"));
     assert_eq!(kept("-wal"), None);
-    // The next one replaces it, with nothing of the log of before.
+    // The next start replaces it, without leaving anything of the earlier log.
     start("two");
     assert_eq!((kept(".replaced").as_deref(), kept(".replaced-wal")), (Some("one"), None));
     fs::remove_file(beside(".replaced")).unwrap();
@@ -289,7 +290,7 @@ fn a_replaced_file_survives_a_start_that_is_cut_off() {
     assert_eq!(kept("").as_deref(), Some("two"));
 }
 
-/// Goal: errors of a local disk that is full are told as that, others with the file.
+/// Goal: a full local disk is reported as such, and other errors with the file.
 #[test]
 fn errors_of_the_local_disk_name_the_file() {
     let path = std::path::Path::new("/data/catalog.sqlite");
@@ -301,8 +302,8 @@ fn errors_of_the_local_disk_name_the_file() {
     assert!(error.to_string().contains("/data/catalog.sqlite"), "{error}");
 }
 
-/// Goal: a log whose newest entry is listed and never there is a fault of the store, not an end of
-/// the log; entries that are listed and gone before they are read are missing.
+/// Goal: a log whose newest entry is listed but never found is a fault of the store, not the end of
+/// the log; entries that are listed but gone before they are read count as missing.
 #[test]
 fn a_listing_that_does_not_hold_is_a_fault_of_the_store() {
     let (machines, newest) = written();
@@ -310,7 +311,7 @@ fn a_listing_that_does_not_hold_is_a_fault_of_the_store() {
     let inner: Arc<dyn BlobStore> = gone.clone();
     let bytes = inner.get(&entry::key(newest)).unwrap();
     let behind = Arc::new(FaultyBlobs::new(inner.clone()));
-    // Each time it is listed, it is removed before it is read.
+    // Each time it is listed, it is removed before it can be read.
     let (store, key) = (inner.clone(), entry::key(newest));
     behind.set(move |call, asked| {
         match call {
@@ -326,8 +327,8 @@ fn a_listing_that_does_not_hold_is_a_fault_of_the_store() {
     assert!(error.to_string().contains("listed that are not there"), "{error}");
 }
 
-/// Goal: every entry is read by a check of the whole log, and damage to one that no restore needs
-/// is found too.
+/// Goal: a check of the whole log reads every entry, and so finds damage to one that no restore
+/// needs.
 #[test]
 fn a_check_reads_every_entry() {
     let (machines, newest) = written();
@@ -355,7 +356,7 @@ fn a_check_reads_every_entry() {
     assert!(error.to_string().contains("v1/catalog/none"), "{error}");
 }
 
-/// Goal: what comes after a base that nobody knew of is refused, and frames follow frames.
+/// Goal: anything that follows a base nobody knew of is refused, and frames must follow frames.
 #[test]
 fn the_rules_of_order_are_kept() {
     let label = |nonce: u128, kind: Kind| Label {
@@ -382,8 +383,8 @@ fn the_rules_of_order_are_kept() {
     assert_eq!(limits::PIECE_BYTES_MAX, 8 << 20);
 }
 
-/// Goal: a lap whose frames are not those that SQLite wrote is refused by a restore as a whole, and
-/// a base without a catalog is none. A store that is away is no damage.
+/// Goal: a restore refuses, as a whole, a lap whose frames are not those that SQLite wrote, and a
+/// base that holds no catalog. An unreachable store does not count as damage.
 #[test]
 fn a_restore_takes_whole_laps_of_a_catalog_only() {
     let (machines, newest) = written();

@@ -1,4 +1,4 @@
-//! Catalogs that another machine goes on with from the store alone.
+//! Catalogs that another machine takes over from the store alone.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ fn a_first_start_makes_the_local_file_the_base() {
     assert!(restored["tenants"][0].contains("old"));
 }
 
-/// Goal: the file of a machine that comes back is not used, and not lost either.
+/// Goal: the local file of a machine that comes back is not used, but not lost either.
 #[test]
 fn a_file_that_the_store_does_not_know_is_renamed() {
     let machines = Machines::new(SMALL);
@@ -143,7 +143,7 @@ fn old_entries_go_once_a_base_is_stored() {
     for n in 0..300 {
         machine.submit(collection, &format!("s{n}")).unwrap();
     }
-    // The claim stays, and what the last two bases need; the others are removed in the background.
+    // The claim stays, and whatever the last two bases need; the rest is removed in the background.
     machine.wait(|state| {
         let is_short = state.entries_since_base <= 2 * SMALL.base_entries;
         let bases = machines.store.list(&entry::bases()).unwrap();
@@ -153,8 +153,7 @@ fn old_entries_go_once_a_base_is_stored() {
     assert_eq!(machines.restored().unwrap(), machine.rows());
 }
 
-/// Goal: a long read keeps the log from being folded, but no write waits for it, and nothing is
-/// lost.
+/// Goal: a long read keeps the log from being checkpointed, but delays no write and loses nothing.
 #[test]
 fn a_long_read_delays_no_write() {
     let machines = Machines::new(SMALL);
@@ -174,7 +173,8 @@ fn a_long_read_delays_no_write() {
     assert_eq!(machines.restored().unwrap(), machine.rows());
 }
 
-/// A commit that is larger than an entry, and a process that is cut off between its pieces.
+/// Goal: a commit larger than an entry counts only once it is whole, also if its process is cut off
+/// between the pieces.
 #[test]
 fn a_commit_of_several_entries_counts_once_it_is_whole() {
     let machines = Machines::new(SMALL);
@@ -254,7 +254,7 @@ fn a_directory_is_a_store_too() {
     assert_eq!(machines.start().rows(), rows);
 }
 
-/// Goal: each kind of damage is named by its key, and the local file stays as it was.
+/// Goal: all kinds of damage are reported with the key, and the local file stays unchanged.
 #[test]
 fn damage_is_named_and_nothing_is_changed() {
     let machines = Machines::new(LogLimits { base_entries: 1000, ..SMALL });
@@ -300,7 +300,7 @@ fn damage_is_named_and_nothing_is_changed() {
     assert_eq!(machines.start().rows()["jobs"].len(), 5, "all is whole again");
 }
 
-/// Goal: a collector that was held up removes nothing that a successor needs.
+/// Goal: a delayed garbage collector removes nothing that a successor needs.
 #[test]
 fn a_late_collector_leaves_the_copies_of_successors() {
     let machines = Machines::new(SMALL);

@@ -1,4 +1,4 @@
-//! Stores that fail: what callers learn, and what is there in the end.
+//! Failing stores: what callers learn, and what exists in the end.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -32,7 +32,7 @@ fn an_answer_that_is_lost_changes_nothing() {
         machine.submit(collection, &format!("s{n}")).unwrap();
     }
     assert_eq!(machines.restored().unwrap(), machine.rows());
-    // A start whose claim is answered with an error goes on as well.
+    // A start whose claim gets an error as its answer proceeds as well.
     drop(machine);
     assert_eq!(machines.start().rows()["jobs"].len(), 5);
 }
@@ -62,7 +62,7 @@ fn a_store_that_is_away_leaves_one_change_in_doubt_and_refuses_the_rest() {
     assert!(is_there(&rows, "doubt") && is_there(&rows, "after") && !is_there(&rows, "refused"));
 }
 
-/// Goal: whoever carries out a change learns first whether it is in the store.
+/// Goal: a change is announced only once it is known to be in the store.
 #[test]
 fn a_change_in_doubt_is_confirmed_by_the_store_alone() {
     let machines = Machines::new(SMALL);
@@ -112,7 +112,7 @@ fn a_change_in_doubt_is_forgotten_by_the_next_machine() {
     assert_eq!(machines.start().rows(), before);
 }
 
-/// Goal: a claim needs no store, so that workers are not left with jobs that nobody holds.
+/// Goal: a claim does not need the store, so that workers are not left with jobs that nobody holds.
 #[test]
 fn a_claim_goes_on_without_the_store() {
     let machines = Machines::new(SMALL);
@@ -181,7 +181,7 @@ fn copies_that_fail_are_made_again() {
     assert_eq!(machines.restored().unwrap(), machine.rows());
 }
 
-/// A generator of numbers: what a seed does is the same every time.
+/// A deterministic generator of pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -193,9 +193,9 @@ impl Dice {
     }
 }
 
-/// Goal: whatever the store does and whenever a machine is lost, the next one has every change
-/// that was acknowledged and none that was refused for good. Method: random faults at random calls,
-/// machines that end without a word, and a model that is a set of names.
+/// Goal: whatever the store does and whenever a machine is lost, the next one has every change that
+/// was acknowledged and none that was refused for good. Method: random faults at random calls,
+/// machines that stop abruptly, and a set of names as the model.
 #[test]
 fn random_faults_lose_nothing() {
     for seed in 1..=25_u64 {
@@ -241,8 +241,8 @@ fn random_faults_lose_nothing() {
     }
 }
 
-/// Goal: frames that a refused commit has left behind the last one, with their mark of a commit,
-/// are not sent. Method: a commit is copied to where it would be, and the next one is shorter.
+/// Goal: frames of a refused commit left behind the last commit, with a valid commit mark, are not
+/// sent. Method: a commit is copied to where they would be, and the next one is shorter.
 #[test]
 fn what_a_refused_commit_left_in_the_log_is_not_sent() {
     let machines = Machines::new(LogLimits::default());

@@ -1,4 +1,4 @@
-//! Catalogs that follow another process.
+//! Catalogs that follow the log of another process.
 
 use super::*;
 use crate::AuthError;
@@ -21,8 +21,8 @@ impl Machines {
     }
 }
 
-/// Goal: laps, new bases and removed entries, other processes that take over, and followers that
-/// were away for any time.
+/// Goal: followers keep up across laps, new bases, removed entries and takeovers, however long they
+/// were away.
 #[test]
 fn a_follower_has_the_rows_of_the_process_that_writes() {
     let machines = Machines::new(SMALL);
@@ -55,7 +55,7 @@ fn a_follower_has_the_rows_of_the_process_that_writes() {
     often.catalog.verify().unwrap();
 }
 
-/// Goal: whatever part of the log a follower sees, it has the rows of a commit.
+/// Goal: whatever part of the log a follower sees, it has the rows of complete commits.
 #[test]
 fn a_follower_sees_whole_commits() {
     let machines = Machines::new(LogLimits { piece_bytes: 9000, ..LogLimits::default() });
@@ -64,7 +64,7 @@ fn a_follower_sees_whole_commits() {
     writer.catalog.write(|connection| Ok(connection.execute_batch("CREATE TABLE t (x)")?)).unwrap();
     states.push(writer.rows());
     for round in 0..12 {
-        // One commit, of several entries.
+        // One commit that takes several entries.
         let sql = format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {})
              INSERT INTO t SELECT printf('{round} %0500d', i) FROM n",
@@ -156,8 +156,8 @@ fn releases_that_do_not_understand_one_another_say_so() {
     assert!(matches!(error, CatalogError::TooNew { found: 99, .. }), "{error}");
 }
 
-/// Goal: a follower of an earlier release knows who writes now, to pass requests on to that; also
-/// after the next takeover. Entries of a later format are not damage.
+/// Goal: a follower of an earlier release knows which process writes now, to forward requests to
+/// it; also after the next takeover. Entries of a later format are not damage.
 #[test]
 fn a_follower_knows_a_writer_of_a_later_release_by_its_name() {
     let machines = Machines::new(LogLimits::default());
@@ -191,7 +191,7 @@ fn a_follower_knows_a_writer_of_a_later_release_by_its_name() {
     }
 }
 
-/// Goal: readers never meet a file that is being written.
+/// Goal: readers never see a file that is being written.
 #[test]
 fn reads_go_on_while_a_follower_catches_up() {
     let machines = Machines::new(SMALL);
@@ -232,14 +232,14 @@ fn reads_go_on_while_a_follower_catches_up() {
     assert_eq!(follower.rows(), writer.rows());
 }
 
-/// Goal: a change that is visible here, and waits for a store that is away, is not told of; once it
-/// is stored it is when followers had their time to see it.
+/// Goal: a change that is visible here but waits for an unreachable store is not announced; once
+/// stored, it is, after followers had time to see it.
 #[test]
 fn a_change_that_is_not_stored_is_not_told() {
     let machines = Machines::new(LogLimits::default());
     let machine = machines.start_followed();
     let writer = &machine.catalog;
-    // Followers know of all that is stored.
+    // Followers know everything that is stored.
     machines.clock.advance_millis(FOLLOWERS_MILLIS);
     machines.store.set(|call, _| if call == Call::Create { Fault::Before } else { Fault::None });
     let name = TenantId::parse("a").unwrap();
@@ -252,7 +252,7 @@ fn a_change_that_is_not_stored_is_not_told() {
     let refused = writer.await_followers(changed).unwrap_err();
     assert!(matches!(refused, CatalogError::LogAway { .. }), "{refused}");
     machines.store.set(|_, _| Fault::None);
-    // Not before the store is tried again.
+    // Not before the store is retried.
     machines.clock.advance_millis(60_000);
     writer.write(|_| Ok(())).unwrap();
     assert!(writer.known_before() <= changed, "it is stored, and nobody had time to see it");
@@ -263,8 +263,8 @@ fn a_change_that_is_not_stored_is_not_told() {
     writer.await_followers(changed).unwrap();
 }
 
-/// Goal: the position of a follower whose newest entry is a claim: at the end of the log it says
-/// so, entries that come meanwhile are read, and a log that was shortened is begun anew.
+/// Goal: a follower whose newest entry is a claim recognises the end of the log, reads entries that
+/// arrive meanwhile, and starts anew if the log was shortened.
 #[test]
 fn a_follower_at_a_claim_misses_nothing() {
     let machines = Machines::new(SMALL);
@@ -280,7 +280,7 @@ fn a_follower_at_a_claim_misses_nothing() {
         writer.catalog.writer_name().unwrap()
     );
     assert!(!follower.catalog.catch_up().unwrap(), "a claim at the end");
-    // The next entry comes between the look for it and the listing.
+    // The next entry arrives between the look-up and the listing.
     let (own, mut is_first) = (Arc::new(writer), true);
     let other = own.clone();
     let store = Arc::new(FaultyBlobs::new(machines.store.clone()));
@@ -293,7 +293,7 @@ fn a_follower_at_a_claim_misses_nothing() {
     });
     assert!(late.catalog.catch_up().unwrap());
     assert_eq!(late.rows(), own.rows());
-    // Entries behind the claim are removed.
+    // Entries after the claim are removed.
     for n in 0..200 {
         own.submit(collection, &format!("s{n}")).unwrap();
     }
@@ -308,8 +308,8 @@ fn a_follower_at_a_claim_misses_nothing() {
     assert!(matches!(error, CatalogError::LogAway { .. }), "{error}");
 }
 
-/// Goal: a follower whose file could not be written answers nothing from it, says so, and makes it
-/// anew at the next look.
+/// Goal: a follower whose file could not be written reports that, answers nothing from it, and
+/// rebuilds it on the next poll.
 #[test]
 fn a_follower_that_lost_its_file_makes_it_anew() {
     let machines = Machines::new(LogLimits::default());
@@ -341,7 +341,7 @@ fn a_follower_of_an_earlier_release_is_told_which_to_upgrade() {
     assert!(error.to_string().contains("upgrade that process first"), "{error}");
 }
 
-/// Goal: a process that writes waits until its followers had their time, and no longer.
+/// Goal: a writing process waits just as long as its followers need to see a change.
 #[test]
 fn a_change_is_told_when_followers_had_their_time() {
     let machines = Machines::new(LogLimits::default());
@@ -358,7 +358,7 @@ fn a_change_is_told_when_followers_had_their_time() {
     });
     let waited = machines.clock.now().0 - changed.0;
     assert!(waited >= FOLLOWERS_MILLIS || start.elapsed() >= writer.followers_delay());
-    // The lease is asked before anything is told.
+    // The lease is checked before anything is announced.
     writer.require_current().unwrap();
     writer.set_lease_check(Box::new(|| Some("the lease has ended".into())));
     writer.set_lease_check(Box::new(|| None));
@@ -367,8 +367,8 @@ fn a_change_is_told_when_followers_had_their_time() {
     assert!(!writer.catch_up().unwrap(), "it follows nobody");
 }
 
-/// Goal: an event is told to its webhook once every follower knows of what it tells, also where
-/// nothing is written after it and it was stored in the millisecond in which it came about.
+/// Goal: an event is delivered once every follower knows what it reports, even if nothing is
+/// written after it and it was stored in the very millisecond in which it occurred.
 #[test]
 fn an_event_waits_for_the_followers() {
     let machines = Machines::new(LogLimits::default());

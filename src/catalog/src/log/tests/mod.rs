@@ -1,4 +1,4 @@
-//! Tests of the log: whole catalogs on stores that fail, and schedules of many processes.
+//! Tests of the log: whole catalogs on failing stores, and schedules of many processes.
 
 mod damage;
 mod durability;
@@ -24,7 +24,7 @@ use lodestone_types::{
     TenantId, TenantMode, Timestamp,
 };
 
-/// Limits at which a few commits are several laps and bases.
+/// Limits at which a few commits already cause several laps and bases.
 const SMALL: LogLimits = LogLimits {
     piece_bytes: 20_000,
     checkpoint_bytes: 100_000,
@@ -40,7 +40,7 @@ struct Machines {
     limits: LogLimits,
 }
 
-/// One machine; its disk is gone with it.
+/// One machine, whose disk disappears with it.
 struct Machine {
     catalog: Catalog,
     directory: tempfile::TempDir,
@@ -66,7 +66,7 @@ impl Machines {
         self.start_in(tempfile::tempdir().unwrap()).unwrap()
     }
 
-    /// One that waits for the followers that it may have.
+    /// Starts a machine that waits for followers.
     fn start_followed(&self) -> Machine {
         let options = CatalogOptions { has_followers: true, ..options() };
         self.start_with(tempfile::tempdir().unwrap(), options).unwrap()
@@ -87,7 +87,7 @@ impl Machines {
         Ok(Machine { catalog, directory, clock: self.clock.clone() })
     }
 
-    /// The contents of the store, as another machine finds them now.
+    /// The rows in the store, as another machine would restore them now.
     fn restored(&self) -> Result<Rows, CatalogError> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("other.sqlite");
@@ -118,12 +118,12 @@ impl Machine {
         self.catalog.log_state().unwrap()
     }
 
-    /// Looks at the state of the log again and again, until it is as wanted.
+    /// Polls the state of the log until it satisfies the condition.
     fn wait(&self, is_as_wanted: impl Fn(&LogState) -> bool) {
         let start = Instant::now();
         while !is_as_wanted(&self.state()) {
             assert!(start.elapsed() < Duration::from_secs(60), "{:?}", self.state());
-            // An empty commit: the writer looks after its work in the background.
+            // An empty commit: the writer attends to its background work.
             let _ = self.catalog.write(|_| Ok(()));
             std::thread::yield_now();
         }
@@ -161,7 +161,7 @@ fn job(collection: CollectionId, name: &str, now: Timestamp) -> NewJob {
     }
 }
 
-/// All rows of all tables, in words.
+/// All rows of all tables, as text.
 type Rows = BTreeMap<String, Vec<String>>;
 
 fn rows(connection: &Connection) -> Rows {

@@ -1,7 +1,7 @@
-//! Random schedules of processes that write, make bases, remove what is old, fall asleep and end,
-//! on one store, and of others that follow them, step by step: one call of the store is one step.
+//! Random schedules of processes on one store that write, make bases, remove old entries, fall
+//! asleep and end, and of others that follow them. One call of the store is one step.
 //!
-//! A process keeps a list of names in the place of a catalog. A frame is a name, a base the list.
+//! A list of names stands in for a catalog: a frame is a name, a base is the list.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -23,10 +23,10 @@ use lodestone_types::{IdSource, SeededIds};
 const WRITERS: usize = 5;
 const PROCESSES: usize = WRITERS + 2;
 const SEEDS: u64 = 2500;
-/// Seeds of schedules in which a rule is switched off.
+/// Seeds for the schedules in which a rule is disabled.
 const SEEDS_WITHOUT: u64 = 800;
 
-/// Lets one process at a time take a step, in an order that a seed chooses.
+/// Lets one process at a time take a step, in an order determined by a seed.
 #[derive(Default)]
 struct Turns {
     state: Mutex<Turn>,
@@ -58,7 +58,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Gives turns until all processes have ended. Now and then one falls asleep for long.
+    /// Hands out turns until all processes have ended. Occasionally one falls asleep for long.
     fn run(&self, dice: &mut Dice) {
         let mut asleep = [0; PROCESSES].map(|_: u64| dice.roll(300));
         let mut step = 0;
@@ -98,27 +98,27 @@ impl Dice {
     }
 }
 
-/// Facts that no process may contradict.
+/// Observations that no process may contradict.
 #[derive(Default)]
 struct Facts {
     acknowledged: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     /// Acknowledged names that a later process did not find.
     lost: BTreeSet<u64>,
-    /// Names that were acknowledged before a follower looked, and that it did not find.
+    /// Names acknowledged before a follower polled, which it did not find.
     missed: BTreeSet<u64>,
     bases: usize,
     fenced: usize,
     looks: usize,
-    /// Times that the log was shortened beyond a follower.
+    /// Number of times the log was shortened past a follower.
     overtaken: usize,
 }
 
-/// Rules of a schedule that can be switched off.
+/// Rules that a schedule can disable.
 #[derive(Clone, Copy)]
 struct Rules {
     keeps_claims: bool,
-    /// Whether followers make sure that an entry which is not there was not removed.
+    /// Whether followers verify that a missing entry was not removed.
     looks_back: bool,
 }
 
@@ -230,7 +230,7 @@ impl Process<'_> {
 }
 
 impl Process<'_> {
-    /// Follows the others for some looks.
+    /// Follows the others for some polls.
     fn follow(&mut self) {
         let mut cursor = None;
         for _ in 0..12 {
@@ -244,7 +244,7 @@ impl Process<'_> {
         }
     }
 
-    /// Reads to the end of the log; returns whether it has.
+    /// Reads to the end of the log; returns whether it got there.
     fn look(&mut self, cursor: &mut Option<Cursor>) -> Result<bool> {
         let Some(at) = cursor else {
             let Some((last, label)) = newest(&*self.store)? else { return Ok(false) };
@@ -270,7 +270,7 @@ impl Process<'_> {
     }
 }
 
-/// One schedule; returns what became of it.
+/// Runs one schedule; returns the observations.
 fn run(seed: u64, rules: Rules) -> Facts {
     let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
     let (turns, facts) = (Arc::new(Turns::default()), Mutex::new(Facts::default()));
@@ -342,8 +342,8 @@ fn run(seed: u64, rules: Rules) -> Facts {
     facts
 }
 
-/// Goal: whatever the order of steps, what was acknowledged is found by every later process and by
-/// every later look of a follower, and what was refused by none.
+/// Goal: whatever the order of steps, everything acknowledged is found by every later process and
+/// by every later poll of a follower, and nothing refused is found by any.
 #[test]
 fn no_schedule_loses_what_was_acknowledged() {
     let mut sums = [0; 5];
@@ -373,8 +373,8 @@ fn schedules_that_remove_claims_lose_what_was_acknowledged() {
     assert!(lost > 0);
 }
 
-/// Goal: the first test would notice if followers took an entry that was removed for one that is
-/// not there yet.
+/// Goal: the first test would notice if followers mistook a removed entry for one that does not
+/// exist yet.
 #[test]
 fn schedules_whose_followers_do_not_look_back_miss_what_was_acknowledged() {
     let rules = Rules { looks_back: false, ..Rules::ALL };

@@ -1,4 +1,4 @@
-//! Processes that were succeeded and do not know it.
+//! Processes that have been succeeded without knowing it.
 
 use parking_lot::Mutex;
 
@@ -13,7 +13,7 @@ fn is_claim_only(machines: &Machines, below: u64) -> bool {
     let numbers = machines.entries();
     let mut old = numbers.iter().filter(|number| **number < below);
     old.all(|number| {
-        // One that was removed meanwhile is none any more.
+        // An entry removed in the meantime no longer counts.
         let label = crate::log::reader::label_at(&*machines.store, *number).unwrap();
         label.is_none_or(|label| label.claim == *number)
     })
@@ -49,7 +49,7 @@ fn a_look_at_the_store_tells_a_process_that_it_was_succeeded() {
     assert_eq!(machines.entries(), entries, "it does not even try");
 }
 
-/// Goal: two processes in a row sleep until a third has removed all that it may.
+/// Goal: two processes in a row sleep until a third has removed everything it may.
 #[test]
 fn zombies_that_wake_after_a_removal_are_still_fenced() {
     let machines = Machines::new(SMALL);
@@ -61,7 +61,7 @@ fn zombies_that_wake_after_a_removal_are_still_fenced() {
     for n in 0..200 {
         third.submit(collection, &format!("s{n}")).unwrap();
     }
-    // What is old is removed behind the base, in the background.
+    // Old entries are removed in the background, after the base.
     third.wait(|state| {
         let newest = machines.entries().pop().unwrap();
         state.entries_since_base <= 2 * SMALL.base_entries
@@ -76,7 +76,7 @@ fn zombies_that_wake_after_a_removal_are_still_fenced() {
     assert_eq!(third.rows()["jobs"].len(), 202);
 }
 
-/// Appends a base that needs nothing before it, and removes all that.
+/// Appends a base that needs nothing before it, and removes everything before it.
 fn base_and_removal(appender: &mut Appender) {
     let blob = entry::base_key(appender.claim, &*appender.ids);
     appender.store.put(&blob, b"a copy").unwrap();
@@ -93,12 +93,12 @@ fn base_and_removal(appender: &mut Appender) {
     garbage.collect(&*appender.store, &Stop::default()).unwrap();
 }
 
-/// Goal: a process that falls asleep after it has looked for the first free number, until that is
-/// used and removed, does not believe that it has taken over. Method: all of the other's life
-/// happens just before the sleeper's claim is stored.
+/// Goal: a process that falls asleep after looking up the first free number, until that number has
+/// been used and removed, does not believe that it has taken over. Method: the other process lives
+/// and ends just before the sleeper's claim is stored.
 #[test]
 fn a_claim_at_a_number_that_was_used_and_removed_is_made_anew() {
-    // With no base before, the log seems to be empty to the sleeper.
+    // With no base before it, the log looks empty to the sleeper.
     for bases_before in [0, 1] {
         let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
         let ids: Arc<dyn IdSource> = Arc::new(SeededIds::new(1));
@@ -124,7 +124,7 @@ fn a_claim_at_a_number_that_was_used_and_removed_is_made_anew() {
     }
 }
 
-/// Goal: a machine that comes and goes again and again costs one small entry each time.
+/// Goal: each start of a machine that comes and goes costs one small entry.
 #[test]
 fn many_starts_in_a_row() {
     let machines = Machines::new(SMALL);
@@ -142,15 +142,15 @@ fn many_starts_in_a_row() {
     assert_eq!(machines.start().rows()["jobs"].len(), 200);
 }
 
-/// Goal: a look at the store says nothing of what it cannot know: an own entry that was just
-/// stored, one of a later release, one that is damaged, a store that is away.
+/// Goal: a fence check draws no conclusion from what it cannot know: an own entry just stored, one
+/// of a later release, a damaged one, an unreachable store.
 #[test]
 fn a_look_for_a_successor_tells_own_entries_from_others() {
     let machines = Machines::new(LogLimits::default());
     let machine = machines.start();
     let collection = machine.tenant("a");
     let next = entry::key(machine.state().entry + 1);
-    // An entry of this process that its writer has not noted yet.
+    // An entry of this process that its writer has not recorded yet.
     machine.submit(collection, "s").unwrap();
     let own = machines.store.get(&next).unwrap();
     let other = Machines::new(LogLimits::default());
@@ -176,7 +176,7 @@ fn a_look_for_a_successor_tells_own_entries_from_others() {
     assert_eq!(looking.catalog.log_claim(), Some(1));
 }
 
-/// Goal: a successor that came behind an entry whose answer the writer still waits for is seen.
+/// Goal: a successor that follows an entry whose answer the writer still waits for is noticed.
 #[test]
 fn a_successor_behind_an_own_entry_that_is_not_noted_is_seen() {
     let machines = Machines::new(LogLimits::default());
@@ -196,7 +196,7 @@ fn a_successor_behind_an_own_entry_that_is_not_noted_is_seen() {
     assert!(looking.catalog.check_fence().unwrap());
 }
 
-/// Goal: a process whose change is in doubt learns that it has a successor although nobody writes.
+/// Goal: a process whose change is in doubt learns of its successor although nobody writes.
 #[test]
 fn a_process_in_doubt_notices_its_successor() {
     let machines = Machines::new(LogLimits::default());
