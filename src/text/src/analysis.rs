@@ -1,4 +1,4 @@
-//! From text to terms: the same code for rows and for queries.
+//! Text to terms: the same code for rows and for queries.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,18 +11,18 @@ use crate::normal::fold_into;
 use crate::split::{Piece, split};
 use lodestone_types::script::{is_hangul, is_unspaced, is_unspaced_letter};
 
-/// Bytes of a term at most; a longer word is cut, alike in rows and in queries.
+/// Maximum bytes of a term; longer words are truncated, in rows and queries alike.
 const TERM_BYTES_MAX: usize = 255;
 
-/// Characters of one term of a run without spaces.
+/// Maximum characters of an n-gram in a run without spaces.
 const GRAM_CHARS_MAX: usize = 4;
 
-/// Words whose stems an [`Analyser`] remembers; beyond that it forgets all and starts anew.
+/// Number of words whose stems an [`Analyser`] caches; at the limit it clears the cache.
 const STEMS_REMEMBERED: usize = 1 << 16;
 
-/// Common English words (Lucene's list) that a query leaves out while other terms remain.
-/// They stay in the index: idf makes them weigh next to nothing, and a query of nothing else
-/// ("to be or not to be") still finds its text.
+/// Common English words (Lucene's list), dropped from a query as long as other terms remain. They
+/// stay in the index: idf gives them hardly any weight, and a query of nothing else ("to be or not
+/// to be") still finds its text.
 const STOP_WORDS: [&str; 33] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
     "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",
@@ -39,15 +39,16 @@ pub(super) fn is_stop_word(term: &str) -> bool {
 pub(super) enum Kind {
     /// A word, or a part of one.
     Word,
-    /// A part between marks inside the word before, at the same place (whole words).
+    /// A piece of the previous word between punctuation inside it, at the same position (whole
+    /// words).
     Piece,
-    /// Two to four neighbours in a run without spaces (hybrid).
+    /// An n-gram of two to four characters in a run without spaces (hybrid).
     Gram,
-    /// A run of a single character (hybrid).
+    /// A run of one character (hybrid).
     Lone,
     /// The first character of a run (whole words).
     First,
-    /// A later character of a run: it stands directly behind the term before (whole words).
+    /// A later character of a run, directly after the previous term (whole words).
     Next,
 }
 
@@ -55,13 +56,13 @@ pub(super) enum Kind {
 pub(super) struct Term<'a> {
     /// The analysed form.
     pub text: &'a str,
-    /// Its place in the normalised text, in bytes.
+    /// Byte range in the normalised text.
     pub range: Range<usize>,
     /// Its origin.
     pub kind: Kind,
 }
 
-/// Produces terms; keeps stems and buffers between texts.
+/// Produces terms; keeps its stem cache and buffers between texts.
 pub(super) struct Analyser {
     stems: HashMap<Box<str>, Box<str>>,
     folded: String,
@@ -78,8 +79,9 @@ impl Analyser {
         Self { stems: HashMap::new(), folded: String::new() }
     }
 
-    /// Terms of the analysed fields of a text in NFKC: words, folded, with English stems where
-    /// the script is Latin; beside an identifier its parts; neighbours in runs without spaces.
+    /// Produces the terms of the analysed fields from a text in NFKC: folded words, stemmed where
+    /// their alphabet has a stemmer, plus the parts of identifiers and the n-grams of runs without
+    /// spaces.
     pub(super) fn hybrid(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
         split(
             text,
@@ -98,9 +100,9 @@ impl Analyser {
         );
     }
 
-    /// Terms of the field of whole words of a text in NFKC: words, folded; behind one with marks
-    /// inside (`main.rs`) its pieces; of runs without spaces each character, joined to the one
-    /// before.
+    /// Produces the terms of the whole-words field from a text in NFKC: folded words, each followed
+    /// by its pieces if it has punctuation inside (`main.rs`); every character of a run without
+    /// spaces, attached to the previous one.
     pub(super) fn whole(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
         split(text, is_unspaced, |piece| match piece {
             Piece::Word(word, range) => {
@@ -160,8 +162,9 @@ impl Analyser {
     }
 }
 
-/// Latin script is taken for English. Other languages in it lose a few endings, alike in rows and
-/// queries; a stemmer of the wrong language chosen by a guess would lose more.
+/// Returns the stemmer of an alphabet. Latin script is treated as English: other languages in it
+/// lose a few endings, in rows and queries alike, while a stemmer chosen by a wrong guess of the
+/// language would lose more.
 fn stemmer(letters: Letters) -> Stemmer {
     Stemmer::new(match letters {
         Letters::Latin => Algorithm::English,
@@ -175,10 +178,11 @@ fn cut(word: &str) -> &str {
     &word[..word.floor_char_boundary(TERM_BYTES_MAX)]
 }
 
-/// Neighbours in a run without spaces: two of any; of letters also three and four, because two
-/// letters say little. Over paragraphs in a script of letters whose spaces were taken out, pairs
-/// found the right one first for .52 of the questions, two to four letters for .92; characters of
-/// Chinese are words by themselves, and pairs do best (.94 against .90).
+/// Produces the n-grams of a run without spaces: bigrams everywhere, and for alphabetic scripts
+/// also three and four letters, because two letters are too unspecific. On paragraphs in an
+/// alphabetic script with spaces removed, bigrams ranked the right one first for .52 of the
+/// questions, two to four letters for .92; Chinese characters are words in themselves, and bigrams
+/// do best there (.94 against .90).
 fn grams(run: &str, range: Range<usize>, each: &mut impl FnMut(Term<'_>)) {
     let ends = |from: usize| run[from..].char_indices().map(move |(at, c)| (from + at, c));
     if run.chars().nth(1).is_none() {

@@ -1,16 +1,18 @@
-//! Bounds of a term's score in runs of its postings, so that runs which cannot matter are not read.
+//! Upper bounds of a term's score in blocks of its postings, so that blocks that cannot matter are
+//! skipped.
 //!
-//! The index library keeps, for each full block of 128 postings, the length and frequency of the
-//! row that is best by its own BM25, and how many bits the block's frequencies have. Ours has other
-//! constants and another mean length, so that row need not be the best by ours. But its ratio
-//! t = frequency / norm by the library's bounds that of all rows of the block, hence the length of
-//! a row with a given frequency from below, and so our ratio. With F the greatest frequency,
+//! For each full block of 128 postings, the index library stores the length and frequency of the
+//! row that is best by its own BM25, and the bit width of the block's frequencies. Our BM25 has
+//! other constants and another mean length, so that row need not be the best by ours. But its ratio
+//! t = frequency / norm, by the library's norm, bounds that of all rows of the block; this bounds
+//! from below the length of a row with a given frequency, and hence our ratio from above. With F
+//! the greatest frequency,
 //!
 //! frequency / our norm(length) <= f / our norm(least length with f / their norm(length) <= t)
 //!
-//! for some f in 1..F. The right side rises with f until the least length is above zero and is
-//! monotone from there on: its greatest value is at that f or at F. Where all frequencies are 1, as
-//! in most blocks of rare words, it is the true maximum.
+//! for some f in 1..F. The right side increases with f until the least length is above zero and is
+//! monotone from there on, so its maximum is at that f or at F. Where all frequencies are 1, as in
+//! most blocks of rare words, it is the exact maximum.
 //!
 //! ```text
 //! term with 128 postings or more: VInt bytes of the entries, one entry a full block, postings
@@ -32,39 +34,39 @@ use crate::schema::Field;
 pub(super) const K1: f64 = 0.9;
 /// Share of the length normalisation (RETRIEVAL.md: the reference runs).
 pub(super) const B: f64 = 0.4;
-/// Postings of a full block.
+/// Postings per full block.
 const BLOCK_POSTINGS: u32 = 128;
-/// Bytes of the longest number of bytes of the entries.
+/// Maximum length of a variable-length integer.
 const LENGTH_BYTES_MAX: usize = 10;
-/// The constants of the index library, by which it chooses the best row of a block.
+/// BM25 constants with which the index library picks the best row of a block.
 const THEIR_K1: f32 = 1.2;
 const THEIR_B: f32 = 0.75;
 
-/// Mean lengths of a field: the one that the index library has written blocks with, and ours.
+/// Mean lengths of a field, as used by the index library when it wrote the blocks, and ours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Means {
-    /// Terms of the segment by all of its rows.
+    /// Terms of the segment divided by all of its rows.
     pub theirs: f32,
-    /// Terms of the scope by the rows that have the field.
+    /// Terms of the scope divided by the rows that have the field.
     pub ours: f32,
 }
 
-/// The entries of a term's full blocks, read in ascending order.
+/// The block entries of a term, read in ascending order.
 #[derive(Clone)]
 pub(super) struct Blocks {
     entries: OwnedBytes,
     entry_bytes: usize,
     count: usize,
-    /// Whether there are postings behind the last full block.
+    /// Whether postings follow the last full block.
     has_rest: bool,
-    /// The first block that may reach into the next window.
+    /// The first block that may extend into the next window.
     at: usize,
-    /// The block that was looked at last, and its ratio.
+    /// The block last evaluated, and its ratio.
     known: (usize, f32),
 }
 
 impl Blocks {
-    /// None if the term has no full block.
+    /// Opens the entries of a term; `None` if it has no full block.
     pub(super) fn open(
         open: &OpenField,
         field: Field,
@@ -91,7 +93,7 @@ impl Blocks {
         Ok(Some(Self { entries, entry_bytes, count, has_rest, at: 0, known }))
     }
 
-    /// At most the frequency by our norm in any row of the window.
+    /// Upper bound of frequency / our norm over the rows of the window.
     pub(super) fn ratio_max(&mut self, window: &Window, means: Means) -> f32 {
         while self.at < self.count && self.last_row(self.at) < window.start() {
             self.at += 1;
@@ -121,13 +123,13 @@ impl Blocks {
     }
 }
 
-/// The greatest ratio by our norm of a block whose frequencies have so many bits and whose best
+/// Upper bound of frequency / our norm in a block with this bit width of frequencies, whose best
 /// row by the library's norm has this length and frequency.
 fn ratio_max(frequency_bits: u8, length: u8, frequency: u8, means: Means) -> f32 {
     if matches!(frequency, 0 | u8::MAX) || frequency_bits > 31 {
         return f32::INFINITY;
     }
-    // Frequencies are stored less 1.
+    // Frequencies are stored minus one.
     let most = (1_u32 << frequency_bits) as f32;
     let length = FieldNormReader::id_to_fieldnorm(length) as f32;
     let their_norm = THEIR_K1 * (1.0 - THEIR_B + THEIR_B * length / means.theirs);
@@ -141,8 +143,8 @@ fn ratio_max(frequency_bits: u8, length: u8, frequency: u8, means: Means) -> f32
     f32::max(ratio(most), ratio((least_norm / norm_of_one).clamp(1.0, most)))
 }
 
-/// A number of the index library's, and its bytes: seven bits a byte, the least first; the last
-/// byte has its high bit set.
+/// Decodes a variable-length integer of the index library: seven bits per byte, least significant
+/// first, with the high bit set in the last byte. Also returns its length.
 fn vint(bytes: &[u8]) -> Option<(usize, u64)> {
     let end = bytes.iter().position(|byte| *byte >= 0x80)?;
     let number = bytes[..=end].iter().rev().try_fold(0_u64, |number, byte| {
@@ -164,7 +166,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// No row has a greater ratio, for any rows of a block and any means.
+        /// Goal: no row exceeds the bound, for any rows of a block and any means.
         #[test]
         fn no_row_is_above_the_bound_of_its_block(
             rows in prop::collection::vec((1_u32..200, 0_u8..90), 1..128),

@@ -1,4 +1,4 @@
-//! Writing: rows in order into one segment, its files into one bundle; and merging.
+//! Writing an index: rows, in order, into one segment, and its files into one bundle; merging.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,13 +19,12 @@ use crate::tokens::tokenizers;
 use crate::{TextError, TextIndex};
 use lodestone_types::RowId;
 
-/// Sizes the first table of terms only, 16 KiB: it grows as needed, and is filled for each segment,
-/// however small.
+/// Only determines the initial size of the term table, 16 KiB: it grows as needed, and is allocated
+/// for every segment, however small.
 const MEMORY_BYTES: usize = 64 << 10;
 
 const META: &str = "meta.json";
-/// Every index is one segment, so its files need no name of their own; with this one equal rows
-/// give equal bytes.
+/// Every index is one segment, so a fixed name suffices, and it makes equal rows yield equal bytes.
 const SEGMENT: &str = "00000000-0000-0000-0000-000000000001";
 
 /// The searchable text of one row.
@@ -33,15 +32,15 @@ const SEGMENT: &str = "00000000-0000-0000-0000-000000000001";
 pub struct RowText<'a> {
     /// The chunk's text.
     pub body: &'a str,
-    /// The source's title: found by hybrid search, not by full-text search.
+    /// The source's title; matched by hybrid search, not by full-text search.
     pub title: &'a str,
-    /// Words that stand over the chunk, headings for example: found by hybrid search.
+    /// Context above the chunk, such as headings; matched by hybrid search only.
     pub context: &'a str,
-    /// Values of searchable metadata, one a line: found by both.
+    /// Values of searchable metadata, one per line; matched by both searches.
     pub searchable: &'a str,
 }
 
-/// Takes rows in order and makes a bundle of them.
+/// Builds a bundle from rows added in order.
 pub struct TextIndexBuilder {
     writer: Option<SingleSegmentIndexWriter>,
     directory: RamDirectory,
@@ -55,15 +54,15 @@ impl Default for TextIndexBuilder {
 }
 
 impl TextIndexBuilder {
-    /// A builder without rows.
+    /// Creates a builder without rows.
     pub fn new() -> Self {
         Self { writer: None, directory: RamDirectory::create(), rows: 0 }
     }
 
-    /// Adds the next row.
+    /// Adds the next row and returns its id.
     ///
     /// # Errors
-    /// [`TextError::Write`] if the index library refuses it.
+    /// [`TextError::Write`] if the index library rejects it.
     pub fn add_row(&mut self, row: &RowText<'_>) -> Result<RowId, TextError> {
         let mut document = TantivyDocument::default();
         for (field, text) in [
@@ -92,12 +91,12 @@ impl TextIndexBuilder {
         Ok(RowId(self.rows - 1))
     }
 
-    /// Rows added so far.
+    /// Number of rows added so far.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// The bundle of all rows; equal rows give equal bytes.
+    /// Builds the bundle of all rows; equal rows yield equal bytes.
     ///
     /// # Errors
     /// [`TextError::Write`] if the index library fails.
@@ -111,17 +110,17 @@ impl TextIndexBuilder {
 fn settings() -> IndexSettings {
     IndexSettings {
         docstore_compression: Compressor::Lz4,
-        // No thread for a store that holds nothing.
+        // A store without contents does not need a thread.
         docstore_compress_dedicated_thread: false,
         ..IndexSettings::default()
     }
 }
 
 impl TextIndex {
-    /// One bundle of the rows of several indexes, in the order given, without those that are not
-    /// alive. Rows keep their order and their lengths, so scores do not change. The bundle lies in
-    /// files that `scratch` makes, empty and without names: of what is merged, some 30 bytes a row
-    /// are in memory.
+    /// Merges the live rows of several indexes, in the given order, into one bundle; `None` means
+    /// that all rows of a part are alive. Rows keep their order and field lengths, so scores do not
+    /// change. The bundle is written to empty unnamed files supplied by `scratch`; memory use is
+    /// some 30 bytes per merged row.
     ///
     /// # Errors
     /// [`TextError::Write`] if the index library or `scratch` fails.
@@ -177,7 +176,7 @@ fn pack(rows: u32, index: &Index, directory: &dyn Directory) -> Result<TextBundl
     Ok(TextBundle::new(rows, files))
 }
 
-/// The index library's own description, under the fixed name and without its notes.
+/// Returns the index library's metadata with the fixed segment name and without annotations.
 fn plain_meta(directory: &dyn Directory) -> Result<Vec<u8>, TextError> {
     let meta = directory.atomic_read(Path::new(META)).map_err(TextError::write)?;
     let mut meta: serde_json::Value = serde_json::from_slice(&meta).map_err(TextError::write)?;

@@ -1,4 +1,5 @@
-//! The bundle: the files of one index in one run of bytes. Drawn in the crate's `lib.rs`.
+//! The bundle: the files of one index as a single byte sequence. Its format is drawn in the crate's
+//! `lib.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,27 +13,27 @@ use crate::TextError;
 
 const MAGIC: &[u8; 8] = b"LDSTTEXT";
 
-/// Version of the format and of the analysis together: terms made by another analysis do not
-/// compare with those of a query. Change it with either.
+/// Version of both format and analysis, since terms of another analysis are not comparable with
+/// those of a query. To be changed with either.
 pub(super) const VERSION: u32 = 1;
 
 const HEADER_BYTES: usize = 24;
-/// Files begin on multiples of this many bytes.
+/// Alignment of files in bytes.
 const ALIGNMENT: usize = 8;
-/// Files of a bundle at most; an index of one segment has seven.
+/// Maximum number of files in a bundle; an index of one segment has seven.
 const FILES_MAX: usize = 64;
-/// Bytes that are read from disk at once.
+/// Bytes read from disk at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Storage of a bundle, read range by range: only what an index needs is read of it.
+/// Storage of a bundle, read range by range, so that only what an index needs is read.
 pub trait BundleBytes: fmt::Debug + Send + Sync {
-    /// Bytes of the bundle.
+    /// Size of the bundle in bytes.
     fn byte_count(&self) -> usize;
 
-    /// The bytes of a range that lies inside.
+    /// Reads a range, which must be within the bundle.
     ///
     /// # Errors
-    /// If they are not those that were written.
+    /// If the bytes are not those that were written.
     fn read(&self, range: Range<usize>) -> io::Result<OwnedBytes>;
 }
 
@@ -46,24 +47,24 @@ impl BundleBytes for OwnedBytes {
     }
 }
 
-/// The files of a bundle, by their ranges of bytes.
+/// Table of contents of a bundle.
 #[derive(Debug, PartialEq)]
 pub(super) struct Contents {
-    /// Rows of the index.
+    /// Number of rows of the index.
     pub rows: u32,
     /// Byte range of each file in the bundle, by name.
     pub files: BTreeMap<String, Range<usize>>,
 }
 
-/// An index in the form of a bundle, its files still where they were made.
+/// An index as a bundle, with its files still in their original location.
 pub struct TextBundle {
-    /// All before the first file, without padding.
+    /// Everything before the first file, without padding.
     head: Vec<u8>,
     files: Vec<FileSlice>,
 }
 
 impl TextBundle {
-    /// Puts files together in the order of their names.
+    /// Assembles files in the order of their names.
     pub(super) fn new(rows: u32, files: BTreeMap<String, FileSlice>) -> Self {
         assert!(files.len() <= FILES_MAX, "an index has few files");
         let table_bytes: usize = files.keys().map(|name| 2 + name.len() + 16).sum();
@@ -84,10 +85,10 @@ impl TextBundle {
         Self { head, files: files.into_values().collect() }
     }
 
-    /// Writes all bytes, piece by piece.
+    /// Writes the whole bundle, piece by piece.
     ///
     /// # Errors
-    /// Those of `out`, or of reading what lies on disk.
+    /// Errors of `out`, or of reading files from disk.
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut written = self.head.len();
         out.write_all(&self.head)?;
@@ -103,10 +104,10 @@ impl TextBundle {
         Ok(())
     }
 
-    /// All bytes in memory.
+    /// Returns the whole bundle in memory.
     ///
     /// # Errors
-    /// As [`Self::write_to`].
+    /// Those of [`Self::write_to`].
     pub fn to_vec(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes)?;
@@ -120,7 +121,7 @@ impl fmt::Debug for TextBundle {
     }
 }
 
-/// Reads the table of a bundle. Checks magic, version, and that every file lies inside.
+/// Reads the table of contents. Checks magic and version, and that every file is within the bundle.
 pub(super) fn read(bundle: &dyn BundleBytes) -> Result<Contents, TextError> {
     let bytes = bundle.byte_count();
     let read = |range| bundle.read(range).map_err(TextError::damaged);

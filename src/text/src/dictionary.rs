@@ -1,11 +1,11 @@
-//! The words of a field as an automaton (FST), and a walk of it that finds words similar to a
+//! The words of a field as an automaton (FST), and a traversal that finds the words similar to a
 //! pattern.
 //!
 //! ```text
-//! file of a field: automaton, places of postings | u64 bytes of the places | u32 x 2 versions
+//! file of a field: automaton, posting offsets | u64 bytes of the offsets | u32 x 2 versions
 //! ```
-//! The index library can walk it too, but reads every node before it asks whether the pattern can
-//! still match behind it; that is most of the cost of a walk.
+//! The index library can traverse it too, but reads every node before asking whether the pattern
+//! can still match below it, which is most of the cost of a traversal.
 
 use std::io;
 
@@ -15,14 +15,14 @@ use tantivy_fst::raw::{Fst, Node};
 
 use crate::pattern::{Likeness, Pattern, State, Ways};
 
-/// Bytes behind the places.
+/// Bytes after the posting offsets.
 const FOOTER_BYTES: usize = 16;
 
 /// The words of a field.
 pub(super) struct Dictionary(Option<Fst<OwnedBytes>>);
 
 impl Dictionary {
-    /// Opens the file of a field; without one there are no words.
+    /// Opens the file of a field; a missing file means no words.
     pub(super) fn open(file: Option<FileSlice>) -> io::Result<Self> {
         let Some(file) = file else { return Ok(Self(None)) };
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
@@ -35,8 +35,8 @@ impl Dictionary {
         Ok(Self(Some(automaton)))
     }
 
-    /// Calls `each` with the words that are similar to the pattern's, ascending, and with their
-    /// likeness, until it returns false. Ends early after `steps` bytes.
+    /// Calls `each` with the words similar to the pattern and their likeness, in ascending order,
+    /// until it returns false. Stops early after `steps` bytes.
     pub(super) fn walk(
         &self,
         pattern: &Pattern,
@@ -70,7 +70,7 @@ impl Dictionary {
         }
     }
 
-    /// A dictionary of ascending words.
+    /// Builds a dictionary of ascending words.
     #[cfg(test)]
     pub(super) fn of_words(words: &[String]) -> Self {
         let mut builder = tantivy_fst::MapBuilder::memory();
@@ -81,7 +81,7 @@ impl Dictionary {
     }
 }
 
-/// State of the pattern after a part of a word, and the letters that may follow.
+/// The pattern's state after a prefix of a word, and the letters that may follow.
 #[derive(Clone)]
 struct Onward {
     state: State,
@@ -94,16 +94,16 @@ impl Onward {
     }
 }
 
-/// A node on the path from the root, and the transitions out of it that were tried.
+/// A node on the path from the root, and the transitions from it tried so far.
 struct NodeCursor<'f> {
     node: Node<'f>,
     here: Onward,
-    /// State after a letter that the pattern does not contain, once computed: most transitions of a
+    /// State after a letter that the pattern does not contain, computed once: most transitions of a
     /// node are such letters.
     foreign: Option<Option<Onward>>,
-    /// Number of letters that were tried, where only some may follow; else of transitions.
+    /// Number of letters tried, if only some may follow; otherwise of transitions tried.
     tried: usize,
-    /// The first transition that is not ASCII, once the ASCII ones were tried.
+    /// The first non-ASCII transition, once the ASCII ones have been tried.
     other: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ impl<'f> NodeCursor<'f> {
         Self { node, here, foreign: None, tried: 0, other: None }
     }
 
-    /// State after a further byte; `None` where no similar word continues with it.
+    /// State after one more byte; `None` if no similar word continues with it.
     fn after(&mut self, byte: u8, pattern: &Pattern) -> Option<Onward> {
         let state = &self.here.state;
         let next = || {
@@ -145,7 +145,7 @@ impl<'f> NodeCursor<'f> {
     }
 }
 
-/// Position of the first transition that is not ASCII; transitions ascend.
+/// Position of the first non-ASCII transition; transitions are in ascending order.
 fn first_beyond_ascii(node: &Node<'_>) -> usize {
     let is_ascii = |way: &usize| node.transition(*way).inp.is_ascii();
     (0..node.len()).rev().find(is_ascii).map_or(0, |last| last + 1)

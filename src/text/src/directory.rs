@@ -1,4 +1,4 @@
-//! Directories of the index library: a bundle, read in place, and files without names.
+//! Directories for the index library: a bundle read in place, and unnamed files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,17 +17,17 @@ use tantivy::{Directory, HasLen};
 
 use crate::bundle::{BundleBytes, Contents};
 
-/// Files of an index at most: those of one segment.
+/// Maximum number of files of an index, which is one segment.
 pub(super) const INDEX_FILES_MAX: usize = 6;
 
-/// The files of a bundle, or those that a merge writes.
+/// The files of a bundle, or those written by a merge.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IndexDirectory(Arc<Mutex<Files>>);
 
 #[derive(Debug, Default)]
 struct Files {
     whole: BTreeMap<PathBuf, Stored>,
-    /// Empty files for what will be written.
+    /// Empty files for future writes.
     blank: Vec<File>,
 }
 
@@ -37,7 +37,7 @@ enum Stored {
     Scratch(Arc<Scratch>),
 }
 
-/// A file in a bundle, by its place there.
+/// A file inside a bundle, given by its byte range.
 #[derive(Debug)]
 struct Bundled {
     bundle: Arc<dyn BundleBytes>,
@@ -51,8 +51,8 @@ impl HasLen for Bundled {
 }
 
 impl FileHandle for Bundled {
-    /// The library asks for the dictionaries and the field lengths once, at opening, and for one
-    /// posting list at a time after that.
+    /// Reads a part of the file. The library reads dictionaries and field lengths once, when
+    /// opening, and after that one posting list at a time.
     fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
         if range.start > range.end || range.end > self.place.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -61,7 +61,7 @@ impl FileHandle for Bundled {
     }
 }
 
-/// A file without a name, and its length.
+/// An unnamed file and its length.
 #[derive(Debug)]
 struct Scratch {
     file: File,
@@ -69,7 +69,8 @@ struct Scratch {
 }
 
 impl IndexDirectory {
-    /// The files of a bundle. `contents` was read from it, so every range lies inside.
+    /// Creates the directory of a bundle. `contents` was read from the bundle, so every range is
+    /// valid.
     pub(super) fn of_bundle(bundle: &Arc<dyn BundleBytes>, contents: &Contents) -> Self {
         let file = |(name, range): (&String, &Range<usize>)| {
             let file = Bundled { bundle: Arc::clone(bundle), place: range.clone() };
@@ -79,8 +80,8 @@ impl IndexDirectory {
         Self(Arc::new(Mutex::new(Files { whole, blank: Vec::new() })))
     }
 
-    /// No file yet. What is written goes to `blank` files, which are empty and have no names, so
-    /// that it takes no memory.
+    /// Creates an empty directory. Files written to it go to `blank`, empty unnamed files on disk,
+    /// so that they take no memory.
     pub(super) fn on_disk(blank: Vec<File>) -> Self {
         Self(Arc::new(Mutex::new(Files { whole: BTreeMap::new(), blank })))
     }
@@ -109,11 +110,11 @@ impl FileHandle for Scratch {
     }
 }
 
-/// A file of the index while it is written.
+/// A file of the index that is being written.
 struct OpenFile {
     directory: IndexDirectory,
     path: PathBuf,
-    /// None when it was handed over.
+    /// `None` once it has been completed.
     file: Option<File>,
     bytes: usize,
 }

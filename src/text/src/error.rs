@@ -4,22 +4,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lodestone_types::ErrorKind;
 
-/// An error of building, opening, merging or reading a full-text index.
+/// An error in building, opening, merging or reading a full-text index.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// The bytes are not a bundle that this version wrote.
+    /// The bytes are not a bundle that this version can have written.
     #[error("full-text bundle is damaged: {problem}")]
     Damaged {
-        /// The damage, with names and sizes.
+        /// Description of the damage, with names and sizes.
         problem: String,
     },
-    /// The bundle was written by another version of the format or of the analysis; its terms do
-    /// not compare with those of a query, so it must be rebuilt from the rows.
+    /// The bundle was written by another version of the format or of the analysis. Its terms are
+    /// not comparable with those of a query, so it must be rebuilt from the rows.
     #[error("full-text bundle has version {found}, this server reads version {expected}")]
     Version {
         /// The version in the bundle.
         found: u32,
-        /// The only version that is read.
+        /// The only version supported.
         expected: u32,
     },
     /// Building or merging failed.
@@ -31,7 +31,7 @@ pub enum TextError {
 }
 
 impl TextError {
-    /// The kind of the error, which tells what the caller should do.
+    /// The error kind, which tells the caller what to do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Damaged { .. } | Self::Version { .. } => ErrorKind::Corrupt,
@@ -48,8 +48,9 @@ impl TextError {
     }
 }
 
-/// The result of reading an index. Its library asserts on bytes that it did not expect, behind
-/// whatever checksum they stand: that is damage, and ends no search of others.
+/// Reads an index, converting panics to errors. The index library asserts on unexpected bytes even
+/// if their checksum is valid; that is damage, and must not abort a search that spans other
+/// segments.
 pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, TextError>) -> Result<T, TextError> {
     let damaged = || TextError::damaged("a file of the index does not parse");
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged()))

@@ -1,4 +1,4 @@
-//! Scores and counts against a walk over all rows, equal to the last digit.
+//! Scores and counts compared with a scan of all rows, equal to the last bit.
 
 use std::sync::LazyLock;
 
@@ -12,12 +12,12 @@ use super::score::norms;
 use super::*;
 use lodestone_types::{Hit, RowId, by_rank};
 
-/// More than two windows, the last not full.
+/// More than two windows, the last of them partial.
 const ROWS: usize = 9000;
-/// The first is in nearly every row, the last in a few; the fourth is a phrase in full text.
+/// The first is in nearly every row, the last in a few; the fourth is a phrase in full-text search.
 const WORDS: [&str; 7] = ["zab", "qux", "vok", "机器", "wip", "tib", "nok"];
 
-/// One row in words: body, title, searchable values.
+/// The words of one row: body, title, searchable values.
 type Row = [Vec<&'static str>; 3];
 
 static ROWS_OF_TEXT: LazyLock<Vec<Row>> = LazyLock::new(|| {
@@ -45,7 +45,7 @@ static INDEX: LazyLock<TextIndex> = LazyLock::new(|| {
     TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap()
 });
 
-/// The words of a field.
+/// The words of one field.
 fn words(row: &Row, field: Field) -> Vec<&'static str> {
     let [body, title, searchable] = row;
     match field {
@@ -62,7 +62,7 @@ fn occurrences(row: &Row, field: Field, clause: &Clause) -> usize {
 }
 
 fn norm(row: &Row, field: Field, stats: &CorpusStats) -> f32 {
-    // Whole words hold every character of a run without spaces.
+    // The whole-words field holds every character of a run without spaces.
     let terms = |word: &str| match field {
         Field::Words if !word.is_ascii() => word.chars().count(),
         _ => 1,
@@ -72,7 +72,7 @@ fn norm(row: &Row, field: Field, stats: &CorpusStats) -> f32 {
     norms(stats.mean_length(field))[usize::from(code)]
 }
 
-/// The definition, row by row.
+/// The definition of the score, row by row.
 fn expected(row: &Row, clauses: &[Clause], operator: Operator, stats: &CorpusStats) -> f32 {
     let (mut score, mut occurring) = (0.0, 0);
     for (at, clause) in clauses.iter().enumerate() {
@@ -144,7 +144,7 @@ fn check<Q: TextQuery>(query: &Q, scope: Option<&RoaringBitmap>, among: Option<&
     }
 }
 
-/// Nothing, all rows, a range of them, or a share spread over all.
+/// No rows, all rows, a range of them, or a share spread over all.
 fn any_mask() -> impl Strategy<Value = Option<RoaringBitmap>> {
     let rows = ROWS as u32;
     let range = (0..rows, 0..rows).prop_map(|(a, b)| Some((a.min(b)..a.max(b)).collect()));

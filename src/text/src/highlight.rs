@@ -1,4 +1,4 @@
-//! The occurrences of a query's terms in a text, for snippets and extracted answers.
+//! Occurrences of a query's terms in a text, for snippets and extracted answers.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use crate::normal::{nfkc, original_ranges};
 use crate::{HybridQuery, WordQuery};
 use lodestone_types::script::is_unspaced;
 
-/// Byte ranges of the text whose analysed form is a term of the query, ascending, overlapping
-/// ones joined. Every range begins and ends on a character boundary.
+/// Returns the byte ranges of the text whose analysed form is a term of the query, in ascending
+/// order, with overlapping ones merged. All ranges are on character boundaries.
 pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
     let terms: HashSet<&str> = query.terms().iter().map(String::as_str).collect();
     let normal = nfkc(text);
@@ -17,7 +17,7 @@ pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
     let mut analyser = Analyser::new();
     let is_found = |term: &Term<'_>| terms.contains(term.text);
     analyser.hybrid(&normal, |term| found.extend(is_found(&term).then_some(term.range)));
-    // A lone character of the query matches inside runs too.
+    // A single character of the query also matches inside runs.
     if terms.iter().any(|term| term.chars().count() == 1) {
         let is_in_run = |kind| matches!(kind, Kind::First | Kind::Next);
         let is_found = |term: &Term<'_>| is_in_run(term.kind) && is_found(term);
@@ -26,8 +26,8 @@ pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
     joined(text, found)
 }
 
-/// Byte ranges of the text where a form of one of the query's words stands, as [`matches()`] gives
-/// them.
+/// Returns the byte ranges of the text where a form of one of the query's words occurs, in the same
+/// format as [`matches()`].
 pub fn word_matches(query: &WordQuery, text: &str) -> Vec<Range<usize>> {
     let normal = nfkc(text);
     let mut words = HashSet::new();
@@ -49,9 +49,9 @@ pub fn word_matches(query: &WordQuery, text: &str) -> Vec<Range<usize>> {
     joined(text, found)
 }
 
-/// Ranges of the normalised text as ascending ranges of the text, overlapping ones joined.
+/// Maps ranges of the normalised text to ascending ranges of the text, merging overlapping ones.
 fn joined(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    // Parts of an identifier come before it, and overlap it.
+    // Parts of an identifier precede it and overlap with it.
     found.sort_unstable_by_key(|range| (range.start, range.end));
     let mut joined: Vec<Range<usize>> = Vec::new();
     for range in original_ranges(text, &found) {
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(found("getUserName", "call getUserName now"), ["getUserName"]);
         assert_eq!(found("café", "un cafe\u{301} noir"), ["cafe\u{301}"]);
         assert_eq!(found("fine", "a \u{FB01}ne day"), ["\u{FB01}ne"]);
-        // Lone letters of Hangul compose with their neighbours in normal form.
+        // Single Hangul letters compose with their neighbours in the normal form.
         assert_eq!(found("fine", "ㅋㅠㅋㅠ a fine day"), ["fine"]);
         assert_eq!(found("机器学", "x机器学习"), ["机器", "器学"].map(|_| "机器学")[..1]);
         assert_eq!(found("器", "机器学"), ["器"]);

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-/// Parts of one word at most; what is longer is data, not a name.
+/// Maximum number of parts of one word; anything longer is data, not a name.
 const PARTS_MAX: usize = 16;
 
-/// Letters that must follow an apostrophe before the word is cut there: `l'avion` and `O'Neil`
-/// have a part of their own behind it, `don't` and `it's` do not.
+/// Minimum number of letters after an apostrophe for the word to be split there: `l'avion` and
+/// `O'Neil` have a part of their own after it, `don't` and `it's` do not.
 const LETTERS_AFTER_APOSTROPHE: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Upper,
-    /// Any other letter, and marks that belong to a letter.
+    /// Any other letter, and marks that attach to a letter.
     Lower,
     Digit,
     Separator,
@@ -36,12 +36,13 @@ fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2018}' | '\u{2019}')
 }
 
-/// Calls `each` with the byte range of every part of a word, in order; never with the whole word.
+/// Calls `each` with the byte range of every part of a word, in order, but never with the whole
+/// word.
 ///
-/// A word is cut at separators, between a lower and an upper case letter, before the last of
-/// several upper case letters that a lower case one follows, and between letters and digits. A
-/// plural `s` behind upper case letters is cut off (`GPUs`). Single letters are not parts;
-/// numbers of any length are. Words of digits and separators alone have no parts.
+/// Words are split at separators, between a lower and an upper case letter, before the last of
+/// several upper case letters followed by a lower case one, and between letters and digits. A
+/// plural `s` after upper case letters is cut off (`GPUs`). Single letters are not parts; numbers
+/// of any length are. Words of digits and separators only have no parts.
 pub(super) fn parts(word: &str, mut each: impl FnMut(Range<usize>)) {
     let is_plain = |c: char| class(c) == Class::Lower;
     if word.chars().skip(1).all(is_plain) || !word.chars().any(char::is_alphabetic) {
@@ -87,9 +88,9 @@ pub(super) fn parts(word: &str, mut each: impl FnMut(Range<usize>)) {
     finish(part);
 }
 
-/// Calls `each` with the byte range of every piece of a word between marks inside it, in order;
-/// never with the whole word. Apostrophes and underscores are no such marks, and single letters and
-/// words without a letter are left as they are.
+/// Calls `each` with the byte range of every piece of a word between punctuation inside it, in
+/// order, but never with the whole word. Apostrophes and underscores do not split; single letters
+/// and words without letters are not reported.
 pub(super) fn pieces(word: &str, mut each: impl FnMut(Range<usize>)) {
     let is_mark =
         |c: char| class(c) == Class::Separator && !is_apostrophe(c) && c != '_' && c != '\u{203F}';
@@ -113,7 +114,7 @@ fn is_end(next: Option<Class>) -> bool {
     matches!(next, None | Some(Class::Separator))
 }
 
-/// Whether all that follows an upper case letter is the `s` of a plural.
+/// Whether all that follows an upper case letter is a plural `s`.
 fn is_plural(rest: &str) -> bool {
     let mut chars = rest.chars();
     chars.next() == Some('s') && is_end(chars.next().map(class))

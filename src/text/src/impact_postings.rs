@@ -1,23 +1,24 @@
-//! The postings of one term, read window by window.
+//! Postings of one term of a sparse model, read window by window.
 
 use tantivy::TERMINATED;
 use tantivy::directory::OwnedBytes;
 
 use crate::mask::{WINDOW_ROWS, Window};
 
-/// Weight of one step of an impact.
+/// Weight of one impact step.
 pub(super) const STEP: f32 = 1.0 / 64.0;
-/// Bytes of a block's entry.
+/// Bytes of a block entry.
 pub(super) const ENTRY_BYTES: usize = 12;
 /// Bytes of a posting.
 pub(super) const POSTING_BYTES: usize = 3;
-/// Postings of a block at most.
+/// Maximum postings per block.
 pub(super) const BLOCK_POSTINGS: usize = 128;
 
-/// A row per this many postings of a window or fewer is looked up by itself, not scanned for.
+/// Number of postings of a window per row of its mask above which the rows are looked up one by one
+/// instead of scanning the postings.
 const SEEK_RATIO: u64 = 32;
 
-/// The entry of a block.
+/// A decoded block entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub first_row: u32,
@@ -44,26 +45,27 @@ impl Block {
     }
 }
 
-/// The number at a position of a table.
+/// Reads the `u32` at index `at` of a table.
 pub(super) fn word(table: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(table[4 * at..4 * at + 4].try_into().expect("four bytes"))
 }
 
-/// A place in the postings of one term.
+/// A cursor over the postings of one term.
 #[derive(Debug, Clone)]
 pub(crate) struct Impacts {
     entries: OwnedBytes,
     postings: OwnedBytes,
-    /// The block of the next posting, and the posting's position in it.
+    /// The block of the next posting, and the posting's index within it.
     at: (usize, usize),
-    /// The first block that may reach into the next window whose bound is asked for.
+    /// The first block that may extend into the next window whose bound is requested.
     bound_at: usize,
     most: u8,
     in_window: u64,
 }
 
 impl Impacts {
-    /// Before the first posting. `entries` are those of the term, of which there is one at least.
+    /// Creates a cursor before the first posting. `entries` are the term's block entries, at least
+    /// one.
     pub fn new(entries: OwnedBytes, postings: OwnedBytes, rows: u32) -> Self {
         let count = (postings.len() / POSTING_BYTES) as u64;
         let most = entries.chunks_exact(ENTRY_BYTES).map(|entry| Block::of(entry).most).max();
@@ -77,17 +79,17 @@ impl Impacts {
         }
     }
 
-    /// Rows that have the term.
+    /// Number of rows that have the term.
     pub fn rows(&self) -> u64 {
         (self.postings.len() / POSTING_BYTES) as u64
     }
 
-    /// Postings of a window, in the mean.
+    /// Mean number of postings per window.
     pub fn in_window(&self) -> u64 {
         self.in_window
     }
 
-    /// The greatest weight of a row.
+    /// Maximum weight in any row.
     pub fn most(&self) -> f32 {
         f32::from(self.most) * STEP
     }
@@ -97,7 +99,7 @@ impl Impacts {
         Some(Block::of(entry))
     }
 
-    /// The rows of a block, each less its first row, and their impacts.
+    /// The rows of a block, relative to its first row, and their impacts.
     fn postings_of(&self, block: Block) -> (&[[u8; 2]], &[u8]) {
         let first = Block::of(&self.entries).first_posting;
         let from = (block.first_posting - first) as usize * POSTING_BYTES;
@@ -113,7 +115,8 @@ impl Impacts {
         block.first_row + u32::from(u16::from_le_bytes(rows[self.at.1]))
     }
 
-    /// At most the weight of any row of the window. Windows are asked for in ascending order.
+    /// Upper bound of the weight in any row of the window. Windows must be requested in ascending
+    /// order.
     pub fn bound(&mut self, window: &Window) -> f32 {
         while self.block(self.bound_at).is_some_and(|block| block.last_row() < window.start()) {
             self.bound_at += 1;
@@ -128,8 +131,9 @@ impl Impacts {
         f32::from(most) * STEP
     }
 
-    /// Calls `each` with the place in the window of every row that has the term, and its weight,
-    /// and goes on behind the window. All rows of the window's mask are among them; others may be.
+    /// Calls `each` with the position in the window and the weight of every row that has the term,
+    /// and advances past the window. Reports all matching rows of the window's mask, and possibly
+    /// others.
     pub fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, f32)) {
         if u64::from(window.count()) * SEEK_RATIO < self.in_window {
             window.for_each(|row| {
@@ -151,7 +155,7 @@ impl Impacts {
                     stopped = Some(at);
                     break;
                 }
-                // A row before the window has its place outside.
+                // For a row before the window, the position wraps around and is out of range.
                 each(row.wrapping_sub(window.start()), f32::from(*impact) * STEP);
             }
             if let Some(at) = stopped {
@@ -162,7 +166,7 @@ impl Impacts {
         }
     }
 
-    /// The weight of a row, which is not before those that were asked for.
+    /// Returns the weight of a row; rows must be requested in ascending order.
     fn seek(&mut self, row: u32) -> Option<f32> {
         self.skip_to(row);
         let block = self.block(self.at.0).filter(|block| block.first_row <= row)?;
@@ -176,14 +180,14 @@ impl Impacts {
         is_there.then_some(weight)
     }
 
-    /// Goes to the first block that reaches to `row`.
+    /// Advances to the first block that extends to `row`.
     fn skip_to(&mut self, row: u32) {
         while self.block(self.at.0).is_some_and(|block| block.last_row() < row) {
             self.at = (self.at.0 + 1, 0);
         }
     }
 
-    /// Calls `each` with every row and its impact, ascending.
+    /// Calls `each` with every row and its impact, in ascending order.
     pub fn each(&self, mut each: impl FnMut(u32, u8)) {
         for entry in self.entries.chunks_exact(ENTRY_BYTES) {
             let block = Block::of(entry);

@@ -1,4 +1,4 @@
-//! Opening a bundle for reading.
+//! Opens a bundle for reading.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::schema::{Field, schema};
 /// The full text of one segment. Row `n` of the segment is row `n` here. Cheap to share.
 pub struct TextIndex {
     rows: u32,
-    /// None if there are no rows.
+    /// `None` if there are no rows.
     opened: Option<Opened>,
 }
 
@@ -26,22 +26,23 @@ pub(super) struct Opened {
     fields: [OpenField; 3],
 }
 
-/// One field: its postings, and the length of the field in each row as Lucene's one-byte code.
+/// One field: its postings, and its length in each row as Lucene's one-byte code.
 pub(super) struct OpenField {
     pub postings: Arc<InvertedIndexReader>,
-    /// The bytes of all postings; a term's place is that in its [`tantivy::postings::TermInfo`].
+    /// The bytes of all postings; a term's range in them is given by its
+    /// [`tantivy::postings::TermInfo`].
     pub posting_bytes: FileSlice,
     pub dictionary: Dictionary,
     pub lengths: OwnedBytes,
 }
 
-/// Bytes before the postings of a field: the number of its terms, as the index library writes it.
+/// Bytes before the postings of a field: the number of its terms, written by the index library.
 const TERMS_BYTES: usize = 8;
 
 impl TextIndex {
-    /// Opens a bundle that [`TextIndexBuilder::finish`](crate::TextIndexBuilder::finish) or
-    /// [`Self::merge`] made, and reads it in place. The checksum of the bytes is the caller's to
-    /// verify first.
+    /// Opens a bundle made by [`TextIndexBuilder::finish`](crate::TextIndexBuilder::finish) or
+    /// [`Self::merge`], and reads it in place. The caller must have verified the checksum of the
+    /// bytes.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the bytes are not such a bundle, [`TextError::Version`] if another
@@ -52,12 +53,11 @@ impl TextIndex {
         Self::open_lazily(Arc::new(OwnedBytes::new(bundle)))
     }
 
-    /// As [`Self::open`], but of the bundle only what is needed is read: now its dictionaries and
-    /// the lengths of the fields, in a search the postings of its words. Checksums are verified by
-    /// `bundle`.
+    /// Like [`Self::open`], but reads only what is needed: the dictionaries and field lengths now,
+    /// and the postings of the query's words during a search. `bundle` verifies checksums.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Those of [`Self::open`].
     pub fn open_lazily(bundle: Arc<dyn BundleBytes>) -> Result<Self, TextError> {
         let contents = bundle::read(&*bundle)?;
         let rows = contents.rows;
@@ -69,7 +69,7 @@ impl TextIndex {
         Ok(Self { rows, opened: Some(opened) })
     }
 
-    /// Rows of the index.
+    /// Number of rows of the index.
     pub fn rows(&self) -> u32 {
         self.rows
     }
@@ -78,7 +78,7 @@ impl TextIndex {
         self.opened.as_ref().map(|opened| &opened.segment)
     }
 
-    /// None if there are no rows.
+    /// The field's data; `None` if there are no rows.
     pub(super) fn field(&self, field: Field) -> Option<&OpenField> {
         self.opened.as_ref().map(|opened| &opened.fields[field.index()])
     }
@@ -123,7 +123,7 @@ impl OpenField {
         rows: u32,
     ) -> Result<Self, TextError> {
         let column = field.column();
-        // A field without a single term has none.
+        // A field without any terms has no postings.
         let posting_bytes = all_postings.open_read(column);
         let posting_bytes = posting_bytes.filter(|bytes| bytes.len() >= TERMS_BYTES);
         let posting_bytes =

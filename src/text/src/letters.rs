@@ -1,19 +1,19 @@
-//! Families of letters, each with a stemmer of its own.
+//! Alphabets that have a stemmer.
 
-/// A family of words that one stemmer knows.
+/// An alphabet with its own stemmer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Letters {
-    /// Latin letters, and the apostrophe inside a word.
+    /// Latin letters, and the apostrophe inside words.
     Latin,
-    /// The letters of Russian.
+    /// The Russian alphabet.
     Russian,
     Greek,
-    /// Letters and vowel signs of Arabic, without those of Persian and Urdu.
+    /// Letters and vowel signs of Arabic, without those specific to Persian and Urdu.
     Arabic,
 }
 
 impl Letters {
-    /// The family of a folded word of which every letter belongs to one.
+    /// The alphabet of a folded word, if all of its letters belong to the same one.
     pub(super) fn of(folded: &str) -> Option<Self> {
         let family = Self::of_char(folded.chars().next()?)?;
         folded.chars().all(|c| Self::of_char(c) == Some(family)).then_some(family)

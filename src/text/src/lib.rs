@@ -1,8 +1,8 @@
-//! Text: its analysis into terms, the full text of one segment (a tantivy index in row order, with
-//! BM25), and cutting into chunks.
+//! Text: analysis into terms, the full-text index of one segment (a tantivy index in row order,
+//! scored with BM25), and splitting into chunks.
 //!
-//! Not here: the segments that a query visits, and the fusion with vector search (engine); the
-//! place of the bundle in a segment file, and its checksum (storage).
+//! Not part of this crate: choosing the segments that a query visits and fusion with vector search
+//! (engine); the position of the bundle in a segment file and its checksum (storage).
 //!
 //! ```text
 //! ingest text, blocks -> chunk::chunk -> chunks
@@ -14,37 +14,43 @@
 //!
 //! # Fields
 //!
-//! | field | holds | made by | asked by |
+//! | field | contents | analysis | used by |
 //! |---|---|---|---|
 //! | body | title, text, searchable values | hybrid analysis | hybrid |
 //! | title | title | hybrid analysis | hybrid, as a bonus |
-//! | words | text, searchable values; positions | whole words | full-text search |
+//! | words | text, searchable values; with positions | whole words | full-text search |
 //!
-//! The title is part of the body as well, because a chunk from the middle of a document is about
-//! its title too; a chunk then never loses against another field's statistics.
+//! The title is also part of the body, because a chunk from the middle of a document is about its
+//! title too; that way a chunk never loses out to another field's statistics.
 //!
-//! Hybrid analysis: NFKC, words by UAX #29 (combining marks stay), case folding; beside an
-//! identifier its parts; stems: English for Latin letters, Russian, Greek and Arabic for theirs;
-//! runs of Han, Kana and Hangul as pairs, of Thai, Lao, Khmer and Myanmar as two to four letters.
-//! Whole words: NFKC, words, case folding; in rows also the pieces of a word with marks inside
-//! (`main.rs`); in scripts without spaces every character is a term. A run of them in the query is
-//! a phrase where all words must occur, else it is looked up by its neighbours in the body, less
-//! those of the title. Hangul is written with spaces and is compared by words there.
-//! Words that differ in diacritics, misspelt ones and beginnings are found in the dictionary of the
-//! index when a query is asked, so that rows hold nothing for them.
-//! Alternatives refused: removing stop words from the index (idf does it, and a query of nothing
-//! else would find nothing); one field for both searches (full text wants words, ranking wants
-//! stems); stemming other languages in Latin script (a guess at the language is wrong too often on
-//! short queries). Diacritics are kept: they tell words apart in most languages that have them; a
-//! full-text search looks past them, and ranks the form as written first.
+//! Hybrid analysis: NFKC, word segmentation by UAX #29 (combining marks stay), case folding;
+//! identifiers are also split into their parts; stemming: English for Latin letters, and Russian,
+//! Greek and Arabic for theirs; runs of Han, Kana and Hangul become bigrams, runs of Thai, Lao,
+//! Khmer and Myanmar n-grams of two to four letters.
+//!
+//! Whole words: NFKC, words, case folding; rows also index the pieces of words with punctuation
+//! inside (`main.rs`); in scripts without spaces every character is a term. In a query, a run of
+//! such characters is a phrase if all words must occur; otherwise its n-grams are looked up in the
+//! body, minus those of the title. Hangul, which is written with spaces, is compared by words
+//! there.
+//!
+//! Words that differ in diacritics, misspelt words and prefixes are looked up in the index's
+//! dictionary at query time, so that rows store nothing for them.
+//!
+//! Rejected alternatives: removing stop words from the index (idf already discounts them, and a
+//! query consisting only of stop words would find nothing); one field for both searches (full-text
+//! search needs words, ranking needs stems); stemming other languages in Latin script (guessing the
+//! language fails too often on short queries). Diacritics are kept, since they distinguish words in
+//! most languages that have them; full-text search ignores them but ranks the form as written
+//! first.
 //!
 //! # Scores
 //!
-//! tantivy's own BM25 has fixed constants and counts every document of an index, dead and foreign
-//! ones included. Ours counts the live rows of one sub-tenant over all segments, so a score does
-//! not depend on how rows are segmented, on tombstones, or on what other sub-tenants hold. The
-//! same rows give the same f32, bit for bit. Lengths are Lucene's one-byte codes everywhere, in
-//! the mean too.
+//! tantivy's built-in BM25 has fixed constants and counts every document of an index, including
+//! deleted ones and those of other sub-tenants. Ours counts the live rows of one sub-tenant across
+//! all segments, so a score does not depend on how rows are split into segments, on tombstones, or
+//! on what other sub-tenants hold. The same rows yield the same f32, bit for bit. Field lengths are
+//! Lucene's one-byte codes everywhere, including in the mean.
 //!
 //! # Bundle
 //!
@@ -53,40 +59,42 @@
 //!      0      8  magic "LDSTTEXT"
 //!      8      4  version of format and analysis, u32 little-endian like all numbers
 //!     12      4  rows
-//!     16      4  files n; 0 if and only if rows = 0
+//!     16      4  number of files n; 0 if and only if rows = 0
 //!     20      4  bytes of the table t
-//!     24      t  n times: bytes of the name u16, name, offset u64, length u64
+//!     24      t  n times: length of the name u16, name, offset u64, length u64
 //!    ...         files, each at a multiple of 8: idx, pos, term, fieldnorm, store, fast, meta.json
 //! ```
-//! A reader rejects another magic or version, a table or file that reaches outside, another schema,
-//! more than one tantivy segment, a count of documents or lengths that differs from the rows.
-//! Checksums are the segment's; a change of the analysis is a change of the version, unless it only
-//! adds terms to rows: bundles from before the pieces of words are found by the whole words alone,
-//! those from before the three and four letters of Thai by two.
+//! A reader must reject any other magic or version, a table or file that extends beyond the end,
+//! another schema, more than one tantivy segment, and a document count or field lengths that do not
+//! match the rows. Checksums are left to the segment. A change to the analysis changes the version,
+//! unless it only adds terms to rows: older bundles without pieces of words are searched by whole
+//! words only, and those without three- and four-letter n-grams of Thai by bigrams.
 //!
 //! # Invariants
 //!
-//! - tantivy's DocId is the RowId: rows are added in order, nothing is sorted, merging keeps order
-//! - equal rows give equal bytes
-//! - rows and queries go through the same functions of `analysis`; a query leaves out the pieces
+//! - tantivy's DocId is the RowId: rows are added in order, nothing is sorted, and merging
+//!   preserves the order
+//! - equal rows yield equal bytes
+//! - rows and queries go through the same functions of `analysis`, except that queries omit the
+//!   pieces
 //!
 //! # Modules
 //!
 //! - `chunk`: text to chunks
-//! - `normal`: NFKC with the way back to the original bytes; case folding
-//! - `letters`: families of letters with a stemmer of their own
-//! - `split`: words and runs; `identifier`: parts of a name
-//! - `analysis`: text to terms; `tokens`: the analysis as tokenizers of tantivy
+//! - `normal`: NFKC with a mapping back to the original bytes; case folding
+//! - `letters`: alphabets that have a stemmer
+//! - `split`: words and runs; `identifier`: parts of an identifier
+//! - `analysis`: text to terms; `tokens`: the analysis as tantivy tokenizers
 //! - `query`: analysed queries and their limits
 //! - `schema`: the three fields; `bundle`: the format above
-//! - `directory`: a bundle as tantivy's directory; `build`: writing and merging; `index`: opening
+//! - `directory`: a bundle as a tantivy directory; `build`: writing and merging; `index`: opening
 //! - `mask`: sets of rows, window by window; `postings`, `phrase`: occurrences in such windows
-//! - `stats`: counts over segments; `score`: BM25; `top`: the best rows without a look at all;
-//!   `blocks`: bounds of scores in runs of postings; `row_scores`: their results
+//! - `stats`: counts over segments; `score`: BM25; `top`: top-k retrieval that skips rows;
+//!   `blocks`: score bounds of posting blocks; `row_scores`: the results
 //! - `impacts`: postings of sparse models, whose terms have learned weights
-//! - `similar`: words of the dictionary that are similar to the query's; `dictionary`: the walk
-//!   through it
-//! - `vocabulary`: the words that an index holds
+//! - `similar`: dictionary words similar to the query's; `dictionary`: the traversal that finds
+//!   them
+//! - `vocabulary`: the words of an index
 //! - `highlight`: occurrences of a query's terms in a text
 //! - `error`: errors
 

@@ -1,47 +1,47 @@
-//! A set of rows, read window by window, so that a search costs no more than the windows that hold
-//! rows of the set.
+//! A set of rows, read window by window, so that a search only costs as much as the windows that
+//! contain rows of the set.
 
 use std::ops::RangeInclusive;
 
 use roaring::RoaringBitmap;
 use roaring::bitmap::Iter;
 
-/// Rows of a window: their sums, 16 KiB, stay in the first cache of a core.
+/// Rows per window: their sums, 16 KiB, fit into a core's L1 cache.
 pub(super) const WINDOW_ROWS: usize = 4096;
 pub(super) const WORDS: usize = WINDOW_ROWS / 64;
 
-/// Rows that may match.
+/// The rows that may match.
 pub(super) struct RowMask<'a> {
-    /// Rows of the index.
+    /// Number of rows of the index.
     rows: u32,
-    /// None: all rows.
+    /// `None`: all rows.
     bitmap: Option<&'a RoaringBitmap>,
     count: u64,
 }
 
 impl<'a> RowMask<'a> {
-    /// The rows of a bitmap that are below `rows`.
+    /// Creates the mask of a bitmap's rows below `rows`.
     pub(super) fn new(rows: u32, bitmap: Option<&'a RoaringBitmap>) -> Self {
         let inside = |bitmap: &RoaringBitmap| bitmap.range_cardinality(..rows);
         Self { rows, bitmap, count: bitmap.map_or(u64::from(rows), inside) }
     }
 
-    /// Rows in the mask.
+    /// Number of rows in the mask.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Rows of the index.
+    /// Number of rows of the index.
     pub(super) fn index_rows(&self) -> u64 {
         u64::from(self.rows)
     }
 
-    /// Whether every row of the index is in the mask.
+    /// Whether the mask contains every row of the index.
     pub(super) fn is_all(&self) -> bool {
         self.count == u64::from(self.rows)
     }
 
-    /// Calls `each` with every row of the mask in ascending order.
+    /// Calls `each` with every row of the mask, in ascending order.
     pub(super) fn for_each(&self, each: impl FnMut(u32)) {
         match self.bitmap {
             Some(bitmap) => bitmap.range(..self.rows).for_each(each),
@@ -49,7 +49,7 @@ impl<'a> RowMask<'a> {
         }
     }
 
-    /// The windows with rows of the mask.
+    /// The windows that contain rows of the mask.
     pub(super) fn windows(&self) -> Windows<'_> {
         Windows {
             rows: self.rows,
@@ -59,7 +59,7 @@ impl<'a> RowMask<'a> {
     }
 }
 
-/// Rows of a mask that lie close together.
+/// The rows of a mask within one aligned block of rows.
 #[derive(Clone)]
 pub(super) struct Window {
     start: u32,
@@ -68,35 +68,35 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// First row of the window, a multiple of its size.
+    /// First row of the window, a multiple of the window size.
     pub(super) fn start(&self) -> u32 {
         self.start
     }
 
-    /// First row behind the window.
+    /// One past the last row of the window.
     pub(super) fn end(&self) -> u32 {
         self.start.saturating_add(WINDOW_ROWS as u32)
     }
 
-    /// Rows of the mask in the window.
+    /// Number of rows of the mask in the window.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Whether the row at a place is in the mask; places outside of the window are not.
+    /// Whether the row at a position is in the mask; false for positions outside the window.
     #[inline]
     pub(super) fn has(&self, place: u32) -> bool {
         self.words.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
-    /// The rows of the window whose places are among `bits`; None if there are none.
+    /// The rows of the window whose positions are set in `bits`; `None` if there are none.
     pub(super) fn among(&self, bits: &[u64; WORDS]) -> Option<Self> {
         let words: [u64; WORDS] = std::array::from_fn(|at| self.words[at] & bits[at]);
         let count = words.iter().map(|word| word.count_ones()).sum();
         (count > 0).then_some(Self { start: self.start, words, count })
     }
 
-    /// Calls `each` with every row of the mask in the window, ascending.
+    /// Calls `each` with every row of the mask in the window, in ascending order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u32)) {
         for (at, &word) in self.words.iter().enumerate() {
             let mut word = word;
@@ -108,18 +108,18 @@ impl Window {
     }
 }
 
-/// The windows of a mask, ascending.
+/// Iterates over the windows of a mask, in ascending order.
 pub(super) struct Windows<'m> {
     rows: u32,
-    /// None where all rows are in the mask.
+    /// `None` if all rows are in the mask.
     ranges: Option<Iter<'m>>,
-    /// A range of the mask that no window has taken whole yet.
+    /// The part of a range of the mask not yet covered by a window.
     pending: Option<RangeInclusive<u32>>,
 }
 
 impl Windows<'_> {
-    /// The first window behind those before that has a row of the mask from `row` on. Rows before
-    /// `row` are left out of it.
+    /// Returns the next window that contains a row of the mask at or after `row`; rows before `row`
+    /// are excluded from it.
     pub(super) fn next_from(&mut self, row: u32) -> Option<Window> {
         if self.pending.as_ref().is_none_or(|range| *range.end() < row) {
             self.pending = None;
@@ -149,14 +149,14 @@ impl Windows<'_> {
         Some(window)
     }
 
-    /// The next range of rows, without those behind the index.
+    /// The next range of rows, clipped to the index.
     fn next_range(&mut self) -> Option<RangeInclusive<u32>> {
         let next = self.pending.take().or_else(|| self.ranges.as_mut()?.next_range())?;
         (*next.start() < self.rows).then(|| *next.start()..=(*next.end()).min(self.rows - 1))
     }
 }
 
-/// Sets the bits from `start` to `end`, both included.
+/// Sets the bits `start` to `end`, inclusive.
 fn fill(bits: &mut [u64], start: usize, end: usize) {
     let (first, last) = (start / 64, end / 64);
     let (head, tail) = (u64::MAX << (start % 64), u64::MAX >> (63 - end % 64));
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows of some windows: points and a range.
+    /// Rows of some windows: single rows and a range.
     fn any_mask() -> impl Strategy<Value = RoaringBitmap> {
         let points = proptest::collection::vec(0_u32..40_000, 0..50);
         (points, 0_u32..40_000, 0_u32..9000).prop_map(|(points, start, length)| {

@@ -1,4 +1,4 @@
-//! Normal form of a text (NFKC) with a way back to the original bytes, and case folding.
+//! Normal form of a text (NFKC), with a mapping back to the original bytes, and case folding.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use lodestone_types::script::is_ignorable;
 
-/// Whether the text is certainly in NFKC.
+/// Whether the text is known to be in NFKC; may be false for some texts that are.
 fn is_normal(text: &str) -> bool {
     text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes
 }
 
-/// The text in Unicode NFKC; borrowed where it is already normal.
+/// Converts a text to Unicode NFKC; borrowed if it is already normal.
 pub(super) fn nfkc(text: &str) -> Cow<'_, str> {
     if is_normal(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
 }
 
-/// Turns byte ranges of `nfkc(original)`, given in ascending order of start, into byte ranges of
+/// Maps byte ranges of `nfkc(original)`, in ascending order of their start, to byte ranges of
 /// `original`, widened to whole grapheme clusters where normalisation changed the text.
 pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     if is_normal(original) {
@@ -37,9 +37,9 @@ pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Ra
         .collect()
 }
 
-/// The grapheme clusters of a text, each behind the end of its normal form in that of the text.
-/// Characters of two clusters compose where they are letters of Hangul that stand alone, as in
-/// \u{314B}\u{3160}; such clusters are one here.
+/// Returns the grapheme clusters of a text, each with the end of its normal form in the normalised
+/// text. Characters of two clusters can compose if they are single Hangul letters, as in
+/// \u{314B}\u{3160}; such clusters are merged.
 fn normalised_clusters(original: &str) -> Vec<(usize, Range<usize>)> {
     let mut clusters: Vec<(usize, Range<usize>)> = Vec::new();
     let mut last = None;
@@ -61,12 +61,12 @@ fn normalised_clusters(original: &str) -> Vec<(usize, Range<usize>)> {
     clusters
 }
 
-/// Appends the folded form of a word that is in NFKC: case folded, ignorable characters dropped,
-/// one kind of apostrophe.
+/// Appends the folded form of a word in NFKC: case folded, without ignorable characters, and with a
+/// single kind of apostrophe.
 ///
-/// Folding is the lower case of the upper case of the lower case, so that both cases of sharp s are
-/// "ss": it differs from Unicode's full case folding only where that keeps letters apart that no
-/// reader would (dotless i), and needs no table of ours.
+/// Folding takes the lower case of the upper case of the lower case, which turns both cases of
+/// sharp s into "ss". It differs from Unicode's full case folding only where that distinguishes
+/// letters that no reader would (dotless i), and needs no table.
 pub(super) fn fold_into(word: &str, folded: &mut String) {
     let start = folded.len();
     if word.is_ascii() {
@@ -92,8 +92,8 @@ pub(super) fn fold_into(word: &str, folded: &mut String) {
     }
 }
 
-/// The folded word without diacritics: of Latin, Greek and Cyrillic letters, and the vowel points
-/// of Hebrew and Arabic. Signs of other scripts are letters of their words.
+/// Removes diacritics from a folded word: of Latin, Greek and Cyrillic letters, and the vowel
+/// points of Hebrew and Arabic. Signs of other scripts are part of their words.
 pub(super) fn fold_marks(word: &str) -> Cow<'_, str> {
     if word.is_ascii() {
         return Cow::Borrowed(word);
@@ -103,7 +103,7 @@ pub(super) fn fold_marks(word: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The letters that [`fold_marks`] puts in place of one.
+/// Calls `each` with the letters that [`fold_marks`] substitutes for one letter.
 pub(super) fn without_marks(c: char, mut each: impl FnMut(char)) {
     let is_marked = matches!(c as u32, 0xC0..=0x24F | 0x370..=0x52F | 0x1E00..=0x1FFF);
     match c {
@@ -128,8 +128,8 @@ pub(super) fn without_marks(c: char, mut each: impl FnMut(char)) {
     }
 }
 
-/// The letters of Latin, Greek and Cyrillic from U+00C0 on without marks, each where it is one
-/// letter then; elsewhere zero. Decomposing one takes as long as a dozen look-ups.
+/// The base letters of Latin, Greek and Cyrillic letters from U+00C0 on, where removing the marks
+/// leaves a single letter; zero elsewhere. Decomposing takes as long as a dozen look-ups.
 static BASES: LazyLock<[char; 0x530 - 0xC0]> = LazyLock::new(|| {
     std::array::from_fn(|at| {
         let mut parts = Vec::new();
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Letters of Hangul and of Katakana in all their forms, and others.
+    /// Hangul and Katakana letters in all their forms, and some others.
     const LETTERS_THAT_COMPOSE: &str = "[a\u{301}\u{1100}\u{1161}\u{11A8}\u{3131}-\u{318E}\
         \u{AC00}\u{FB01}\u{FF76}\u{FF9E}\u{FFA1}-\u{FFDC} \r\n]{0,12}";
 

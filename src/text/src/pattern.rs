@@ -1,37 +1,38 @@
-//! Matching of dictionary words that are similar to a word of a query, letter by letter.
+//! Matches dictionary words against a word of a query, letter by letter.
 //!
-//! A table of edit distances (Damerau and Levenshtein, adjacent letters swapped once), of which
-//! only the cells that may still become small are kept. Letters are compared without diacritics.
+//! Computes a table of edit distances (Damerau-Levenshtein, with each adjacent pair swapped at most
+//! once), keeping only the cells that can still become small. Letters are compared without
+//! diacritics.
 
 use crate::normal::{fold_marks, without_marks};
 
-/// Similar words of one word at most, the nearest and then the most frequent.
+/// Maximum number of similar words per word: the nearest ones, then the most frequent.
 pub(super) const SIMILAR_MAX: usize = 64;
-/// Letters of a word that may be misspelt or be a beginning; a longer one is compared as it is.
+/// Maximum letters of a word matched with edits or as a prefix; longer words are matched exactly.
 const LETTERS_MAX: usize = 64;
 
-/// Greatest number of edits.
+/// Maximum number of edits.
 const EDITS_MAX: usize = 2;
-/// Cells of a row of the table that are kept: those at most [`EDITS_MAX`] off its diagonal.
+/// Cells kept per row of the table: those at most [`EDITS_MAX`] off the diagonal.
 const CELLS: usize = 2 * EDITS_MAX + 1;
-/// A distance that is too great.
+/// A distance beyond any limit.
 const FAR: u8 = u8::MAX / 2;
 
-/// Distance of a word from the one that was asked for; less is nearer.
+/// Distance of a word from the requested one; lower is nearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Likeness {
-    /// Edits, diacritics apart.
+    /// Number of edits, ignoring diacritics.
     edits: u8,
-    /// Whether it goes on behind the prefix that was asked for.
+    /// Whether the word continues beyond the requested prefix.
     is_longer: bool,
-    /// Whether diacritics differ.
+    /// Whether the word differs in diacritics.
     is_folded: bool,
 }
 
 impl Likeness {
-    /// Factor of the score. One occurrence of a word as written is worth .53 of its idf in a row of
-    /// mean length and .34 in one four times as long, any number of occurrences at most 1: with .3
-    /// and less, rows with the word as written come first.
+    /// Factor of the score. One occurrence of a word as written contributes .53 of its idf in a row
+    /// of mean length and .34 in one four times as long, and any number of occurrences at most 1:
+    /// with factors up to .3, rows with the word as written rank first.
     pub(super) fn factor(self) -> f32 {
         match (self.edits, self.is_longer, self.is_folded) {
             (0, false, false) => 1.0,
@@ -43,27 +44,27 @@ impl Likeness {
     }
 }
 
-/// A word that is similar to one of a query.
+/// A word similar to a word of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Similar {
     pub(super) clause: usize,
     pub(super) word: String,
     pub(super) likeness: Likeness,
-    /// Rows of the scope that hold it.
+    /// Number of rows in scope that contain it.
     pub(super) rows: u64,
 }
 
-/// Words of a segment that are similar to those of a query.
+/// The words of a segment that are similar to those of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SimilarWords(pub(super) Vec<Similar>);
 
-/// The words that count as similar to one.
+/// The set of words that count as similar to one word.
 pub(super) struct Pattern {
     pub(super) word: String,
     folded: Vec<char>,
-    /// A bit for each letter of ASCII in it.
+    /// One bit for each ASCII letter in the word.
     ascii: u128,
-    /// Whether a letter of it is neither Latin nor a sign that Latin words hold.
+    /// Whether it contains a letter that is neither Latin nor a sign used in Latin words.
     is_beyond_latin: bool,
     edits: usize,
     is_prefix: bool,
@@ -94,7 +95,7 @@ impl Pattern {
         State { read: 0, row, before, last, begun, code: 0, missing: 0, is_dead: false }
     }
 
-    /// Likeness of a word, all of which was read; None if it is not similar.
+    /// Likeness of a word that has been read completely; `None` if it is not similar.
     pub(super) fn likeness(&self, state: &State, word: &str) -> Option<Likeness> {
         if state.is_dead || state.missing > 0 {
             return None;
@@ -106,7 +107,7 @@ impl Pattern {
         Some(Likeness { edits, is_longer, is_folded })
     }
 
-    /// Whether words that continue from a state may be similar.
+    /// Whether words that continue from a state can be similar.
     pub(super) fn goes_on(&self, state: &State) -> bool {
         !state.is_dead && (state.begun.is_some() || state.least_edits() <= self.edits)
     }
@@ -116,7 +117,7 @@ impl Pattern {
         state.begun.is_some() || state.least_edits() < self.edits
     }
 
-    /// The bytes with which similar words may continue from a state.
+    /// The bytes with which similar words can continue from a state.
     pub(super) fn ways(&self, state: &State) -> Ways {
         if state.missing > 0 || self.has_edits(state) {
             return Ways::All;
@@ -124,12 +125,12 @@ impl Pattern {
         let mut some = Letters::default();
         let mut may_be = |at: usize| self.folded.get(at).into_iter().for_each(|c| some.add(*c));
         for cell in 0..CELLS {
-            // Letters of the pattern up to this cell.
+            // Number of letters of the pattern up to this cell.
             let Some(letters) = (state.read + cell).checked_sub(EDITS_MAX) else { continue };
             if usize::from(state.row[cell]) <= self.edits {
                 may_be(letters);
             }
-            // Both letters of a pair that is swapped: the later one was read.
+            // Both letters of a swapped pair; the later one has been read.
             let is_later = state.last.is_some() && self.folded.get(letters).copied() == state.last;
             if is_later && letters > 0 && usize::from(state.before[cell]) < self.edits {
                 may_be(letters - 1);
@@ -138,14 +139,14 @@ impl Pattern {
         Ways::Some(some)
     }
 
-    /// Edit distance between what was read and the whole word.
+    /// Edit distance between the letters read and the whole word.
     fn distance(&self, state: &State) -> Option<u8> {
         let cell = (self.folded.len() + EDITS_MAX).checked_sub(state.read)?;
         state.row.get(cell).copied()
     }
 
-    /// Whether a byte is a letter that the word does not contain: all such letters lead from a
-    /// state to equal states, but for the letter itself.
+    /// Whether a byte is an ASCII letter that the word does not contain: all such letters lead from
+    /// one state to equal states, except for the letter itself.
     pub(super) fn is_foreign(&self, state: &State, byte: u8) -> bool {
         state.missing == 0 && byte.is_ascii() && self.ascii >> byte & 1 == 0
     }
@@ -167,7 +168,7 @@ impl Pattern {
                 next.is_dead = true;
                 return next;
             };
-            // A sign of another script is not even tried: it is no misspelling of this one.
+            // Signs of another script are not tried at all: they are not misspellings in this one.
             next.is_dead |= !self.may_begin(byte)
                 || is_greek_or_cyrillic(byte) && !self.is_beyond_latin && !self.has_edits(state);
             next.missing = missing;
@@ -185,8 +186,8 @@ impl Pattern {
         next
     }
 
-    /// Whether a letter whose first byte is this one may be equal to one of the word's: it has the
-    /// same first byte, or it is one with a mark, of Latin, Greek, Cyrillic, Hebrew or Arabic.
+    /// Whether a letter that begins with this byte can equal one of the word's: it has the same
+    /// first byte, or may be a letter with a mark of Latin, Greek, Cyrillic, Hebrew or Arabic.
     fn may_begin(&self, byte: u8) -> bool {
         let is_same = |c: &char| c.encode_utf8(&mut [0; 4]).as_bytes()[0] == byte;
         matches!(byte, 0xC3..=0xC9 | 0xCC..=0xD2 | 0xD6..=0xD9 | 0xE1)
@@ -194,13 +195,13 @@ impl Pattern {
             || self.word.chars().any(|c| is_same(&c))
     }
 
-    /// Reads one more letter of a word of the dictionary: computes the next row of the table.
+    /// Reads one more letter of a dictionary word by computing the next row of the table.
     fn read(&self, state: &mut State, c: char) {
         let mut row = [FAR; CELLS];
         let read = state.read + 1;
-        // Farther off the diagonal than the edits allowed no cell is near enough.
+        // Cells farther off the diagonal than the permitted edits cannot be near enough.
         for cell in EDITS_MAX - self.edits..=EDITS_MAX + self.edits {
-            // Letters of the pattern up to this cell.
+            // Number of letters of the pattern up to this cell.
             let Some(letters) = (read + cell).checked_sub(EDITS_MAX) else { continue };
             if letters > self.folded.len() {
                 break;
@@ -232,22 +233,22 @@ impl Pattern {
     }
 }
 
-/// Whether a byte begins letters from U+0380 to U+04BF.
+/// Whether a byte starts letters between U+0380 and U+04BF.
 fn is_greek_or_cyrillic(byte: u8) -> bool {
     matches!(byte, 0xCE..=0xD2)
 }
 
-/// The part of a word of the dictionary that was read.
+/// State after reading part of a dictionary word.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// Letters, without marks.
+    /// Number of letters read, without marks.
     read: usize,
     row: [u8; CELLS],
     before: [u8; CELLS],
     last: Option<char>,
-    /// Least distance of a beginning, where beginnings count and one is near enough.
+    /// Smallest distance of a prefix, if prefixes count and one is near enough.
     begun: Option<u8>,
-    /// Of a letter of several bytes.
+    /// Code point so far of a multi-byte letter.
     code: u32,
     missing: u8,
     is_dead: bool,
@@ -259,19 +260,19 @@ impl State {
     }
 }
 
-/// Letters of [`Letters`] at most: two for each cell of a row.
+/// Maximum number of letters in [`Letters`]: two per cell of a row.
 const WAYS_MAX: usize = 2 * CELLS;
 
-/// Bytes with which a word may go on.
+/// The bytes with which a word may continue.
 #[derive(Clone)]
 pub(super) enum Ways {
-    /// Any.
+    /// Any byte.
     All,
-    /// These letters of ASCII, and all bytes that are not ASCII.
+    /// These ASCII letters, and all non-ASCII bytes.
     Some(Letters),
 }
 
-/// Few letters of ASCII, ascending.
+/// A small ascending set of ASCII letters.
 #[derive(Clone, Default)]
 pub(super) struct Letters {
     letters: [u8; WAYS_MAX],
@@ -279,7 +280,7 @@ pub(super) struct Letters {
 }
 
 impl Letters {
-    /// Adds a letter that is ASCII, at most [`WAYS_MAX`] in all.
+    /// Adds an ASCII letter; at most [`WAYS_MAX`] in total. Ignores other letters.
     pub(super) fn add(&mut self, letter: char) {
         let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii) else { return };
         let place = self.letters[..self.count].partition_point(|other| *other < byte);
@@ -355,10 +356,10 @@ mod tests {
         assert_eq!(likeness("cof", 0, false, "coffee"), None);
     }
 
-    /// A word of few letters, so that words of one test are similar: of two scripts, with marks.
+    /// Words of few letters, so that the words of one test are similar: two scripts, with marks.
     const WORD: &str = "[abcéжё]{0,2}[abdé]{0,4}[aсжη]{0,2}";
 
-    /// Edits between two words by the whole table.
+    /// Edit distance between two words, computed with the full table.
     fn distance(a: &[char], b: &[char]) -> usize {
         let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
         for (at, one) in a.iter().enumerate() {
@@ -380,7 +381,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Edits are those of the whole table, between words without marks.
+        /// Goal: between words without marks, edits agree with the full table.
         #[test]
         fn edits_are_those_of_the_whole_table(asked in WORD, word in WORD, most in 0_u8..3) {
             let folded = |word: &str| fold_marks(word).chars().collect::<Vec<char>>();
@@ -390,7 +391,7 @@ mod tests {
             prop_assert_eq!(found, wanted);
         }
 
-        /// The walk finds all similar words of a dictionary and no others, in their order.
+        /// Goal: the traversal finds exactly the similar words of a dictionary, in order.
         #[test]
         fn the_walk_finds_what_a_look_at_every_word_finds(
             words in prop::collection::btree_set(WORD, 0..60),

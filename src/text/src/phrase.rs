@@ -1,4 +1,4 @@
-//! Phrases: rows in which terms stand directly one behind the other.
+//! Phrases: rows in which terms are directly adjacent.
 
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
@@ -7,7 +7,7 @@ use tantivy::{DocSet, InvertedIndexReader, TERMINATED, Term};
 use crate::TextError;
 use crate::mask::Window;
 
-/// An opened phrase: its terms with their distance from the first, rarest first.
+/// An open phrase: its terms with their distance from the first one, rarest first.
 #[derive(Clone)]
 pub(super) struct Phrase {
     rarest: (u32, SegmentPostings),
@@ -17,7 +17,7 @@ pub(super) struct Phrase {
 }
 
 impl Phrase {
-    /// None if there is no term or one of them is not in the index at all.
+    /// Opens a phrase; `None` if it has no terms or one of them is not in the index.
     pub(super) fn open(
         index: &InvertedIndexReader,
         phrase: impl Iterator<Item = Term>,
@@ -36,18 +36,18 @@ impl Phrase {
         Ok(Some(Self { rarest, others: others.collect(), starts, positions }))
     }
 
-    /// The next row that may hold the phrase; [`TERMINATED`] at the end.
+    /// The next row that may contain the phrase; [`TERMINATED`] at the end.
     pub(super) fn row(&self) -> u32 {
         self.rarest.1.doc()
     }
 
-    /// Rows that hold the phrase, at most.
+    /// Upper bound of the number of rows that contain the phrase.
     pub(super) fn rows_max(&self) -> u32 {
         self.rarest.1.doc_freq()
     }
 
-    /// Calls `each` with the place of every row of the window that holds the phrase and how often,
-    /// and goes on behind the window.
+    /// Calls `each` with the position and number of occurrences for every row of the window that
+    /// contains the phrase, and advances past the window.
     pub(super) fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32)) {
         let mut row = self.row();
         if row < window.start() {
@@ -65,11 +65,11 @@ impl Phrase {
         }
     }
 
-    /// Occurrences of the phrase in the row at which all terms stand.
+    /// Counts the occurrences of the phrase in the row that all terms are positioned at.
     fn count(&mut self) -> u32 {
         let Self { rarest: (distance, rarest), others, starts, positions } = self;
         rarest.positions(starts);
-        // Start of the phrase; a position too small for that is none.
+        // Start of the phrase; a position too small for that is no occurrence.
         starts.retain_mut(|start| match start.checked_sub(*distance) {
             Some(begin) => {
                 *start = begin;

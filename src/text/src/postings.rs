@@ -1,4 +1,4 @@
-//! Postings of terms and phrases, read one window of rows after the other.
+//! Postings of terms and phrases, read window by window.
 
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::schema::IndexRecordOption;
@@ -13,42 +13,44 @@ use crate::query::Clause;
 use crate::schema::Field;
 use crate::{TextError, TextIndex};
 
-/// A row per this many postings of a window or fewer is looked up by itself, not scanned for.
+/// Number of postings of a window per row of its mask above which the rows are looked up one by one
+/// instead of scanning the postings.
 const SEEK_RATIO: u64 = 32;
-/// A window is dense if its mask holds more than one row in this many. It is cheaper to look at
-/// every posting then and to drop the rows outside at the end: a test that comes out either way
-/// half of the time stalls the processor at every posting.
+/// A window is dense if its mask contains more than one row in this many. It is then cheaper to
+/// visit every posting and to drop rows outside the mask at the end, since a test that is true
+/// about half of the time costs a branch misprediction at every posting.
 const DENSE_SHARE: usize = 4;
 
-/// Rows of a window up to which the occurrences of several forms are kept in a list.
+/// Maximum number of rows of a window for which the occurrences of several forms are kept in a
+/// list.
 const LISTED_ROWS: u32 = 64;
 
-/// The occurrences of a clause in one field: of any of its forms.
+/// The occurrences of a clause in one field, in any of its forms.
 #[derive(Clone)]
 pub(super) enum Group {
-    /// One form, whose factor is 1.
+    /// A single form, whose factor is 1.
     Single(Cursor),
-    /// Several, added up row by row.
+    /// Several forms, summed row by row.
     Several(Box<Several>),
-    /// A term of a sparse model, whose factor is its weight.
+    /// A term of a sparse model; its weight in a row is the factor.
     Impacts(Box<Impacts>),
 }
 
-/// Forms that count as one term, and what is taken off their frequency.
+/// Forms that count as one term, and occurrences to subtract from their frequency.
 #[derive(Clone)]
 pub(super) struct Several {
     forms: Vec<(Cursor, f32)>,
     less: Option<Cursor>,
-    /// By place in the window; none until a window holds more than [`LISTED_ROWS`] rows.
+    /// Indexed by position in the window; empty until a window has more than [`LISTED_ROWS`] rows.
     frequencies: Vec<u32>,
     factors: Vec<f32>,
     touched: Vec<u32>,
-    /// Place, frequency and factor, where a window holds few rows.
+    /// Position, frequency and factor, for windows with few rows.
     listed: Vec<(u32, u32, f32)>,
 }
 
 impl Group {
-    /// Before the first row in which the clause occurs in `field`; None if it never does.
+    /// Opens the postings of a clause in `field`, before the first row; `None` if it never occurs.
     pub(super) fn open(
         index: &TextIndex,
         clause: &Clause,
@@ -84,7 +86,7 @@ impl Group {
         Ok((!several.forms.is_empty()).then(|| Self::Several(Box::new(several))))
     }
 
-    /// The next row in which it may occur; [`TERMINATED`] at the end.
+    /// The next row in which the clause may occur; [`TERMINATED`] at the end.
     pub(super) fn row(&self) -> u32 {
         match self {
             Self::Single(cursor) => cursor.row(),
@@ -95,7 +97,7 @@ impl Group {
         }
     }
 
-    /// Rows in which one of the forms occurs, at most.
+    /// Upper bound of the number of rows in which one of the forms occurs.
     pub(super) fn rows_max(&self) -> u64 {
         match self {
             Self::Single(cursor) => cursor.rows_max(),
@@ -106,7 +108,7 @@ impl Group {
         }
     }
 
-    /// Postings of a window, in the mean.
+    /// Mean number of postings per window.
     pub(super) fn in_window(&self) -> u64 {
         match self {
             Self::Single(cursor) => cursor.in_window(),
@@ -117,7 +119,7 @@ impl Group {
         }
     }
 
-    /// The greatest factor of any row.
+    /// Maximum factor in any row.
     pub(super) fn factor_max(&self) -> f32 {
         match self {
             Self::Single(_) | Self::Several(_) => 1.0,
@@ -125,8 +127,8 @@ impl Group {
         }
     }
 
-    /// At most the frequency in a row of the window by the row's norm, and the greatest factor of
-    /// a form. Windows are asked for in ascending order.
+    /// Upper bounds over the rows of the window: of frequency / norm, and of the factor of a form.
+    /// Windows must be requested in ascending order.
     pub(super) fn ratio_max(&mut self, window: &Window, means: Means) -> (f32, f32) {
         let of = |cursor: &mut Cursor| match cursor.row() >= window.end() {
             true => 0.0,
@@ -145,9 +147,9 @@ impl Group {
         }
     }
 
-    /// Calls `each` with the place in the window of every row in which it occurs, how often, and
-    /// the greatest factor of the forms there, and goes on behind the window. All rows of the
-    /// window's mask are among them; others may be.
+    /// Calls `each` with the position in the window, the frequency and the greatest factor of the
+    /// forms for every row in which the clause occurs, and advances past the window. Reports all
+    /// matching rows of the window's mask, and possibly others.
     pub(super) fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32, f32)) {
         match self {
             Self::Single(cursor) => cursor.each_in(window, |place, count| each(place, count, 1.0)),
@@ -170,7 +172,7 @@ impl Several {
         for (cursor, form) in forms {
             cursor.each_in(window, |place, count| {
                 let at = place as usize;
-                // A row outside of the window comes from damage; it is left out.
+                // A row outside the window means damage; skip it.
                 let Some(frequency) = frequencies.get_mut(at) else { return };
                 if *frequency == 0 {
                     touched.push(place);
@@ -198,8 +200,8 @@ impl Several {
 }
 
 impl Several {
-    /// As [`Self::each_in`], of a window with few rows: clearing a number for each place would cost
-    /// more than all of them.
+    /// Like [`Self::each_in`], for a window with few rows, where clearing an entry for each
+    /// position would cost more than everything else.
     fn each_of_few(&mut self, window: &Window, mut each: impl FnMut(u32, u32, f32)) {
         let Self { forms, less, listed, .. } = self;
         for (cursor, form) in forms {
@@ -230,7 +232,7 @@ impl Several {
     }
 }
 
-/// A place in the postings of one term or phrase.
+/// A cursor over the postings of one term or phrase.
 #[derive(Clone)]
 pub(super) struct Cursor(Kind);
 
@@ -238,9 +240,9 @@ pub(super) struct Cursor(Kind);
 enum Kind {
     Term {
         postings: Box<BlockSegmentPostings>,
-        /// Position of the next posting in the block.
+        /// Index of the next posting in the block.
         at: usize,
-        /// Postings of a window, in the mean.
+        /// Mean number of postings per window.
         in_window: u64,
         blocks: Option<Blocks>,
     },
@@ -248,7 +250,7 @@ enum Kind {
 }
 
 impl Cursor {
-    /// Before the first row that holds the term or phrase; None if no row does.
+    /// Opens the postings of a term or phrase, before the first row; `None` if no row contains it.
     pub(super) fn open(
         open: &OpenField,
         field: Field,
@@ -291,7 +293,7 @@ impl Cursor {
         }
     }
 
-    /// Rows of the mask that hold it.
+    /// Counts the rows of the mask that contain the term or phrase.
     pub(super) fn count(mut self, mask: &RowMask<'_>) -> u64 {
         let (mut windows, mut next, mut count) = (mask.windows(), 0, 0);
         while self.row() != TERMINATED {
@@ -302,7 +304,7 @@ impl Cursor {
         count
     }
 
-    /// The next row that may hold it; [`TERMINATED`] at the end.
+    /// The next row that may contain it; [`TERMINATED`] at the end.
     pub(super) fn row(&self) -> u32 {
         match &self.0 {
             Kind::Term { postings, at, .. } => postings.doc(*at),
@@ -310,8 +312,9 @@ impl Cursor {
         }
     }
 
-    /// Calls `each` with the place in the window of every row that holds it, and how often, and
-    /// goes on behind the window. All rows of the window's mask are among them; others may be.
+    /// Calls `each` with the position in the window and the frequency for every row that contains
+    /// the term or phrase, and advances past the window. Reports all matching rows of the window's
+    /// mask, and possibly others.
     pub(super) fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32)) {
         let (postings, at, in_window) = match &mut self.0 {
             Kind::Phrase(phrase) => return phrase.each_in(window, each),
@@ -351,7 +354,7 @@ fn scan(
         let inside = rows.partition_point(|row| *row < window.end());
         let frequencies = postings.freqs().get(*at..).unwrap_or_default();
         for (&row, &frequency) in rows[..inside].iter().zip(frequencies) {
-            // A row before the window comes from damage; its place is outside.
+            // A row before the window means damage; its position wraps around and is out of range.
             each(row.wrapping_sub(window.start()), frequency);
         }
         *at += inside;

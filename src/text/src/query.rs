@@ -1,4 +1,4 @@
-//! Analysed queries: which terms, in which fields, with which weight.
+//! Analysed queries: terms, their fields and their weights.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,47 +11,49 @@ use crate::pattern::{Likeness, Pattern, SIMILAR_MAX, Similar, SimilarWords};
 use crate::schema::Field;
 use lodestone_types::script::is_unspaced;
 
-/// Distinct terms of a query; those beyond are left out. Bounds the work of one search.
+/// Maximum number of distinct terms of a query, to bound the work of one search; further terms are
+/// dropped.
 pub const QUERY_TERMS_MAX: usize = 256;
 
-/// Characters of one run without spaces that are compared in full-text search; a longer run
-/// matches where its beginning stands.
+/// Maximum characters of a run without spaces that full-text search compares; a longer run matches
+/// where its beginning occurs.
 pub const PHRASE_CHARS_MAX: usize = 256;
 
-/// Forms of all words of a full-text query together, at least one a word.
+/// Maximum number of forms of all words of a full-text query together; every word has at least one.
 const FORMS_MAX: usize = 1024;
 
-/// Weight of a term's score in the title, added to its score in the body (which holds the title
-/// too). Of 0, .2, .4, .5, .6 and 1 the best over cranfield, cacm, scifact and twowiki, by nDCG@10,
-/// lay at .5 and .6; 0 costs 1 to 3 points on each of them.
+/// Weight of a term's score in the title, added to its score in the body (which includes the
+/// title). Of 0, .2, .4, .5, .6 and 1, the best nDCG@10 on cranfield, cacm, scifact and twowiki was
+/// at .5 and .6; 0 costs 1 to 3 points on each.
 pub(super) const TITLE_WEIGHT: f32 = 0.5;
 
-/// The combination of the terms of a full-text search.
+/// The way in which the terms of a full-text search combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Operator {
-    /// At least one term occurs.
+    /// At least one term must occur.
     #[default]
     Or,
-    /// Every term occurs.
+    /// Every term must occur.
     And,
 }
 
-/// One thing to look up: a term or a phrase, and the forms that stand for it.
+/// One unit to look up: a term or a phrase, with all forms that count as it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clause {
-    /// The field whose postings are read.
+    /// The field whose postings to read.
     pub field: Field,
     /// The field whose length normalises the frequency.
     pub length: Field,
-    /// The forms, of which one has the factor 1. Frequencies of all that occur in a row are added;
-    /// the greatest factor counts.
+    /// The forms, one of which has factor 1. The frequencies of all forms in a row are summed; the
+    /// greatest factor applies.
     pub forms: Vec<Form>,
-    /// Factor of the score: how often the query says it.
+    /// Factor of the score: the number of times the query contains the clause.
     pub weight: f32,
-    /// Whether the title is looked at too. Its score uses the same idf: how special a term is
-    /// does not depend on where it stands.
+    /// Whether to look in the title too. The title's score uses the same idf: how specific a term
+    /// is does not depend on where it occurs.
     pub is_in_title: bool,
-    /// A field whose occurrences of the first form are taken off: the body without its title.
+    /// A field whose occurrences of the first form are subtracted: to get the body without its
+    /// title.
     pub less: Option<Field>,
 }
 
@@ -60,7 +62,7 @@ pub struct Clause {
 pub struct Form {
     /// One term, or the terms of a phrase in order.
     pub terms: Vec<String>,
-    /// Factor of the score where no better form occurs: 1 as written, less for what is similar.
+    /// Factor of the score if no better form occurs: 1 as written, less for similar words.
     pub factor: f32,
 }
 
@@ -70,7 +72,7 @@ impl Clause {
         Self { field, length: field, forms, weight, is_in_title: false, less: None }
     }
 
-    /// The term, where it is all that the clause is.
+    /// The term, if the clause consists of just one term.
     pub(super) fn plain_term(&self) -> Option<&str> {
         match (self.forms.as_slice(), self.less) {
             ([form], None) if form.terms.len() == 1 => Some(&form.terms[0]),
@@ -79,9 +81,9 @@ impl Clause {
     }
 }
 
-/// A query as the scorer reads it.
+/// A query in the form that the scorer reads.
 pub trait TextQuery: sealed::Clauses + Sync {
-    /// Whether nothing can match.
+    /// Whether the query cannot match anything.
     fn is_empty(&self) -> bool {
         self.clauses().is_empty()
     }
@@ -90,11 +92,11 @@ pub trait TextQuery: sealed::Clauses + Sync {
 pub(super) mod sealed {
     use super::{Clause, Operator};
 
-    /// Keeps the set of query types closed.
+    /// Seals the set of query types.
     pub trait Clauses {
-        /// Terms and phrases to look up, in the order in which scores are added.
+        /// The terms and phrases to look up, in the order in which their scores are added.
         fn clauses(&self) -> &[Clause];
-        /// The combination of clauses.
+        /// The way in which the clauses combine.
         fn operator(&self) -> Operator;
     }
 }
@@ -107,12 +109,12 @@ pub struct HybridQuery {
 }
 
 impl HybridQuery {
-    /// Analyses a query as rows are analysed. A term that is repeated weighs as often as it
-    /// occurs; common English words are left out while other terms remain.
+    /// Analyses a query the way rows are analysed. A repeated term has a weight equal to its count;
+    /// common English words are dropped as long as other terms remain.
     pub fn analyse(query: &str) -> Self {
         let mut distinct = Distinct::default();
         Analyser::new().hybrid(&nfkc(query), |term| {
-            // The whole words hold Hangul by the word, not by the character.
+            // The whole-words field holds Hangul by word, not by character.
             let is_lone = term.kind == Kind::Lone && term.text.chars().all(is_unspaced);
             distinct.add(term.text, is_lone);
         });
@@ -122,7 +124,8 @@ impl HybridQuery {
         }
         found.truncate(QUERY_TERMS_MAX);
         let clause = |(term, is_lone, count): &(String, bool, u32)| {
-            // A lone character is no pair of the body; the whole words hold every character.
+            // A single character is not a bigram of the body, but the whole-words field holds every
+            // character.
             let field = if *is_lone { Field::Words } else { Field::Body };
             let clause = Clause::written(field, vec![term.clone()], *count as f32);
             Clause { length: Field::Body, is_in_title: true, ..clause }
@@ -131,8 +134,8 @@ impl HybridQuery {
         Self { terms: found.into_iter().map(|(term, ..)| term).collect(), clauses }
     }
 
-    /// A query of words that are given by their forms, each a word of one term: the forms of one
-    /// count as one term, whichever occurs (a synonym operator; Pirkola 1998).
+    /// Builds a query from words given by their forms, each a word of one term. The forms of one
+    /// word count as a single term, whichever occurs (a synonym operator; Pirkola 1998).
     pub fn of_forms(words: impl IntoIterator<Item = Vec<String>>) -> Self {
         let (mut terms, mut clauses) = (Vec::new(), Vec::new());
         for forms in words {
@@ -154,26 +157,27 @@ impl HybridQuery {
         Self { terms, clauses }
     }
 
-    /// The distinct analysed terms, in the order of the query.
+    /// The distinct analysed terms, in query order.
     pub fn terms(&self) -> &[String] {
         &self.terms
     }
 }
 
-/// Misspellings that a full-text search forgives in a word.
+/// The number of misspellings that a full-text search tolerates per word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fuzzy {
-    /// None.
+    /// No misspellings.
     #[default]
     Off,
-    /// One in words of four letters or more, two in those of eight or more.
+    /// One in words of four or more letters, two in those of eight or more.
     Auto,
-    /// This number of edits, 1 or 2, in words with more letters than edits.
+    /// This many edits, 1 or 2, in words with more letters than edits.
     Edits(u8),
 }
 
 impl Fuzzy {
-    /// Edits allowed in a folded word; none in numbers and identifiers, where each sign counts.
+    /// Permitted edits of a folded word; none in numbers and identifiers, where every character
+    /// matters.
     fn edits(self, word: &str) -> u8 {
         let letters = word.chars().count();
         if word.chars().any(|c| !c.is_alphabetic() && c != '\'') {
@@ -193,21 +197,21 @@ pub struct WordQuery {
     operator: Operator,
     clauses: Vec<Clause>,
     fuzzy: Fuzzy,
-    /// The clause whose word is the beginning of one.
+    /// The clause whose word is to be matched as a prefix.
     prefix: Option<usize>,
 }
 
 impl WordQuery {
-    /// Analyses a query as rows are analysed, but for the pieces of a word, which rows hold beside
-    /// it: who writes `main.rs` means the whole. A run of a script without spaces is one phrase
-    /// where all must occur, else each two neighbours of it are a term (of letters up to four), and
-    /// common English words are left out while others remain.
+    /// Analyses a query the way rows are analysed, except that it omits the pieces which rows index
+    /// next to a word: a query for `main.rs` means the whole name. A run of a script without spaces
+    /// is one phrase if all words must occur; otherwise its n-grams are terms (bigrams, or up to
+    /// four letters), and common English words are dropped as long as others remain.
     pub fn analyse(query: &str, operator: Operator) -> Self {
         Self::new(query, operator, Fuzzy::Off, false)
     }
 
-    /// As [`Self::analyse`], with words that are similar to those of the query, and with those that
-    /// begin with its last one. [`Self::expand`] finds them.
+    /// Like [`Self::analyse`], but also matches words similar to those of the query, and words that
+    /// begin with its last one. [`Self::expand`] adds them.
     pub fn new(query: &str, operator: Operator, fuzzy: Fuzzy, is_prefix: bool) -> Self {
         let query = nfkc(query);
         let mut grams = Vec::new();
@@ -278,7 +282,7 @@ impl WordQuery {
         Self { operator, clauses, fuzzy, prefix }
     }
 
-    /// The words of the query for which similar ones are looked up, each with its clause.
+    /// The words of the query for which to find similar ones, each with the index of its clause.
     pub(super) fn patterns(&self) -> Vec<(usize, Pattern)> {
         let patterns = self.clauses.iter().enumerate().filter_map(|(at, clause)| {
             let word = clause.plain_term()?;
@@ -289,7 +293,7 @@ impl WordQuery {
         patterns.collect()
     }
 
-    /// Takes up the forms that the segments of the scope hold of each word. `found` has the similar
+    /// Adds the forms of each word found in the segments of the scope; `found` has the similar
     /// words of each segment.
     pub fn expand(&mut self, found: impl IntoIterator<Item = SimilarWords>) {
         let mut words: BTreeMap<usize, BTreeMap<String, (Likeness, u64)>> = BTreeMap::new();
@@ -314,7 +318,7 @@ impl WordQuery {
         }
     }
 
-    /// The forms of all words of the query.
+    /// All forms of all words of the query.
     pub(super) fn forms(&self) -> impl Iterator<Item = &Form> {
         self.clauses.iter().flat_map(|clause| &clause.forms)
     }
@@ -344,7 +348,7 @@ impl sealed::Clauses for WordQuery {
 
 impl TextQuery for WordQuery {}
 
-/// The part of a query that rows are scored by, as one process sends it to another.
+/// The part of a query that determines scores, in the form sent between processes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SentQuery {
     operator: Operator,
@@ -352,7 +356,7 @@ pub struct SentQuery {
 }
 
 impl SentQuery {
-    /// The part of `query` that rows are scored by.
+    /// Extracts the part of `query` that determines scores.
     pub fn of(query: &impl TextQuery) -> Self {
         Self { operator: query.operator(), clauses: query.clauses().to_vec() }
     }
@@ -370,7 +374,7 @@ impl sealed::Clauses for SentQuery {
 
 impl TextQuery for SentQuery {}
 
-/// Counts terms, in the order of their first occurrence.
+/// Counts terms, keeping the order of their first occurrence.
 #[derive(Default)]
 struct Distinct {
     found: Vec<(String, bool, u32)>,

@@ -1,51 +1,51 @@
-//! Rows with their scores.
+//! Rows and their scores.
 
 use roaring::RoaringBitmap;
 
 use lodestone_types::{Hit, RowId, by_rank};
 
-/// Scores of the rows of one segment that match.
+/// Scores of the matching rows of one segment.
 #[derive(Debug, Clone, Default)]
 pub struct RowScores {
-    /// Ascending by row.
+    /// In ascending order of rows.
     pub(super) hits: Vec<Hit>,
 }
 
 impl RowScores {
-    /// Rows that match.
+    /// Number of matching rows.
     pub fn count(&self) -> u64 {
         self.hits.len() as u64
     }
 
-    /// Drops the rows for which `keep`, called in ascending order, is false.
+    /// Drops the rows for which `keep`, called in ascending order, returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(RowId) -> bool) {
         self.hits.retain(|hit| keep(hit.row));
     }
 
-    /// The rows that match, ascending, each with its score.
+    /// Returns the matching rows with their scores, in ascending order of rows.
     pub fn into_hits(self) -> Vec<Hit> {
         self.hits
     }
 
-    /// Drops the rows below a score.
+    /// Drops the rows with scores below `least`.
     pub fn retain_from(&mut self, least: f32) {
         self.hits.retain(|hit| hit.score >= least);
     }
 
-    /// The rows that match, ascending.
+    /// The matching rows.
     pub fn rows(&self) -> RoaringBitmap {
         let rows = self.hits.iter().map(|hit| hit.row.0);
         RoaringBitmap::from_sorted_iter(rows).expect("hits ascend by row")
     }
 
-    /// The best `k` rows, best first, equal scores by ascending row.
+    /// Returns the best `k` rows, best first; ties are broken by ascending row.
     pub fn top(&self, k: usize) -> Vec<Hit> {
         if k == 0 {
             return Vec::new();
         }
         let capacity = (2 * k).max(64);
         let mut hits: Vec<Hit> = Vec::with_capacity(capacity.min(self.hits.len()));
-        // A row that only equals the last of the best comes after it.
+        // A row that merely equals the last of the best ranks after it.
         let mut bound = 0.0;
         for hit in &self.hits {
             if hit.score <= bound {

@@ -8,7 +8,7 @@ use crate::tokens::{HYBRID, WHOLE};
 /// A field of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Field {
-    /// Analysed text with searchable values.
+    /// Analysed text and searchable values.
     Body,
     /// Analysed title.
     Title,
@@ -17,21 +17,22 @@ pub enum Field {
 }
 
 impl Field {
-    /// Every field, in the order of the index.
+    /// All fields, in index order.
     pub(super) const ALL: [Self; 3] = [Self::Body, Self::Title, Self::Words];
 
-    /// The field's place in [`Self::ALL`].
+    /// The field's index in [`Self::ALL`].
     pub(super) fn index(self) -> usize {
         self as usize
     }
 
-    /// The field as the index library names it.
+    /// The index library's field.
     pub(super) fn column(self) -> Column {
         Column::from_field_id(self as u32)
     }
 }
 
-/// Nothing is stored and nothing is a fast field: texts and values are the segment's own.
+/// The index schema. Nothing is stored and there are no fast fields: the segment itself stores
+/// texts and values.
 pub(super) fn schema() -> Schema {
     let text = |tokenizer, record| {
         let indexing =

@@ -1,10 +1,10 @@
-//! BM25, computed window by window over the rows, and within a window term by term.
+//! BM25, computed window by window over the rows, and term by term within a window.
 //!
 //! score(row) = sum over terms of weight x idf x tf / (tf + k1 (1 - b + b length / mean length)),
-//! Robertson and Zaragoza 2009 in the form of Lucene 8 and later, which leaves out the constant
-//! factor k1 + 1. Every row adds its terms in the order of the query, in f32, so the same row has
-//! the same score, bit for bit, in whatever segment it lies. Only windows with rows in scope are
-//! looked at, and only rows that match are kept: what other sub-tenants hold costs nothing.
+//! Robertson and Zaragoza 2009 in the variant of Lucene 8 and later, which drops the constant
+//! factor k1 + 1. Every row sums its terms in query order, in f32, so a row has the same score, bit
+//! for bit, in any segment. Only windows with rows in scope are visited, and only matching rows are
+//! kept: the contents of other sub-tenants cost nothing.
 
 use roaring::RoaringBitmap;
 use tantivy::fieldnorm::FieldNormReader;
@@ -20,12 +20,12 @@ use crate::stats::{COMMON_ROWS, CorpusStats, KnownCounts, TermCounts};
 use crate::{RowScores, TextError, TextIndex, TextQuery};
 use lodestone_types::{Hit, RowId};
 
-/// Factor on sums of bounds and of parts of a score before they are compared with a whole one: more
-/// than the rounding of the longest sum.
+/// Factor applied to sums of bounds and partial scores before comparing them with a complete score;
+/// exceeds the rounding error of the longest sum.
 pub(super) const SLACK: f32 = 1.0001;
 
 impl TextIndex {
-    /// For each term of the query the rows of `scope` (None: all rows) that hold it.
+    /// Counts, for each term of the query, the rows of `scope` (`None`: all rows) that contain it.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -37,11 +37,11 @@ impl TextIndex {
         self.term_counts_with(query, scope, &KnownCounts::default())
     }
 
-    /// As [`Self::term_counts`]. Where the scope is a part of the rows, common words are counted
-    /// once: `known` is of the same scope.
+    /// Like [`Self::term_counts`], but counts common words only once if the scope is a part of the
+    /// rows: `known` caches the counts of the same scope.
     ///
     /// # Errors
-    /// As [`Self::term_counts`].
+    /// Those of [`Self::term_counts`].
     pub fn term_counts_with<Q: TextQuery>(
         &self,
         query: &Q,
@@ -86,8 +86,8 @@ impl TextIndex {
         })
     }
 
-    /// Scores the rows of `among` (None: all rows), which lie in the scope. `stats` cover every
-    /// segment of the scope; which of its rows are asked for changes no score.
+    /// Scores the rows of `among` (`None`: all rows), which must be within the scope. `stats` must
+    /// cover every segment of the scope; the choice of `among` does not affect scores.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -112,8 +112,8 @@ impl TextIndex {
         })
     }
 
-    /// The terms of a row's score in their order: each clause in its field, and in the title where
-    /// that is looked at too.
+    /// The terms of a row's score, in order: each clause in its field, and also in the title if it
+    /// is to be looked up there.
     pub(super) fn scored<'a, Q: TextQuery>(
         &'a self,
         query: &Q,
@@ -135,7 +135,7 @@ impl TextIndex {
                 let Some(open) = self.field(length) else { continue };
                 let group = Group::open(self, clause, field, mask)?;
                 let (lengths, norms) = (open.lengths.as_slice(), &norms.0[length.index()]);
-                // Blocks know the lengths of their own field only.
+                // Blocks only know the lengths of their own field.
                 let means = (field == length).then(|| Means {
                     theirs: open.postings.total_num_tokens() as f32 / self.rows() as f32,
                     ours: stats.mean_length(length) as f32,
@@ -148,9 +148,9 @@ impl TextIndex {
 }
 
 impl TextIndex {
-    /// For each row of `rows`, ascending, the share of the query that occurs in it: the clauses
-    /// there by idf and how often the query says them, out of all. A word that occurs in no row of
-    /// the scope weighs most.
+    /// Returns, for each row of `rows` in ascending order, the fraction of the query that occurs in
+    /// it: its clauses weighted by idf and repetition, relative to all clauses. A word that occurs
+    /// in no row of the scope weighs most.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -188,7 +188,7 @@ impl TextIndex {
     }
 }
 
-/// Norms of each field, by the code of a length.
+/// Length norms of each field, indexed by length code.
 pub(super) struct Norms([[f32; 256]; 3]);
 
 impl Norms {
@@ -197,24 +197,24 @@ impl Norms {
     }
 }
 
-/// The worth of a term's occurrences in a field.
+/// The score contribution of a term's occurrences in a field.
 #[derive(Clone, Copy)]
 pub(super) struct Worth<'a> {
     pub weight: f32,
     lengths: &'a [u8],
     norms: &'a [f32; 256],
-    /// Mean lengths of the field whose postings are read; None if another's lengths count.
+    /// Mean lengths of the field whose postings are read; `None` if another field's lengths apply.
     pub means: Option<Means>,
 }
 
 impl Worth<'_> {
-    /// The worth of a term of a sparse model, whose rows have no lengths.
+    /// The contribution of a term of a sparse model, whose rows have no lengths.
     pub(super) fn of_impacts(weight: f32) -> Self {
         Self { weight, lengths: &[], norms: &[0.0; 256], means: None }
     }
 }
 
-/// The scores of the rows of the mask that hold `needed` of the terms.
+/// Scores the rows of the mask that contain at least `needed` of the terms.
 pub(super) fn all_of(
     mut scored: Vec<(Group, Worth<'_>)>,
     mask: &RowMask<'_>,
@@ -228,8 +228,8 @@ pub(super) fn all_of(
     scores
 }
 
-/// Calls `visit` with every window of the mask in which one of the terms may occur; it takes them
-/// all behind the window.
+/// Calls `visit` with every window of the mask in which one of the terms may occur; it must advance
+/// all of them past the window.
 fn each_window<T>(
     mask: &RowMask<'_>,
     terms: &mut [(Group, T)],
@@ -246,13 +246,13 @@ fn each_window<T>(
     }
 }
 
-/// Sums of the scores of one window, while its terms are added.
+/// Partial scores of one window while terms are being added.
 pub(super) struct Sums {
     scores: Vec<f32>,
-    /// Clauses that occur in each row; empty if one is enough.
+    /// Number of clauses that occur in each row; empty if one is enough.
     occurring: Vec<u16>,
     needed: u16,
-    /// Rows that were added to, one bit each.
+    /// One bit per row that something was added to.
     matching: [u64; WORDS],
 }
 
@@ -280,14 +280,14 @@ impl Sums {
     #[inline]
     fn add(&mut self, place: u32, tf: f32, weight: f32, lengths: &[u8], norms: &[f32; 256]) {
         let place = place as usize;
-        // A row outside of the index comes from damage; it is left out.
+        // A row outside the index means damage; skip it.
         let Some(&length) = lengths.get(place) else { return };
         self.add_part(place, weight * (tf / (tf + norms[usize::from(length)])));
     }
 
     #[inline]
     fn add_part(&mut self, place: usize, part: f32) {
-        // A row outside of the window comes from damage; it is left out.
+        // A row outside the window means damage; skip it.
         let Some(score) = self.scores.get_mut(place) else { return };
         *score += part;
         self.matching[place / 64] |= 1 << (place % 64);
@@ -296,7 +296,7 @@ impl Sums {
         }
     }
 
-    /// The rows of the window that were added to and may still reach `least` with `rest` more.
+    /// The rows with a partial score that can still reach `least` when `rest` is added.
     pub(super) fn reaching(&self, window: &Window, rest: f32, least: f32) -> Option<Window> {
         let mut bits = self.matching;
         for (at, word) in bits.iter_mut().enumerate() {
@@ -321,7 +321,7 @@ impl Sums {
         }
     }
 
-    /// Moves the sums of rows in the mask that reach `least` to `hits` and begins anew.
+    /// Moves the sums of rows in the mask that reach `least` to `hits`, and resets all sums.
     pub(super) fn take(&mut self, window: &Window, least: f32, hits: &mut Vec<Hit>) {
         for (at, word) in self.matching.iter_mut().enumerate() {
             let mut rest = std::mem::take(word);
@@ -339,7 +339,7 @@ impl Sums {
     }
 }
 
-/// k1 (1 - b + b length / mean) for each of the 256 codes of a length.
+/// Computes k1 (1 - b + b length / mean) for each of the 256 length codes.
 pub(super) fn norms(mean_length: f64) -> [f32; 256] {
     std::array::from_fn(|code| {
         let length = f64::from(FieldNormReader::id_to_fieldnorm(code as u8));

@@ -1,11 +1,11 @@
-//! Words of an index that are similar to a word of a query: equal but for diacritics, misspelt, or
-//! beginning with it. They are found in the dictionary of the segment when the query is asked, so
-//! the index holds nothing for it.
+//! Words of an index that are similar to a word of a query: equal except for diacritics, misspelt,
+//! or beginning with it. They are found in the segment's dictionary at query time, so the index
+//! stores nothing for them.
 //!
-//! The dictionary is an automaton over bytes (`dictionary`); it is walked together with a table of
-//! edit distances (`pattern`). Where all edits are spent, only the few letters that go on without
-//! one are looked up in the dictionary: most of what a walk meets are ways that end there, and the
-//! more rows of others an index holds, the more.
+//! The dictionary is a byte automaton (`dictionary`), which is traversed together with a table of
+//! edit distances (`pattern`). Once all edits are used up, only the few letters that continue
+//! without an edit are looked up: most branches of a traversal are dead ends, all the more so the
+//! more rows of other scopes an index holds.
 
 use roaring::RoaringBitmap;
 use tantivy::Term;
@@ -18,15 +18,15 @@ use crate::query::WordQuery;
 use crate::schema::Field;
 use crate::{TextError, TextIndex};
 
-/// Words of a dictionary that are looked at for one word of a query before the nearest are taken.
+/// Maximum number of dictionary words collected per query word before the nearest are picked.
 const LISTED_MAX: usize = 4096;
-/// Bytes of the dictionary of a segment that are read for all words of one query: some 10 ms. Each
-/// word has an equal share of them.
+/// Maximum dictionary bytes read in a segment for all words of one query: some 10 ms. Each word has
+/// an equal share.
 pub(super) const STEPS_MAX: u32 = 1 << 18;
 
 impl TextIndex {
-    /// The words of rows in `scope` (None: all rows) that are similar to those of the query. Of a
-    /// word with very many, and of a query with very many words, some are left out.
+    /// Finds the words of rows in `scope` (`None`: all rows) that are similar to those of the
+    /// query. If a word has very many, or the query has very many words, some are omitted.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the dictionary or postings cannot be read.

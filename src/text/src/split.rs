@@ -1,18 +1,18 @@
-//! Cuts a text that is in NFKC into words (UAX #29) and runs of scripts without spaces.
+//! Splits a text in NFKC into words (UAX #29) and runs of scripts without spaces.
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// One piece of a text, with its place in it.
+/// One piece of a text, with its byte range.
 pub(super) enum Piece<'a> {
     /// A word with at least one letter or digit. Combining marks stay with their letters.
     Word(&'a str, Range<usize>),
-    /// A maximal run of characters that [`split`] was told to keep together.
+    /// A maximal run of the characters that [`split`] keeps together.
     Run(&'a str, Range<usize>),
 }
 
-/// Calls `each` with every word and every run of characters for which `in_run` holds, in order.
+/// Calls `each` with every word, and every run of characters that satisfy `in_run`, in order.
 pub(super) fn split(text: &str, in_run: impl Fn(char) -> bool, mut each: impl FnMut(Piece<'_>)) {
     if text.is_ascii() {
         return words(text, 0, &mut each);

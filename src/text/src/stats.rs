@@ -1,4 +1,4 @@
-//! The statistics of BM25 over all rows that a query may see, summed over segments.
+//! BM25 statistics over all rows visible to a query, summed over segments.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -14,18 +14,18 @@ use crate::mask::RowMask;
 use crate::query::TextQuery;
 use crate::schema::Field;
 
-/// Rows of a segment from which on a word that they hold is common: counting those in a scope costs
-/// more than keeping the count.
+/// Number of rows of a segment from which on a word is common, so that counting it in a scope costs
+/// more than caching the count.
 pub(super) const COMMON_ROWS: u64 = 1024;
-/// Counts that are kept of one scope: some 100 KiB. Common words come again soon.
+/// Maximum number of counts cached per scope: some 100 KiB. Common words recur soon.
 const KNOWN_MAX: usize = 1024;
 
-/// Rows and lengths of a set of rows. Does not depend on the query.
+/// Number and lengths of a set of rows, independent of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ScopeStats {
-    /// Rows in the set.
+    /// Number of rows in the set.
     pub rows: u64,
-    /// For each field the rows that have it, and the terms of all of them. Lengths are those of
+    /// For each field, the rows that have it and their total number of terms. Lengths are those of
     /// the index, rounded down to one byte as in Lucene, so that merging cannot change them.
     pub(super) fields: [FieldStats; 3],
 }
@@ -33,9 +33,9 @@ pub struct ScopeStats {
 /// One field in [`ScopeStats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct FieldStats {
-    /// Rows whose field is not empty.
+    /// Number of rows whose field is not empty.
     pub rows: u64,
-    /// Terms in all of them.
+    /// Total number of terms in them.
     pub terms: u64,
 }
 
@@ -49,7 +49,7 @@ impl AddAssign for ScopeStats {
     }
 }
 
-/// For each term of one query the rows that hold it.
+/// For each term of one query, the number of rows that contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TermCounts(pub(super) Vec<u64>);
 
@@ -66,7 +66,7 @@ impl AddAssign<&Self> for TermCounts {
     }
 }
 
-/// Counts of common words in one scope of one segment, kept from query to query.
+/// Counts of common words in one scope of one segment, cached across queries.
 #[derive(Debug, Default)]
 pub struct KnownCounts(Mutex<[HashMap<String, u64>; 3]>);
 
@@ -76,7 +76,7 @@ impl KnownCounts {
         counts[field.index()].get(term).copied()
     }
 
-    /// Keeps a count, in place of all others where there are too many.
+    /// Caches a count; clears the cache first if it is full.
     pub(super) fn put(&self, field: Field, term: &str, count: u64) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.iter().map(HashMap::len).sum::<usize>() >= KNOWN_MAX {
@@ -86,13 +86,13 @@ impl KnownCounts {
     }
 }
 
-/// Statistics of one query over every segment that it searches. Scores of different segments
-/// compare if and only if they were made with the same statistics.
+/// Statistics of one query over every segment that it searches. Scores of different segments are
+/// comparable if and only if they were computed with the same statistics.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CorpusStats {
     /// The rows in scope.
     pub scope: ScopeStats,
-    /// Number of them that hold each term.
+    /// Number of those rows that contain each term.
     pub counts: TermCounts,
 }
 
@@ -103,12 +103,12 @@ impl CorpusStats {
         self.counts += counts;
     }
 
-    /// Whether there is a count for each term of a query; those of another query are of no use.
+    /// Whether there is one count per term of this query; counts of another query are useless.
     pub fn is_of(&self, query: &impl TextQuery) -> bool {
         self.counts.0.len() == query.clauses().len()
     }
 
-    /// Lucene's idf: ln(1 + (N - df + 0.5) / (df + 0.5)), always above zero. 0 if no row holds
+    /// Lucene's idf: ln(1 + (N - df + 0.5) / (df + 0.5)), always above zero; 0 if no row contains
     /// the term.
     pub(super) fn idf(&self, clause: usize) -> f32 {
         match self.counts.0.get(clause) {
@@ -117,7 +117,7 @@ impl CorpusStats {
         }
     }
 
-    /// As [`Self::idf`], but greatest where no row holds the term.
+    /// Like [`Self::idf`], but greatest if no row contains the term.
     pub(super) fn rarity(&self, clause: usize) -> f32 {
         let rows = self.scope.rows as f64;
         let count = self.counts.0.get(clause).copied().unwrap_or(0) as f64;
@@ -132,7 +132,7 @@ impl CorpusStats {
 }
 
 impl TextIndex {
-    /// Rows and lengths of the rows in `scope` (None: all rows).
+    /// Computes the number and lengths of the rows in `scope` (`None`: all rows).
     pub fn scope_stats(&self, scope: Option<&RoaringBitmap>) -> ScopeStats {
         let mask = RowMask::new(self.rows(), scope);
         let fields = Field::ALL.map(|field| {

@@ -33,7 +33,7 @@ fn bodies(texts: &[&str]) -> TextIndex {
     index(&texts.iter().copied().map(row).collect::<Vec<_>>())
 }
 
-/// Statistics of segments, each with the rows that are in scope.
+/// Statistics of segments, each with its rows in scope.
 fn stats<Q: TextQuery>(query: &Q, parts: &[(&TextIndex, Option<&RoaringBitmap>)]) -> CorpusStats {
     let mut stats = CorpusStats::default();
     for (index, scope) in parts {
@@ -46,12 +46,12 @@ fn scores<Q: TextQuery>(index: &TextIndex, query: &Q, scope: Option<&RoaringBitm
     index.score(query, &stats(query, &[(index, scope)]), scope).unwrap()
 }
 
-/// Rows that a hybrid query finds, ascending.
+/// Rows found by a hybrid query, ascending.
 fn found(index: &TextIndex, query: &str) -> Vec<u32> {
     rows_of(&scores(index, &HybridQuery::analyse(query), None))
 }
 
-/// Rows that a full-text query finds, ascending.
+/// Rows found by a full-text query, ascending.
 fn words(index: &TextIndex, query: &str, operator: Operator) -> Vec<u32> {
     rows_of(&scores(index, &WordQuery::analyse(query, operator), None))
 }
@@ -149,7 +149,7 @@ fn languages_are_found() {
     for (query, row) in cases {
         assert_eq!(found(&index, query), [row], "{query}");
     }
-    // A letter with another mark is another word.
+    // A letter with a different mark makes another word.
     assert_eq!(found(&index, "munchen"), Vec::<u32>::new());
     assert_eq!(found(&index, "भाष"), Vec::<u32>::new());
 }
@@ -165,7 +165,7 @@ fn a_run_without_spaces_is_a_phrase_where_all_must_occur() {
     assert_eq!(words(&index, "谢谢谢谢", Operator::And), Vec::<u32>::new());
     assert_eq!(words(&index, "谢谢谢谢", Operator::Or), [4]);
     assert_eq!(words(&index, "าร", Operator::Or), [5]);
-    // Text and searchable values do not run into each other.
+    // Text and searchable values do not run together.
     let rows = [RowText { body: "机", title: "", searchable: "器", ..RowText::default() }];
     assert!(words(&super::tests::index(&rows), "机器", Operator::Or).is_empty());
 }
@@ -210,7 +210,7 @@ fn damage_is_an_error_and_never_a_panic() {
     for at in (0..good.len()).step_by(3) {
         let mut bytes = good.clone();
         bytes[at] ^= 0x15;
-        // Damage inside of a posting list is the checksum's to find.
+        // Damage inside a posting list is for the checksum to find.
         if let Err(error) = TextIndex::open(bytes) {
             assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt);
         }
@@ -219,7 +219,7 @@ fn damage_is_an_error_and_never_a_panic() {
 
 const VOCABULARY: [&str; 8] = ["zab", "qux", "vok", "lum", "wip", "tib", "nok", "rud"];
 
-/// One row in words of the vocabulary: body, title, searchable values.
+/// The words of one row, as indexes into the vocabulary: body, title, searchable values.
 type Row = [Vec<usize>; 3];
 
 fn text(words: &[usize]) -> String {
@@ -242,13 +242,13 @@ fn any_rows() -> impl Strategy<Value = Vec<Row>> {
     proptest::collection::vec((words(60), words(4), words(3)).prop_map(<Row>::from), 0..40)
 }
 
-/// Identifiers, accents, and scripts without spaces, from few letters so that terms meet.
+/// Identifiers, accents, and scripts without spaces, from few letters so that terms coincide.
 fn any_text(max: usize) -> impl Strategy<Value = String> {
     let letters = "a-cA-C0-1 _.'é机器가ก\u{FF21}-";
     proptest::string::string_regex(&format!("[{letters}]{{0,{max}}}")).unwrap()
 }
 
-/// BM25 from its definition, in f64, over the rows given; lengths rounded as in the index.
+/// BM25 by its definition, in f64, over the given rows; lengths rounded as in the index.
 fn oracle(rows: &[Row], query: &[usize]) -> Vec<f64> {
     let body = |row: &Row| row.concat();
     let title = |row: &Row| row[1].clone();
@@ -310,8 +310,8 @@ proptest! {
         prop_assert!(hits.is_sorted_by(|a: &Hit, b: &Hit| lodestone_types::by_rank(a, b).is_lt()));
     }
 
-    /// Goal: neither segments, nor tombstones, nor other sub-tenants show in a score. Method: the
-    /// rows in scope alone in one index, against all rows in three with masks; bit for bit.
+    /// Goal: segments, tombstones and other sub-tenants do not affect a score. Method: compare, bit
+    /// for bit, the rows in scope alone in one index with all rows in three indexes with masks.
     #[test]
     fn scores_do_not_depend_on_segments_or_on_rows_out_of_scope(
         rows in any_rows(),
@@ -350,7 +350,7 @@ proptest! {
         prop_assert_eq!(&merged, &expected);
     }
 
-    /// A row that a hybrid query finds holds one of its terms, in analysed form.
+    /// Goal: a row found by a hybrid query contains one of its terms, in analysed form.
     #[test]
     fn every_hit_holds_a_term(
         texts in proptest::collection::vec(any_text(16), 1..12),
@@ -379,7 +379,7 @@ proptest! {
     }
 }
 
-/// Goal: a few candidates are looked up, many are scanned for; both ways agree.
+/// Goal: few candidates are looked up, many are scanned for; both ways agree.
 #[test]
 fn candidates_narrow_and_change_no_score() {
     let texts: Vec<String> =
@@ -406,7 +406,7 @@ fn candidates_narrow_and_change_no_score() {
     }
 }
 
-/// Rows that a query with similar words finds, best first.
+/// Rows found by a query with similar words, best first.
 fn similar(index: &TextIndex, query: &mut WordQuery, scope: Option<&RoaringBitmap>) -> Vec<u32> {
     query.expand([index.similar(query, scope).unwrap()]);
     scores(index, query, scope).top(100).iter().map(|hit| hit.row.0).collect()
@@ -432,7 +432,7 @@ fn similar_words_rank_behind_the_form_as_written() {
     assert_eq!(ask("zafe", Fuzzy::Off, false), [0; 0]);
 }
 
-/// Rows outside of the scope change nothing.
+/// Goal: rows outside the scope change nothing.
 #[test]
 fn similar_words_are_those_of_the_scope() {
     let index = bodies(&["café", "cafe", "cafés"]);
@@ -474,7 +474,7 @@ fn coverage_is_the_share_of_the_query_by_rarity() {
     assert_eq!(coverage(&[2, 3]), all[2..]);
 }
 
-/// Words of the title alone are no match of full text, in any script.
+/// Goal: words that are only in the title do not match in full-text search, in any script.
 #[test]
 fn parts_of_runs_are_looked_up_in_the_text_and_not_in_its_title() {
     let rows = [
@@ -497,7 +497,7 @@ fn parts_of_runs_are_looked_up_in_the_text_and_not_in_its_title() {
     assert_eq!(words(&index, "แมวกิน", Operator::And), [0]);
 }
 
-/// Goal: damage behind a checksum that fits, as in a forged file, is an error of the index and no
+/// Goal: damage behind a valid checksum, as in a forged file, is an error of the index and not a
 /// panic of the search. Method: each byte of a bundle is changed in turn.
 #[test]
 fn a_changed_byte_ends_no_search() {

@@ -1,16 +1,16 @@
-//! The analysis as tokenizers of the index library.
+//! The analysis as tokenizers for the index library.
 
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
 use crate::analysis::{Analyser, Kind, Term};
 use crate::normal::nfkc;
 
-/// Name of the tokenizer of the analysed fields.
+/// Name of the tokenizer for the analysed fields.
 pub(super) const HYBRID: &str = "hybrid";
-/// Name of the tokenizer of the field of whole words.
+/// Name of the tokenizer for the whole-words field.
 pub(super) const WHOLE: &str = "whole";
 
-/// Both tokenizers under their names.
+/// Registers both tokenizers under their names.
 pub(super) fn tokenizers() -> TokenizerManager {
     let manager = TokenizerManager::new();
     for (name, is_whole) in [(HYBRID, false), (WHOLE, true)] {
@@ -27,16 +27,16 @@ struct Terms {
     found: TermBuffer,
 }
 
-/// The terms of one text, in one buffer.
+/// The terms of one text, in a single buffer.
 #[derive(Clone, Default)]
 struct TermBuffer {
     text: String,
-    /// End of each term in `text`, and its position in tokens.
+    /// End of each term in `text`, and its token position.
     terms: Vec<(usize, usize)>,
 }
 
 impl TermBuffer {
-    /// A run leaves a gap before itself, so that a phrase never reaches across two runs.
+    /// Appends a term. A run leaves a gap before itself, so that a phrase never spans two runs.
     fn push(&mut self, term: &Term<'_>) {
         let step = match term.kind {
             Kind::First => 2,

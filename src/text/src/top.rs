@@ -1,15 +1,16 @@
-//! The best rows without a look at those that cannot be among them.
+//! Top-k retrieval that skips rows which cannot be among the best.
 //!
-//! Rows are looked at window by window, as in `score`. For each term the index knows a bound of
-//! its score in the window (`blocks`). Terms whose bounds together stay below the threshold, the
-//! score that the wanted number of rows have reached so far, cannot lift a row over it alone: rows
-//! are found by the other terms, and these are looked up in the rows that may still reach the
-//! threshold (MaxScore, Turtle and Flood 1995; bounds of blocks: Ding and Suel 2011). Adding up a
-//! posting takes two nanoseconds, so this is done only where those terms have most of the postings.
-//! If every term must occur, the common ones are read in rows that hold the rare ones.
+//! Rows are visited window by window, as in `score`. For each term the index knows an upper bound
+//! of its score in the window (`blocks`). The threshold is the score that the requested number of
+//! rows have reached so far. Terms whose bounds together stay below the threshold cannot lift a row
+//! above it on their own: candidate rows come from the other terms, and these terms are only looked
+//! up in rows that can still reach the threshold (MaxScore, Turtle and Flood 1995; block bounds:
+//! Ding and Suel 2011). As adding a posting takes just two nanoseconds, this is only done where
+//! those terms have most of the postings. If every term must occur, the common ones are only read
+//! in rows that contain the rare ones.
 //!
-//! The rows that remain are scored as `score` does it, term after term in the order of the query:
-//! a second reader of the postings follows, so that each score is the same to the last digit.
+//! The remaining rows are scored as in `score`, term by term in query order, by a second reader of
+//! the postings, so that each score is identical to the last bit.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,35 +29,35 @@ use crate::stats::CorpusStats;
 use crate::{RowScores, TextError, TextIndex, TextQuery};
 use lodestone_types::Hit;
 
-/// Rows of a window for which no further term is looked up before they are scored.
+/// Number of rows of a window below which they are scored without looking up further terms.
 const FEW_ROWS: u32 = 8;
-/// Postings of a window up to which all are just added up: some 2 microseconds.
+/// Number of postings of a window up to which they are simply all added: some 2 microseconds.
 const FEW_POSTINGS: u64 = 1024;
-/// Terms are left for later where they have so many times the postings of the others, which are
-/// read twice then.
+/// Terms are deferred if they have this many times the postings of the others, which are then read
+/// twice.
 const WORTH_IT: u64 = 3;
 
-/// The score that the wanted number of rows have reached, over all segments that share it.
+/// The score reached by the requested number of rows, over all segments that share it.
 #[derive(Debug)]
 pub struct ScoreThreshold {
     wanted: usize,
-    /// Width of what counts as equal: rows so much below the last wanted one are kept too.
+    /// Rows that are at most this much below the last requested one count as ties and are kept.
     tie_width: f32,
-    /// Bits of the best scores; those of positive numbers are in their order.
+    /// Bit patterns of the best scores, which sort like the scores as these are positive.
     best: Mutex<BinaryHeap<Reverse<u32>>>,
     least: AtomicU32,
 }
 
 impl ScoreThreshold {
-    /// For the best `wanted` rows and those at most `tie_width` below the last of them.
+    /// Creates a threshold for the best `wanted` rows and those at most `tie_width` below the last.
     pub fn new(wanted: usize, tie_width: f32) -> Self {
         let (best, least) = (Mutex::default(), AtomicU32::new(0));
         Self { wanted: wanted.max(1), tie_width, best, least }
     }
 
-    /// The least score that may still count; 0 until enough rows are known.
+    /// The lowest score that can still count; 0 until enough rows are known.
     pub fn least(&self) -> f32 {
-        // Relaxed: an old value is lower and only costs time.
+        // Relaxed is enough: a stale value is lower and only costs time.
         f32::from_bits(self.least.load(Ordering::Relaxed))
     }
 
@@ -81,9 +82,9 @@ impl ScoreThreshold {
 }
 
 impl TextIndex {
-    /// The rows of `among` (None: all rows) that may be among the best over all segments that
-    /// share the threshold, with the scores of [`Self::score`]. Every row at or above the threshold
-    /// of all of them is there, and few others.
+    /// Returns the rows of `among` (`None`: all rows) that may be among the best over all segments
+    /// that share the threshold, with the scores of [`Self::score`]. Contains every row at or above
+    /// the common threshold, and few others.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -111,8 +112,8 @@ impl TextIndex {
     }
 }
 
-/// The rows of the mask that may be among the best; `needed` terms must occur, all of them, or 0
-/// where one suffices.
+/// Returns the rows of the mask that may be among the best. `needed` is the number of terms that
+/// must occur: all of them, or 0 if any one is enough.
 pub(super) fn best_of(
     mut scored: Vec<(Group, Worth<'_>)>,
     mask: &RowMask<'_>,
@@ -138,14 +139,14 @@ pub(super) fn best_of(
     scores
 }
 
-/// Finds the rows of a window that may reach the threshold, with readers of its own.
+/// Finds the rows of a window that may reach the threshold, using its own posting readers.
 struct Finder<'a> {
     terms: Vec<Term<'a>>,
-    /// Positions of terms, in the order in which they are read.
+    /// Indexes of terms, in the order in which they are read.
     order: Vec<usize>,
     needs_all: bool,
-    /// Weight and postings of a window of each term, the lowest weight first; none where all of
-    /// them are few.
+    /// Weight and mean postings per window of each term, lowest weight first; empty if all terms
+    /// have few postings.
     weights: Vec<(f32, u64)>,
     sums: Sums,
 }
@@ -153,7 +154,7 @@ struct Finder<'a> {
 struct Term<'a> {
     group: Group,
     worth: Worth<'a>,
-    /// Bound of its score in the window.
+    /// Upper bound of its score in the window.
     bound: f32,
 }
 
@@ -177,8 +178,8 @@ impl<'a> Finder<'a> {
         Self { terms, order, needs_all, weights, sums: Sums::new(0) }
     }
 
-    /// Whether terms that cannot reach `least` together, whatever the window, have most postings.
-    /// Looking for rows costs more than scoring all where they do not.
+    /// Whether the terms that cannot reach `least` together have most of the postings. Otherwise,
+    /// finding candidate rows costs more than scoring all.
     fn pays(&self, least: f32) -> bool {
         let (mut together, mut below, mut others) = (0.0, 0, 0);
         for (weight, postings) in &self.weights {
@@ -191,14 +192,14 @@ impl<'a> Finder<'a> {
         below > WORTH_IT * others
     }
 
-    /// The next row that may match. Of each term the reader that is ahead counts.
+    /// The next row that may match, taking for each term the reader that is further ahead.
     fn next_row(&self, scored: &[(Group, Worth<'_>)]) -> Option<u32> {
         let rows = self.terms.iter().zip(scored);
         let rows = rows.map(|(term, (group, _))| term.group.row().max(group.row()));
         if self.needs_all { rows.max() } else { rows.min() }
     }
 
-    /// The rows of the window that may match and reach `least`; None if there are none.
+    /// The rows of the window that may match and reach `least`; `None` if there are none.
     fn narrowed(
         &mut self,
         window: Window,
@@ -242,8 +243,8 @@ impl<'a> Finder<'a> {
     fn reaching(&mut self, window: Window, least: f32) -> Option<Window> {
         let Self { terms, order, sums, .. } = self;
         order.sort_by(|a, b| terms[*a].bound.total_cmp(&terms[*b].bound));
-        // Terms that stay below the threshold even together, and the bound of each and those before
-        // it.
+        // Terms that together stay below the threshold, each with the summed bounds of the terms up
+        // to it.
         let mut together = 0.0;
         let below: Vec<f32> = order
             .iter()
@@ -277,7 +278,7 @@ impl<'a> Finder<'a> {
 }
 
 impl Term<'_> {
-    /// At most its part of a row's score in the window.
+    /// Upper bound of its contribution to a row's score in the window.
     fn bound_in(&mut self, window: &Window) -> f32 {
         let (ratio, factor) = match (&mut self.group, self.worth.means) {
             (Group::Impacts(impacts), _) => (f32::INFINITY, impacts.bound(window)),

@@ -1,4 +1,4 @@
-//! The words that an index holds: whether one occurs, and which ones begin alike.
+//! The words of an index: whether a word occurs, and which words share a prefix.
 
 use roaring::RoaringBitmap;
 
@@ -7,8 +7,8 @@ use crate::schema::Field;
 use crate::{HybridQuery, TextError, TextIndex};
 
 impl TextIndex {
-    /// Rows of `scope` (None: all rows) that hold a word in some inflection; of a word of several
-    /// parts the rows of the part that most hold.
+    /// Counts the rows of `scope` (`None`: all rows) that contain a word in some inflection; for a
+    /// word of several parts, those that contain its most frequent part.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -17,8 +17,8 @@ impl TextIndex {
         Ok(counts.0.into_iter().max().unwrap_or(0))
     }
 
-    /// Calls `each` with the first `most` words of the dictionary that have a beginning, in lower
-    /// case, ascending. Words of rows outside of a scope are among them.
+    /// Calls `each` with the first `most` dictionary words that begin with `beginning`, in lower
+    /// case and ascending order. Includes words of rows outside any scope.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the dictionary cannot be read.

@@ -1,47 +1,48 @@
-//! Places where a text may be cut, by quality.
+//! Positions where a text may be cut, graded by quality.
 //!
-//! Sentences are found by rule, not by UAX #29: that algorithm breaks at every line end, which is
-//! wrong for hard-wrapped prose, and may look ahead without bound.
+//! Sentence ends are found by rule, not by UAX #29: that algorithm breaks at every line end, which
+//! is wrong for hard-wrapped prose, and may look ahead without bound.
 
 use crate::chunk::marks::{is_closer, is_wide_end};
 use lodestone_types::{Block, BlockKind};
 
-/// The quality of a place, worst first. Cuts between words and inside them are not listed: `cut`
-/// finds those when nothing better is near.
+/// The quality of a position, worst first. Cuts between and inside words are not listed; `cut`
+/// finds those when there is nothing better nearby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
-    /// A line begins inside a paragraph.
+    /// A line starts inside a paragraph.
     Line,
-    /// A sentence begins, or a line of code or of a table.
+    /// A sentence starts, or a line of code or of a table.
     Sentence,
-    /// A block begins.
+    /// A block starts.
     Block,
-    /// A heading begins.
+    /// A heading starts.
     Heading,
-    /// A heading of a high level begins; nothing is repeated across it.
+    /// A top-level heading starts; overlap never crosses it.
     Section,
 }
 
 /// Headings up to this level open a section.
 const SECTION_LEVEL_MAX: u8 = 2;
 
-/// A place to cut: a chunk may begin here.
+/// A position at which a chunk may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Break {
-    /// Byte of the text.
+    /// Byte offset in the text.
     pub at: usize,
-    /// Its quality.
+    /// Quality of the position.
     pub strength: Strength,
 }
 
-/// Lines from which on a paragraph can be a listing, and among so many of them one may begin as a
-/// line of prose does.
+/// Minimum number of lines of a listing, and the number of lines among which one may start like a
+/// line of prose.
 const LISTING_LINES_MIN: usize = 4;
 const PROSE_LINES: usize = 8;
-/// Bytes of a short form at most, quotes and brackets before it included.
+/// Maximum bytes of an abbreviation, including leading quotes and brackets.
 const ABBREVIATION_BYTES_MAX: usize = 12;
 
-/// All places of `text` from good to best, ascending, one for each byte at most.
+/// Finds all positions graded [`Strength::Line`] or better, in ascending order and without
+/// duplicates.
 pub(super) fn find(text: &str, blocks: &[Block]) -> Vec<Break> {
     let mut breaks = Vec::new();
     let mut done = 0;
@@ -51,7 +52,7 @@ pub(super) fn find(text: &str, blocks: &[Block]) -> Vec<Break> {
         let Some(inner) = text.get(block.range.clone()) else { continue };
         if !after_heading {
             scan(text, done, block.range.start, Lines::Wrapped, &mut breaks);
-            // A line that announces a list or a table says nothing without it.
+            // A line that introduces a list or a table means nothing without it.
             let is_announced = after_lead && strength_of(block.kind) == Strength::Block;
             let strength = if is_announced { Strength::Line } else { strength_of(block.kind) };
             push(&mut breaks, block.range.start, strength);
@@ -82,8 +83,8 @@ fn strength_of(kind: BlockKind) -> Strength {
     }
 }
 
-/// Whether the lines of a paragraph stand for themselves, as those of logs and of code do: hardly
-/// any begins with a small letter or a letter without case, as the lines of wrapped prose do.
+/// Whether the lines of a paragraph are independent, as in logs and code: hardly any starts with a
+/// lower-case or caseless letter, as lines of wrapped prose do.
 fn is_listing(paragraph: &str) -> bool {
     let is_prose = |line: &str| {
         let first = line.trim_start().chars().next();
@@ -97,14 +98,14 @@ fn is_listing(paragraph: &str) -> bool {
     lines >= LISTING_LINES_MIN && prose * PROSE_LINES <= lines
 }
 
-/// The lines of a block.
+/// Relation between the lines of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// Prose goes on from one to the next.
+    /// Prose that continues across lines.
     Wrapped,
-    /// Each is a part of its own, as good to cut at as a sentence.
+    /// Separate parts, each as good a cut as a sentence.
     Parts,
-    /// Each is a whole of its own, whatever sentences are in it.
+    /// Separate entries, which are kept whole whatever sentences they contain.
     Entries,
 }
 
@@ -126,19 +127,19 @@ fn push(breaks: &mut Vec<Break>, at: usize, strength: Strength) {
     }
 }
 
-/// A possible end of a sentence, while the scan waits for the character behind it.
+/// A possible sentence end, pending the next character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// A full stop: a sentence ends only if white space and no small letter follow.
+    /// A full stop: ends a sentence only if followed by white space and no lower-case letter.
     Stop,
-    /// A mark that ends a sentence where white space follows.
+    /// A mark that ends a sentence if followed by white space.
     Mark,
-    /// A mark of a script without spaces: it ends a sentence whatever follows.
+    /// A mark of a script without spaces, which always ends a sentence.
     Wide,
 }
 
-/// Finds the breaks inside `from..to`: after sentences, at lines, at blank lines.
+/// Finds the breaks inside `from..to`: after sentences, at lines and at blank lines.
 fn scan(text: &str, from: usize, to: usize, own: Lines, breaks: &mut Vec<Break>) {
     let mut pending = Pending::Nothing;
     let mut lines = 0_u32;
@@ -184,13 +185,13 @@ fn scan(text: &str, from: usize, to: usize, own: Lines, breaks: &mut Vec<Break>)
     }
 }
 
-/// Whether a full stop after `word` does not end a sentence: initials and common short forms.
+/// Whether a full stop after `word` does not end a sentence: initials and common abbreviations.
 fn is_abbreviation(word: &str) -> bool {
     const SHORT: [&str; 18] = [
         "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "fig", "al", "cf", "eq", "vol",
         "pp", "ca", "approx", "dept",
     ];
-    // A longer word is none of them, and must not be looked through at each full stop in it.
+    // Longer words are not in the list, and must not be rescanned at each full stop inside them.
     if word.len() > ABBREVIATION_BYTES_MAX {
         return false;
     }

@@ -1,4 +1,5 @@
-//! The packing: one pass from left to right that chooses the end of a chunk, then the next start.
+//! The packing: a single pass from left to right that picks the end of each chunk, then the start
+//! of the next.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,8 +8,8 @@ use crate::chunk::ruler::Ruler;
 use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets};
 use lodestone_types::{Block, ChunkDraft, ChunkPlace, PageRef};
 
-/// Share of a chunk, in percent of its tokens, that must be filled before a cut of a strength is
-/// taken. A better cut may come earlier.
+/// Minimum fill of a chunk, in percent of its tokens, before a cut of this strength is taken.
+/// Better cuts may come earlier.
 const FILL_PERCENT: [(Strength, usize); 5] = [
     (Strength::Section, 30),
     (Strength::Heading, 50),
@@ -17,14 +18,14 @@ const FILL_PERCENT: [(Strength, usize); 5] = [
     (Strength::Line, 60),
 ];
 
-/// Bytes looked back for a place between two graphemes, so that a megabyte of combining marks
-/// costs no more than prose.
+/// Maximum bytes searched back for a grapheme boundary, so that a megabyte of combining marks costs
+/// no more than prose.
 const GRAPHEME_BYTES_MAX: usize = 128;
 
-/// Cuts `text` into chunks. `blocks` is its structure (see [`lodestone_types::Extracted`]); none is
-/// fine, then blank lines count as the ends of paragraphs.
+/// Splits `text` into chunks. `blocks` is its structure (see [`lodestone_types::Extracted`]); if
+/// there is none, blank lines separate paragraphs.
 ///
-/// Sizes out of range are brought into it.
+/// Out-of-range sizes are clamped.
 pub fn chunk(
     text: &str,
     blocks: &[Block],
@@ -58,7 +59,7 @@ pub fn chunk(
     drafts
 }
 
-/// Characters counted while the place moves forward.
+/// A cursor that counts characters as it moves forward.
 #[derive(Debug, Default)]
 struct CharPlace {
     byte: usize,
@@ -66,7 +67,7 @@ struct CharPlace {
 }
 
 impl CharPlace {
-    /// Characters before `byte`, which never goes back.
+    /// Counts the characters before `byte`, which must not decrease between calls.
     fn at(&mut self, text: &str, byte: usize) -> u32 {
         self.chars += text[self.byte..byte].chars().count() as u32;
         self.byte = byte;
@@ -83,7 +84,8 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// End of the chunk that begins at `start`: after `covered`, the end of the last one.
+    /// Picks the end of the chunk that starts at `start`; it must exceed `covered`, the end of the
+    /// previous chunk.
     fn end(&self, start: usize, covered: usize) -> usize {
         let limit = self.limit(start).max(next_char(self.text, covered));
         if self.text[limit..].trim_start().is_empty() {
@@ -103,10 +105,10 @@ impl Cutter<'_> {
         self.word_end(covered, limit)
     }
 
-    /// The furthest end of a chunk that begins at `start`, by tokens and by characters.
+    /// The furthest permitted end of a chunk that starts at `start`, by tokens and by characters.
     fn limit(&self, start: usize) -> usize {
         let first = self.ruler.before(start);
-        // Inside a token, the rest of it counts as one.
+        // The rest of a token that was cut counts as one.
         let is_inside = self.ruler.start(first) != Some(start);
         let tokens = self.tokens_max - usize::from(is_inside);
         let by_tokens = self.ruler.start(first + tokens).unwrap_or(self.text.len());
@@ -118,7 +120,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// The last place between two words in `covered..=limit`, else between two graphemes.
+    /// The last word boundary in `covered..=limit`, or else the last grapheme boundary.
     fn word_end(&self, covered: usize, limit: usize) -> usize {
         let begins_word = self.text[..limit].ends_with(char::is_whitespace)
             || self.text[limit..].starts_with(char::is_whitespace);
@@ -131,8 +133,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// Start of the next chunk: `overlap` tokens before `end`, at a sentence or a word; at
-    /// `covered`, the first character not yet in a chunk, where a section or the text begins anew.
+    /// Picks the start of the next chunk: `overlap` tokens before `end`, at a sentence or a word;
+    /// or `covered`, the first character not yet in a chunk, if a section starts there.
     fn next_start(&self, start: usize, end: usize, covered: usize) -> usize {
         if self.overlap == 0 || covered >= self.text.len() {
             return covered;
@@ -164,11 +166,11 @@ impl Cutter<'_> {
             }
         }
         let found = nearest.map_or_else(|| self.word_start(target, end), |found| found.at);
-        // Behind a long run of white space nothing of the overlap fits into the next chunk.
+        // After a long run of white space, nothing of the overlap fits into the next chunk.
         if found < end && self.limit(found) > covered { found } else { covered }
     }
 
-    /// The first word that begins in `from..end`, else a place between two graphemes near `from`.
+    /// The first word start in `from..end`, or else a grapheme boundary near `from`.
     fn word_start(&self, from: usize, end: usize) -> usize {
         if self.text[..from].ends_with(char::is_whitespace) {
             return skip_space(self.text, from);
@@ -180,23 +182,24 @@ impl Cutter<'_> {
         }
     }
 
-    /// `chars` characters before `end`, or the beginning. The work is bounded by `chars`.
+    /// Steps `chars` characters back from `end`, stopping at the start of the text. Cost is linear
+    /// in `chars`.
     fn chars_back(&self, end: usize, chars: usize) -> usize {
         self.text[..end].char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at)
     }
 }
 
-/// The first byte at or after `at` that is not white space.
+/// The first byte offset at or after `at` that is not white space.
 fn skip_space(text: &str, at: usize) -> usize {
     text.len() - text[at..].trim_start().len()
 }
 
-/// The byte after the character at `at`.
+/// The byte offset after the character at `at`.
 fn next_char(text: &str, at: usize) -> usize {
     at + text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// The last grapheme boundary in `after+1..=at` that is near, else `at` itself.
+/// The last nearby grapheme boundary in `after+1..=at`, or else `at` itself.
 fn last_grapheme(text: &str, after: usize, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(GRAPHEME_BYTES_MAX).max(after));
     let to = text.floor_char_boundary(at + GRAPHEME_BYTES_MAX);

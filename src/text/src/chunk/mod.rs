@@ -1,7 +1,7 @@
-//! Text to chunks: pieces that fit the embedding model, overlap, and know where they stand.
+//! Text to chunks: pieces that fit the embedding model, overlap, and know their position.
 //!
-//! This module knows neither formats nor models: it sees text, its blocks, and the places where
-//! the model's tokens begin. It never rewrites: a chunk is exactly a slice of the text.
+//! This module knows neither formats nor models: it sees text, its blocks, and the token offsets of
+//! the model. It never rewrites text: a chunk is always an exact slice of it.
 //!
 //! ```text
 //! text, blocks -> breaks: places to cut, by quality
@@ -16,19 +16,19 @@
 //!
 //! Invariants (property tests in `tests.rs`):
 //! - every character that is not white space is in at least one chunk; no chunk is empty;
-//! - a chunk begins and ends with a character that is not white space;
+//! - a chunk starts and ends with a character that is not white space;
 //! - a chunk has at most [`ChunkSizes::tokens`] tokens of the text's own tokenisation, where a word
-//!   that is spelt letter by letter counts as 4/3, and at most [`CHARS_PER_TOKEN_MAX`] characters
-//!   for each of them. Only where one word alone is longer than
-//!   that is it cut inside a word, and there a tokenizer may count its pieces differently;
-//! - begins and ends ascend; equal input gives equal chunks; the cost is linear in the text.
+//!   spelt out letter by letter counts as 4/3, and at most [`CHARS_PER_TOKEN_MAX`] characters per
+//!   token. A word is cut only if it is longer than that by itself, and then a tokenizer may count
+//!   its pieces differently;
+//! - starts and ends are ascending; equal input yields equal chunks; cost is linear in the text.
 //!
-//! - `breaks`: places to cut, from structure, sentences and lines
-//! - `marks`: characters at the end of sentences
+//! - `breaks`: positions to cut, from structure, sentences and lines
+//! - `marks`: sentence-ending characters
 //! - `cut`: the packing itself, overlap, characters and offsets
-//! - `ruler`: tokens counted between two places
-//! - `outline`: headings and header rows that stand over a chunk
-//! - `passage`: a chunk with the words of its source, as models read it
+//! - `ruler`: token counts between two positions
+//! - `outline`: headings and header rows above a chunk
+//! - `passage`: a chunk with context from its source, as models read it
 
 mod breaks;
 mod cut;
@@ -47,24 +47,25 @@ pub use cut::chunk;
 pub use outline::contexts;
 pub use passage::{Surroundings, passage};
 
-/// Characters that a chunk may have for each of its tokens.
+/// Maximum characters of a chunk per token.
 ///
-/// English has about 4.5 characters a token with white space, German and Finnish up to 6. The bound
-/// binds only where a tokenizer gives up, such as one unknown token for a megabyte without spaces.
+/// English has about 4.5 characters per token including white space, German and Finnish up to 6.
+/// The limit only matters where a tokenizer gives up, for instance with one unknown token for a
+/// megabyte without spaces.
 pub const CHARS_PER_TOKEN_MAX: usize = 8;
 
-/// The tokens of a model.
+/// The tokenizer of a model.
 pub trait TokenOffsets {
-    /// The tokens of `text` in order, as ranges of bytes, without those that frame a passage.
+    /// Returns the byte ranges of the tokens of `text`, in order, without special tokens.
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>>;
 }
 
-/// The size of chunks.
+/// Sizes of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkSizes {
-    /// Tokens of one chunk at most; at least 1.
+    /// Maximum number of tokens of a chunk; at least 1.
     pub tokens: usize,
-    /// Tokens, about, that a chunk repeats from the one before it; less than half of `tokens`.
+    /// Approximate number of tokens repeated from the previous chunk; less than half of `tokens`.
     pub overlap: usize,
 }
 

@@ -1,19 +1,19 @@
-//! Outline over a chunk: the headings of the sections that it is in, and the header row of the
-//! table, or the first line of the record, that it is in. A piece of a table cut from its heading
-//! says nothing of what it counts, one of a record not whose it is.
+//! Outline above a chunk: the headings of its sections, and the header row of the table, or the
+//! first line of the record, that it is in. A piece of a table does not say what it counts without
+//! its header, nor a piece of a record whose record it is.
 
 use lodestone_types::{Block, BlockKind, ChunkDraft};
 
-/// Characters of headings and header row over one chunk at most: some forty tokens, which
-/// fit in the model's window beside a chunk of the largest size and a title.
+/// Maximum characters of headings and header row above one chunk: some forty tokens, which fit into
+/// the model's window along with a chunk of maximum size and a title.
 const CONTEXT_CHARS_MAX: usize = 160;
-/// Characters of one heading, and of a header row, at most.
+/// Maximum characters of one heading or header row.
 const LINE_CHARS_MAX: usize = 100;
 
-/// For each chunk of `text` the lines that stand over it and are not in it: headings from the
-/// outermost to the innermost, then the header row or the first line of the record; empty where
-/// there are none. `title` is left out, as it is known of every chunk. Beyond the limit outer
-/// headings are left out first.
+/// Returns, for each chunk of `text`, the lines above it that are not part of it: headings from
+/// outermost to innermost, then the header row or the first line of the record; empty if there are
+/// none. `title` is omitted, as it is known for every chunk. If the limit is exceeded, outer
+/// headings are dropped first.
 pub fn contexts(text: &str, blocks: &[Block], title: &str, chunks: &[ChunkDraft]) -> Vec<String> {
     let mut outline = Outline::default();
     let mut blocks = blocks.iter().peekable();
@@ -31,7 +31,7 @@ pub fn contexts(text: &str, blocks: &[Block], title: &str, chunks: &[ChunkDraft]
     contexts
 }
 
-/// The open headings, and the last table or record, before a place of the text.
+/// The open headings and the last table or record at a position of the text.
 #[derive(Debug, Default)]
 struct Outline<'a> {
     /// Level and text, ascending by level.
@@ -52,11 +52,11 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The lines over the chunk that begins at `byte`.
+    /// The lines above the chunk that starts at `byte`.
     fn over(&self, text: &str, byte: usize, title: &str) -> String {
         let inside = self.table.filter(|table| byte < table.range.end);
         let header = inside.map(|table| line(&text[table.range.clone()]));
-        // Metadata begins with a line of marks.
+        // Metadata starts with a line of punctuation.
         let header = header.filter(|line| line.contains(char::is_alphanumeric));
         let headings = self.headings.iter().map(|(_, heading)| *heading);
         let mut chars_left = CONTEXT_CHARS_MAX;
@@ -68,7 +68,7 @@ impl<'a> Outline<'a> {
                 lines.push(line);
             }
         }
-        // The header row was chosen first and stands last.
+        // The header row was picked first but comes last.
         let headers = usize::from(header.is_some() && header == lines.first().copied());
         lines.rotate_left(headers);
         let headings = lines.len() - headers;
@@ -77,7 +77,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// The first line of a block without the marks of a heading, cut at a word.
+/// The first line of a block without heading markers, truncated at a word.
 fn line(block: &str) -> &str {
     let line = block.trim_start_matches(['#', ' ']).lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(LINE_CHARS_MAX) {

@@ -1,17 +1,17 @@
-//! The text that a model reads for a chunk: the words that stand over it before its own.
+//! The text that a model reads for a chunk: context first, then the chunk's own text.
 
-/// Words around a chunk that are not in it.
+/// Context of a chunk that is not part of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Surroundings<'a> {
-    /// Title of the source; empty if it is only the id.
+    /// Title of the source; empty if it is merely the id.
     pub title: &'a str,
-    /// Searchable values of the source, one a line.
+    /// Searchable values of the source, one per line.
     pub searchable: &'a str,
-    /// Headings and header row over the chunk (see [`contexts`](crate::chunk::contexts)).
+    /// Headings and header row above the chunk (see [`contexts`](crate::chunk::contexts)).
     pub context: &'a str,
 }
 
-/// Joins title, searchable values, headings and text; a title that the text begins with is not
+/// Joins title, searchable values, headings and text. A title that the text starts with is not
 /// repeated.
 pub fn passage(around: Surroundings<'_>, text: &str) -> String {
     let Surroundings { title, searchable, context } = around;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets, chunk};
 use lodestone_types::{Block, BlockKind, ChunkDraft};
 
-/// Runs of letters and digits, and every other character that is not white space, are tokens.
+/// Tokens are runs of letters and digits, and any other character that is not white space.
 struct Words;
 
 impl TokenOffsets for Words {
@@ -27,7 +27,7 @@ impl TokenOffsets for Words {
     }
 }
 
-/// Every character is a token, white space too.
+/// Every character is a token, including white space.
 struct Characters;
 
 impl TokenOffsets for Characters {
@@ -36,7 +36,7 @@ impl TokenOffsets for Characters {
     }
 }
 
-/// Gives up: one token for whatever it is given.
+/// Gives up: one token for any input.
 struct Unknown;
 
 impl TokenOffsets for Unknown {
@@ -68,7 +68,7 @@ fn characters(text: &str, from: u32, count: u32) -> String {
     text.chars().skip(from as usize).take(count as usize).collect()
 }
 
-/// Checks everything that holds for every text, and returns the ranges in characters.
+/// Checks the invariants that hold for every text; returns the chunks' ranges in characters.
 fn check(text: &str, drafts: &[ChunkDraft], sizes: ChunkSizes) -> Vec<Range<u32>> {
     let mut covered = vec![false; text.chars().count()];
     let mut ranges: Vec<Range<u32>> = Vec::new();
@@ -217,7 +217,7 @@ fn cuts_prefer_sentences() {
     }
 }
 
-/// A chunk holds as many words of a language that is spelt as of one that the tokenizer knows.
+/// Goal: a chunk holds as many words of a spelt-out language as of one that the tokenizer knows.
 #[test]
 fn words_that_are_spelt_count_as_words() {
     let words_of_first = |text: &str| {
@@ -225,7 +225,7 @@ fn words_that_are_spelt_count_as_words() {
         check(text, &drafts, ChunkSizes { tokens: 90, overlap: 0 });
         drafts[0].text.split(' ').count()
     };
-    // The spaces are tokens here, too.
+    // Here the spaces are tokens too.
     let counts = ["слово ", "कमल ", "λέξεις "].map(|word| words_of_first(&word.repeat(300)));
     assert!(counts.iter().all(|count| (35..=42).contains(count)), "{counts:?}");
     assert_eq!(words_of_first(&"slovo ".repeat(300)), 90 / 6);
@@ -245,8 +245,8 @@ fn graphemes_stay_whole() {
     }
 }
 
-/// Ten megabytes of the worst shapes: done in time that only a linear pass can keep,
-/// on a busy machine too.
+/// Goal: ten megabytes of the worst shapes are chunked within a time that only a linear pass can
+/// meet, even on a busy machine.
 #[test]
 fn size_and_shape_do_not_matter() {
     let sizes = ChunkSizes::default();

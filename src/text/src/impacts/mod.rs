@@ -1,5 +1,5 @@
-//! Learned sparse vectors of rows: for each term of a model's vocabulary the rows whose text it
-//! stands for, with its weight there, the impact.
+//! Learned sparse vectors of rows: for each term of a model's vocabulary, the rows whose text the
+//! term represents, with its weight in each, called impact.
 //!
 //! ```text
 //! little-endian; t terms, b blocks, p postings
@@ -11,15 +11,15 @@
 //!             u8 greatest impact, u8 postings - 1 }
 //!       of each block: u16 row - first row, ascending, of each posting; then u8 impact of each
 //! ```
-//! A block has 128 postings at most, of rows less than 65,536 apart. An impact is a weight in
-//! steps of 1/64, rounded, and 255 at most: 3.98, where log(1 + x) is at x = 53. Steps are the same
-//! in all segments, so a row's score does not depend on the segment in which it lies, and merging
-//! copies impacts. A posting takes 3 bytes, a block 12, a term 8.
+//! A block has at most 128 postings, of rows less than 65,536 apart. An impact is a weight in steps
+//! of 1/64, rounded and at most 255: 3.98, which log(1 + x) reaches at x = 53. Steps are the same
+//! in all segments, so a row's score does not depend on its segment, and merging copies impacts. A
+//! posting takes 3 bytes, a block 12, a term 8.
 //!
-//! A reader rejects another number of rows, lengths that do not fit, and terms, blocks or their
-//! postings out of order. Rows and impacts inside of blocks are not looked at before they are read.
+//! A reader must reject a different number of rows, inconsistent lengths, and terms, blocks or
+//! their postings that are out of order. Rows and impacts inside blocks are not checked up front.
 //!
-//! - `write`: fresh rows, and merging; `impact_postings`: the postings of one term
+//! - `write`: new rows, and merging; `impact_postings`: the postings of one term
 
 mod write;
 
@@ -36,7 +36,7 @@ use crate::top::{self, ScoreThreshold};
 use crate::{BundleBytes, RowScores, TextError};
 pub use write::{ImpactMerge, write_impacts};
 
-/// The fingerprint of a sparse model, SHA-256.
+/// The fingerprint (SHA-256) of a sparse model.
 pub type SparseModelId = [u8; 32];
 
 const HEADER_BYTES: usize = 48;
@@ -50,15 +50,15 @@ pub struct ImpactIndex {
     terms: OwnedBytes,
     firsts: OwnedBytes,
     entries: OwnedBytes,
-    /// First byte of the postings.
+    /// Offset of the first posting.
     postings_at: usize,
 }
 
 impl ImpactIndex {
-    /// Reads and checks the tables; the postings are read when they are needed.
+    /// Reads and checks the tables; postings are read on demand.
     ///
     /// # Errors
-    /// [`TextError::Damaged`] names the broken rule.
+    /// [`TextError::Damaged`] with the violated rule.
     pub fn open(bytes: Arc<dyn BundleBytes>, rows: u32) -> Result<Self, TextError> {
         let damaged = |problem: &str| TextError::damaged(format!("impacts: {problem}"));
         if bytes.byte_count() < HEADER_BYTES {
@@ -109,17 +109,17 @@ impl ImpactIndex {
         ascends && has_blocks && follows && next == u64::from(postings)
     }
 
-    /// The model that made them.
+    /// The model that produced the impacts.
     pub fn model(&self) -> &SparseModelId {
         &self.model
     }
 
-    /// Rows, those without any impact included.
+    /// Number of rows, including those without impacts.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// The postings of the term at a position.
+    /// Returns the postings of the term at index `at`.
     fn impacts_at(&self, at: usize) -> Result<Impacts, TextError> {
         let [from, to] = [at, at + 1].map(|at| word(&self.firsts, at) as usize * ENTRY_BYTES);
         let entries = self.entries.slice(from..to);
@@ -132,8 +132,8 @@ impl ImpactIndex {
         Ok(Impacts::new(entries, postings, self.rows))
     }
 
-    /// The terms of a query that some row has, in their order, each with its postings. The same
-    /// row adds up the same sum in whatever segment it lies.
+    /// Returns the query terms that occur, in ascending order of their ids, each with its postings.
+    /// The fixed order gives a row the same sum in any segment.
     fn scored(&self, query: &[(u32, f32)]) -> Result<Vec<(Group, Worth<'_>)>, TextError> {
         let mut query: Vec<(u32, f32)> =
             query.iter().copied().filter(|(_, weight)| *weight > 0.0).collect();
@@ -161,9 +161,9 @@ impl ImpactIndex {
         None
     }
 
-    /// The rows of `among` (None: all rows) that may be among the best over all segments that
-    /// share the threshold, with the scores of [`Self::score`]. Every row at or above the threshold
-    /// of all of them is there, and few others. `query` are terms with their weights.
+    /// Returns the rows of `among` (`None`: all rows) that may be among the best over all segments
+    /// that share the threshold, with the scores of [`Self::score`]. Contains every row at or above
+    /// the common threshold, and few others. `query` is a list of terms and weights.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -180,8 +180,8 @@ impl ImpactIndex {
         Ok(top::best_of(self.scored(query)?, &mask, threshold, 0))
     }
 
-    /// Scores of the rows of `among` (None: all rows) that have a term of the query: the sum of
-    /// the query's weights times the row's.
+    /// Scores the rows of `among` (`None`: all rows) that have a term of the query: the sum of
+    /// query weight times row weight.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -198,7 +198,7 @@ impl ImpactIndex {
     }
 }
 
-/// The impact of a weight; 0 is left out.
+/// Quantises a weight; impacts of 0 are omitted.
 fn impact(weight: f32) -> u8 {
     (weight / STEP).round() as u8
 }

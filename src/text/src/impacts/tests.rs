@@ -25,7 +25,7 @@ fn index(rows: &[Vec<(u32, f32)>]) -> ImpactIndex {
     opened(bytes_of(rows), rows.len()).expect("an index")
 }
 
-/// The sums on paper, of the rows of `among` that have a term.
+/// The expected sums over the rows of `among` that have a term.
 fn on_paper(
     rows: &[Vec<(u32, f32)>],
     query: &[(u32, f32)],
@@ -61,8 +61,8 @@ fn rows(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<(u32, f3
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Scores are the sums on paper, to the last digit, with and without a mask; the best are
-    /// among what `best` finds; a merge scores as its inputs did.
+    /// Goal: scores equal the expected sums, to the last bit, with and without a mask; the best
+    /// rows are among those that `best` finds; a merge scores like its inputs.
     #[test]
     fn scores_are_the_sums_on_paper(
         rows in rows(1..600),
@@ -112,8 +112,8 @@ proptest! {
     }
 }
 
-/// Goal: windows, blocks and seeks of a large index. Method: against the sums on paper, for all
-/// rows, every 100th and a few, and rows far apart.
+/// Goal: windows, blocks and seeks work in a large index. Method: compared with the expected sums,
+/// for all rows, every 100th and a few, and rows far apart.
 #[test]
 fn a_large_index_scores_as_on_paper() {
     let weight = |row: u32, term: u32| {
@@ -164,7 +164,7 @@ fn what_does_not_fit_is_refused() {
     for length in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
         assert!(opened(bytes[..length].to_vec(), 300).is_err(), "{length}");
     }
-    // The last term may be any that is greater.
+    // The last term may be any greater one.
     let last_term = HEADER_BYTES + 4 * 300;
     let tables = 36..HEADER_BYTES + 4 * 301 + 4 * 302;
     for at in tables.step_by(4).filter(|at| *at != last_term) {

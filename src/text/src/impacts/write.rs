@@ -1,4 +1,4 @@
-//! Writing impacts: of fresh rows, and of rows of older indexes.
+//! Writing impacts, of new rows and of rows of existing indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -7,14 +7,14 @@ use super::{ImpactIndex, SparseModelId, impact};
 use crate::TextError;
 use crate::impact_postings::{BLOCK_POSTINGS, word};
 
-/// Postings of an index at most: their number is written in four bytes.
+/// Maximum number of postings in an index, which is stored in four bytes.
 const POSTINGS_MAX: usize = u32::MAX as usize;
 
-/// Writes the impacts of fresh rows: the postings to `out`, and returns what stands before them.
-/// `weights` are the terms of each row with their weights, in any order.
+/// Writes the postings of new rows to `out`, and returns the bytes that go before them. `weights`
+/// are the terms of each row with their weights, in any order.
 ///
 /// # Errors
-/// [`TextError::Write`] where `out` fails.
+/// [`TextError::Write`] if `out` fails.
 pub fn write_impacts<'a>(
     model: &SparseModelId,
     weights: impl Iterator<Item = &'a [(u32, f32)]>,
@@ -41,21 +41,21 @@ pub fn write_impacts<'a>(
     Ok(writer.head(model, rows))
 }
 
-/// Rows of older indexes that one new index takes up.
+/// Rows of existing indexes to be merged into a new one.
 #[derive(Debug)]
 pub struct ImpactMerge<'a> {
-    /// Each index with the new number of each of its rows; `u32::MAX` for those left out. New
-    /// numbers ascend, and those of one index come before those of the next.
+    /// Each index with the new number of each of its rows; `u32::MAX` for dropped rows. New numbers
+    /// are ascending, with those of one index before those of the next.
     pub inputs: Vec<(&'a ImpactIndex, Vec<u32>)>,
-    /// Rows of the new index.
+    /// Number of rows of the new index.
     pub rows: u32,
 }
 
 impl ImpactMerge<'_> {
-    /// Copies impacts term by term: the postings to `out`, and returns what stands before them.
+    /// Copies impacts term by term: writes the postings to `out` and returns the bytes before them.
     ///
     /// # Errors
-    /// [`TextError::Damaged`] if postings cannot be read, [`TextError::Write`] where `out` fails.
+    /// [`TextError::Damaged`] if postings cannot be read, [`TextError::Write`] if `out` fails.
     pub fn write(&self, model: &SparseModelId, out: &mut dyn Write) -> Result<Vec<u8>, TextError> {
         let terms_of = |index: &ImpactIndex| -> Vec<u32> {
             index.terms.chunks_exact(4).map(|it| word(it, 0)).collect()
@@ -68,7 +68,7 @@ impl ImpactMerge<'_> {
                 let Some(at) = index.position(term) else { continue };
                 let mut written = Ok(());
                 index.impacts_at(at)?.each(|row, impact| {
-                    // A row that is not there comes from damage, which the next check tells.
+                    // A row out of range means damage, which the next check reports.
                     let row = new.get(row as usize).copied().unwrap_or(u32::MAX);
                     if row != u32::MAX && written.is_ok() {
                         written = writer.add(row, impact);
@@ -82,7 +82,7 @@ impl ImpactMerge<'_> {
     }
 }
 
-/// Postings in blocks on their way to a file, and the tables that lead to them.
+/// Writes postings in blocks to a file, and builds the tables that lead to them.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     terms: Vec<u32>,
@@ -90,7 +90,7 @@ struct Writer<'w> {
     entries: Vec<u8>,
     blocks: u32,
     postings: usize,
-    /// The block that is being filled.
+    /// The block being filled.
     block: Vec<(u32, u8)>,
 }
 
@@ -139,7 +139,7 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Ends the postings of a term; one without any is left out.
+    /// Ends the postings of a term; a term without any is omitted.
     fn end(&mut self, term: u32) -> io::Result<()> {
         self.end_block()?;
         if self.firsts.last() != Some(&self.blocks) {
