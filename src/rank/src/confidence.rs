@@ -1,26 +1,26 @@
-//! The chance that a result is about what was asked for, comparable between queries and
+//! The probability that a result is about the subject of the query, comparable across queries and
 //! collections.
 //!
-//! A logistic function of the cosine and of the coverage: the share of the query's words, weighed
-//! by how rare they are, that the chunk and its title hold. A score within one query only tells
-//! results apart; a word of the query that the collection does not hold at all counts against all
-//! of them.
+//! A logistic function of the cosine and the coverage: the fraction of the query's words, weighted
+//! by rarity, that occur in the chunk or its title. Scores within one query only tell its results
+//! apart; a query word that is absent from the collection counts against all of them.
 
-/// Constants of both features: a fit by maximum likelihood over cranfield, cacm and xquad (English)
-/// together, each with the same weight. Good are the relevant chunks among the first ten, bad the
-/// first three results of queries that were asked to another of the three, which weigh ten times
-/// as much, because nearly all of a collection is about something else; a quarter steeper than the
-/// fit. Of the best results of 904 queries to another collection, the sets scifact and workplace,
-/// which the fit had not seen, among them, .96 were below .1 (.99 where the two have no subject in
-/// common) and .003 of the latter above .5; of first results of own queries .79 (cacm), .91 and .99
-/// (cranfield) were above .5.
+/// Intercept and weights of both features: a maximum-likelihood fit over cranfield, cacm and xquad
+/// (English) together, with equal weight. Positives are the relevant chunks among the first ten;
+/// negatives are the first three results of queries taken from another of the three collections,
+/// weighted ten times as much because nearly all of a collection is about something else; the slope
+/// is a quarter steeper than the fit. For 904 queries run against another collection, including
+/// scifact and workplace, which were not part of the fit, .96 of the best results were below .1
+/// (.99 where the two collections share no subject), and .003 of the latter above .5; for queries
+/// against their own collection, .79 (cacm), .91 and .99 (cranfield) of the first results were
+/// above .5.
 const BOTH: [f32; 3] = [-13.7, 23.3, 8.56];
-/// Constants of the coverage alone, for a script that the model cannot read and for searches
-/// without vectors. Words alone tell less: .95 of the foreign results were below .1, and .27 (cacm)
-/// to .78 (xquad) of the first results of own questions above .5.
+/// Intercept and weight of the coverage alone, for scripts that the model cannot read and for
+/// searches without vectors. Words alone are weaker evidence: .95 of the foreign results were below
+/// .1, and .27 (cacm) to .78 (xquad) of the first results for own queries above .5.
 const WORDS: [f32; 2] = [-10.0, 20.0];
 
-/// The confidence in a result, 0 to 1; without a cosine by words alone.
+/// The confidence in a result, 0 to 1; judged by coverage alone if there is no cosine.
 pub fn confidence(cosine: Option<f32>, coverage: f32) -> f32 {
     let evidence = match cosine {
         Some(cosine) => BOTH[0] + BOTH[1] * cosine + BOTH[2] * coverage,

@@ -1,9 +1,10 @@
-//! Diversity: the number of chunks of one source in a result.
+//! Diversity: limits the number of chunks of one source in a result.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Keeps of `results`, best first, the first `most` of each source, in their order.
+/// Keeps at most `most` results per source, the best ones, preserving the order of `results` (best
+/// first).
 pub fn cap_per_source<T, K: Eq + Hash>(
     results: &mut Vec<T>,
     most: usize,

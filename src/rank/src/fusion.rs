@@ -1,51 +1,52 @@
-//! Convex combination of the two legs with theoretical minima and observed maximum ("tmm").
+//! Convex combination of the two legs, scaled by theoretical minimum and observed maximum ("tmm").
 //!
 //! Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval, ACM TOIS 42 (2023),
-//! section 5. Each leg is scaled by the least score that it can give (BM25 0, cosine -1) and the
-//! best that it gave to this pool:
+//! section 5. Each leg is scaled by its lowest possible score (BM25 0, cosine -1) and the best
+//! score in this pool:
 //!
 //! ```text
 //! score = alpha (cos + 1) / (max_cos + 1)  +  (1 - alpha) bm25 / max_bm25
 //! ```
 //!
-//! A third leg, that of a sparse model, takes a share of the whole, and the two keep theirs of the
-//! rest: score = (1 - share) (the score above) + share sparse / max_sparse.
+//! A third leg, that of a sparse model, takes a share of the whole, and the other two share the
+//! rest as before: score = (1 - share) (the score above) + share sparse / max_sparse.
 //!
-//! Against minima observed in the pool (plain min-max) this keeps the distance of the worst
-//! candidate, and against reciprocal ranks it keeps distances at all: RETRIEVAL 1.1 has the cost.
+//! Compared to minima observed in the pool (plain min-max), this preserves the distance of the
+//! worst candidate; compared to reciprocal ranks, it preserves distances at all. RETRIEVAL 1.1 has
+//! the cost.
 
-/// A candidate with the true scores of both legs, whichever leg proposed it.
+/// A candidate with the true scores of all legs, whichever leg proposed it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Cosine with the query, -1 to 1.
+    /// Cosine similarity to the query, -1 to 1.
     pub cosine: f32,
-    /// Keyword score, 0 or more; 0 means that no word of the query occurs.
+    /// Keyword score, at least 0; 0 means that no word of the query occurs.
     pub keyword: f32,
-    /// Score by a sparse model, 0 or more; 0 where there is none.
+    /// Score of the sparse model, at least 0; 0 if there is none.
     pub sparse: f32,
 }
 
-/// A fused candidate, by its position in the input.
+/// A fused candidate, identified by its index in the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fused {
-    /// Position in the input.
+    /// Index in the input.
     pub candidate: usize,
     /// Combined score, 0 to 1.
     pub score: f32,
-    /// The semantic leg's part of it.
+    /// Contribution of the semantic leg.
     pub semantic: f32,
-    /// The keyword leg's part of it.
+    /// Contribution of the keyword leg.
     pub keyword: f32,
-    /// The sparse leg's part of it.
+    /// Contribution of the sparse leg.
     pub sparse: f32,
 }
 
-/// Combines both scores of every candidate; input order is kept.
+/// Combines the scores of every candidate, preserving the input order.
 ///
-/// `alpha` is the share of the semantic leg, 0 to 1 (cut to that). At 0 only candidates with a
-/// keyword hit remain. At 1 keyword scores do not matter; a caller should then not run the
-/// keyword leg, so that it does not add to the pool either. `sparse_share` is the share of the
-/// sparse leg, 0 where there is none. NaN counts as the least score of its leg.
+/// `alpha` is the share of the semantic leg, clamped to 0-1. At 0, only candidates with a keyword
+/// hit remain. At 1, keyword scores have no influence; callers should then not run the keyword leg
+/// at all, so that it does not contribute to the pool either. `sparse_share` is the share of the
+/// sparse leg, 0 if there is none. NaN counts as the lowest score of its leg.
 pub fn fuse(candidates: &[Candidate], alpha: f32, sparse_share: f32) -> Vec<Fused> {
     let alpha = bounded(alpha, 0.0, 1.0);
     let sparse_share = bounded(sparse_share, 0.0, 1.0);
@@ -74,27 +75,27 @@ pub fn fuse(candidates: &[Candidate], alpha: f32, sparse_share: f32) -> Vec<Fuse
     fused
 }
 
-/// Distance of the cosine from its least value.
+/// Distance of the cosine from its lowest possible value.
 fn semantic(candidate: &Candidate) -> f64 {
     bounded(candidate.cosine, -1.0, 1.0) + 1.0
 }
 
-/// Distance of the keyword score from its least value.
+/// Distance of the keyword score from its lowest possible value.
 fn keyword(candidate: &Candidate) -> f64 {
     bounded(candidate.keyword, 0.0, f64::from(f32::MAX))
 }
 
-/// Distance of the sparse score from its least value.
+/// Distance of the sparse score from its lowest possible value.
 fn sparse(candidate: &Candidate) -> f64 {
     bounded(candidate.sparse, 0.0, f64::from(f32::MAX))
 }
 
-/// `value` cut to its range; NaN is the least.
+/// Clamps `value` to a range; NaN becomes the minimum.
 fn bounded(value: f32, least: f64, most: f64) -> f64 {
     if value.is_nan() { least } else { f64::from(value).clamp(least, most) }
 }
 
-/// `value` as a share of the best; 0 for a leg that found nothing.
+/// `value` as a fraction of the best; 0 for a leg that found nothing.
 fn share(value: f64, best: f64) -> f64 {
     if best > 0.0 { value / best } else { 0.0 }
 }

@@ -1,6 +1,6 @@
 //! Pure ranking arithmetic: from the true scores of candidates to the order of a response.
 //!
-//! Nothing here searches, reads a clock or depends on chunks: numbers in, numbers out.
+//! Nothing here searches, reads a clock or knows about chunks: numbers in, numbers out.
 //!
 //! ```text
 //! cosine, keyword score - fuse -> relevance in 0-1 - blend - lifted - apply_recency -> final score
@@ -8,18 +8,20 @@
 //! ```
 //!
 //! Invariants
-//! - Every score is finite and in 0-1, whatever comes in.
-//! - Recency and fusion are monotone: more of either leg never ranks a candidate lower.
-//! - The order is total: score, then newer source, then chunk id.
+//! - Every score is finite and in 0-1, whatever the input.
+//! - Recency and fusion are monotone: raising the score of either leg never lowers a candidate's
+//!   rank.
+//! - The order is total: by score, then newer source, then chunk id.
 //!
 //! Children
-//! - `confidence`: the chance that a result is about what was asked for
-//! - `diversity`: the number of chunks of one source in a result
+//! - `confidence`: the probability that a result is about the subject of the query
+//! - `diversity`: limits the number of chunks of one source in a result
 //! - `fusion`: convex combination of both legs
-//! - `links`: the weight of being named by a good result
-//! - `recency`: the weight of a source's age
-//! - `reranker`: the trait of models that read query and passage together, and their weight
-//! - `order`: scores on a grid above float rounding, and the final order
+//! - `links`: the boost for being named by a good result
+//! - `recency`: weighting by the age of the source
+//! - `reranker`: the trait of models that read query and passage together, and the weight of their
+//!   scores
+//! - `order`: rounding of scores to a grid above float noise, and the final order
 
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,26 @@
 //! The final order: score descending, then the newer source, then the chunk id.
 //!
-//! Scores are first put on a grid that is coarser than float rounding. Otherwise two chunks of the
-//! same text whose vectors were made in different batches, and so differ in the last bits, would
-//! be ordered by that noise and not by the rule. Rounding to a grid, unlike comparing
-//! with a tolerance, keeps the order transitive.
+//! Scores are first rounded to a grid coarser than float noise. Otherwise two chunks with the same
+//! text whose vectors were computed in different batches, and so differ in their last bits, would
+//! be ordered by that noise and not by the rule. Rounding to a grid, unlike comparing with a
+//! tolerance, keeps the order transitive.
 
 use std::cmp::{Ordering, Reverse};
 
 use lodestone_types::Timestamp;
 
-/// Steps of the grid between 0 and 1. A step is 16 rounding units of f32 at 1, more than two
-/// summation orders of a 384-component dot product differ by in practice, and far below
-/// the differences between passages.
+/// Grid steps between 0 and 1. A step is 16 units in the last place of f32 at 1: more than the
+/// difference in practice between two summation orders of a 384-component dot product, and far less
+/// than the differences between passages.
 const STEPS: f64 = 1e6;
 
-/// Rounds `score` to the grid. Responses must show this value, so that shown scores never rise
-/// along the list. NaN becomes 0.
+/// Rounds `score` to the grid. Responses must show this value, so that the scores shown never
+/// increase down the list. NaN becomes 0.
 pub fn settle(score: f32) -> f32 {
     if score.is_nan() {
         return 0.0;
     }
-    // The sum turns minus zero into zero.
+    // Adding zero turns minus zero into zero.
     ((f64::from(score) * STEPS).round() / STEPS) as f32 + 0.0
 }
 
@@ -31,12 +31,12 @@ pub struct RankKey<Id> {
     pub score: f32,
     /// When the source was last updated.
     pub updated: Timestamp,
-    /// The chunk's id: unique, so that the order is total.
+    /// The chunk's id; unique, so that the order is total.
     pub chunk: Id,
 }
 
 impl<Id: Ord> RankKey<Id> {
-    /// Best first.
+    /// Orders results best first.
     pub fn compare(&self, other: &Self) -> Ordering {
         let by_score = settle(other.score).total_cmp(&settle(self.score));
         let by_time = || Reverse(self.updated).cmp(&Reverse(other.updated));
@@ -98,7 +98,7 @@ mod tests {
                 prop_assert!(settle(pair[0].score) >= settle(pair[1].score));
                 prop_assert_eq!(pair[0].compare(&pair[1]), Ordering::Less);
             }
-            // The same results with other noise, in another order, come out the same.
+            // The same results with different noise, in a different order, must come out the same.
             let mut other = keys;
             for key in &mut other {
                 key.score = settle(key.score);

@@ -1,41 +1,44 @@
-//! The weight of a source's age.
+//! Weighting of results by the age of their source.
 //!
 //! ```text
 //! score = relevance (1 - .4 b a) (1 - .1 max(0, b - .5))       a = days / (days + 180)
 //! ```
 //!
-//! Days count from the newest source that is about as relevant as the best, so that neither the
-//! clock nor a newer source about something else takes part; what is as new has no age. The first
-//! factor makes years matter and minutes not. The second one is the same for everything older: it
-//! lets the newest lead what is as relevant but for a few hundredths, such as a copy stored a
-//! second before. Bounds that follow, tested below:
+//! Days are counted back from the newest source that is about as relevant as the best one, so
+//! neither the clock nor a newer source about something else has an influence; sources at least
+//! that new have age 0. With the first factor, years matter and minutes do not. The second factor
+//! is the same for everything older: it puts the newest source ahead of others whose relevance is
+//! higher by up to a few hundredths, such as a copy stored a second earlier. The consequences,
+//! tested below:
 //!
-//! - Nothing loses more than .4 b: at a bias of .5 no age outweighs a fifth of the relevance.
+//! - Nothing loses more than .4 b to the first factor: at a bias of .5 no age outweighs a fifth of
+//!   the relevance.
 //! - A year costs .27 b, a month .06 b, an hour .0001 b.
 
 use lodestone_types::Timestamp;
 
-/// Most that age takes at a bias of 1. At .5 it is a fifth, the distance at which a result counts
-/// as clearly less relevant: a passage about something else has half the relevance of the best
-/// (cosine 0 against .7 or so, see `fusion`), another passage about the matter some nine tenths.
+/// Maximum loss by age at a bias of 1. At .5 the loss is a fifth, the distance at which a result
+/// counts as clearly less relevant: a passage about something else has half the relevance of the
+/// best (cosine 0 against about .7, see `fusion`), another passage on the subject some nine tenths.
 const MOST: f64 = 0.4;
-/// Share of the best relevance from which on a source is about as relevant: the same distance.
+/// Fraction of the best relevance from which on a source counts as about as relevant; the same
+/// distance.
 const CONTENDS: f64 = 0.8;
-/// Age in days at which half of [`MOST`] is lost: half a year, so that a year weighs well and the
-/// weeks between two uploads hardly.
+/// Age in days at which half of [`MOST`] is lost: half a year, so that a year has a clear effect
+/// and the weeks between two uploads hardly any.
 const HALF_DAYS: f64 = 180.0;
-/// Gain of the newest beyond a bias of [`LEADS_FROM`], as a factor of the bias.
+/// Advantage of the newest, as a factor of the bias in excess of [`LEADS_FROM`].
 const LEAD: f64 = 0.1;
 const LEADS_FROM: f64 = 0.5;
 const DAY_MILLIS: f64 = 86_400_000.0;
 
-/// Weighs `relevance[i]` by the age of its source, dated `updated[i]`.
+/// Weights `relevance[i]` by the age of its source, dated `updated[i]`.
 ///
-/// `bias` is 0 (no change at all) to 1 (cut to that; NaN counts as 0). Relevance must not be
-/// negative; the factor is at most 1, so that age lifts nothing.
+/// `bias` ranges from 0 (no change at all) to 1; it is clamped, and NaN counts as 0. Relevance must
+/// not be negative. The factor is at most 1, so nothing is raised.
 ///
 /// # Panics
-/// If the two slices differ in length.
+/// If the slices differ in length.
 pub fn apply_recency(relevance: &mut [f32], updated: &[Timestamp], bias: f32) {
     assert_eq!(relevance.len(), updated.len(), "every score has the time of its source");
     let bias = if bias.is_nan() { 0.0 } else { f64::from(bias).clamp(0.0, 1.0) };
@@ -67,7 +70,7 @@ mod tests {
     const DAY: u64 = 86_400_000;
     const NOW: Timestamp = Timestamp(20_000 * DAY);
 
-    /// Few distinct ages from milliseconds to decades, so that ties are common.
+    /// A few distinct ages from milliseconds to decades, so that ties are common.
     fn pool() -> impl Strategy<Value = (Vec<f32>, Vec<Timestamp>)> {
         let age = prop_oneof![0_u64..3, 0..3 * DAY, (0_u64..20).prop_map(|n| n * 365 * DAY)];
         let one = (0.0_f32..=1.0, age.prop_map(|age| Timestamp(NOW.0 - age)));
@@ -93,7 +96,8 @@ mod tests {
     #[test]
     fn a_year_matters_at_three_tenths() {
         for newest in [0, 10] {
-            // What is not about the matter sets no date: the copies of ten years ago differ too.
+            // Results off the subject do not set the reference date: the copies from ten years ago
+            // differ too.
             let years = |years: u64| Timestamp(NOW.0 - years * 365 * DAY);
             let times = [years(newest), years(newest + 1), years(0)];
             let scores = weighed(&[0.95, 1.0, 0.5], &times, 0.3);
@@ -169,7 +173,7 @@ mod tests {
             for (a, time_a) in scores.iter().zip(&updated) {
                 for (b, time_b) in scores.iter().zip(&updated) {
                     prop_assert!(time_a < time_b || a >= b);
-                    // Even the twentieth year shows on the grid of final scores.
+                    // Even the twentieth year makes a difference on the grid of final scores.
                     prop_assert!(time_a.0 < time_b.0 + 300 * DAY || *a > b * 1.00001);
                 }
             }

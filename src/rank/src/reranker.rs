@@ -1,36 +1,38 @@
 //! The trait of rerankers, and the weight of their scores.
 //!
 //! Both legs compare a query with passages that were indexed without it. A reranker reads query and
-//! passage together, which is more precise and costs a pass of a model for each candidate; so it
-//! reads the first ones only, and its verdicts are mixed with the scores of the legs:
+//! passage together, which is more precise but costs one model pass per candidate. It therefore
+//! reads only the first candidates, and its verdicts are mixed with the scores of the legs:
 //!
 //! ```text
 //! score = WEIGHT verdict + (1 - WEIGHT) fused
 //! ```
-//! A candidate that was not read counts as verdict 0. No candidate that was read has a lower fused
-//! score, so it stays behind all of them, in its old order.
+//! A candidate that was not read counts as verdict 0. Since no candidate that was read has a lower
+//! fused score, it stays behind all of them, in its previous order.
 
 use std::fmt;
 use std::time::Instant;
 
 use lodestone_types::{ErrorKind, RequestContext};
 
-/// Share of the reranker in the score of the passages that it read: more than half, so that a sure
-/// verdict outweighs any difference of the legs; not all, so that the legs order passages with
-/// equal verdicts, of which a sigmoid makes many. Chosen by reason, not by measurement.
+/// Weight of the reranker in the score of the passages it read: more than half, so that a confident
+/// verdict outweighs any difference between the legs; less than all, so that the legs order
+/// passages with equal verdicts, which a sigmoid produces often. Chosen by reasoning, not by
+/// measurement.
 const WEIGHT: f64 = 0.6;
 
-/// A model that reads query and passage together. Blocking: call it from a thread that may wait.
+/// A model that reads query and passage together. Blocking: call it from a thread that may block.
 pub trait Reranker: Send + Sync + fmt::Debug {
     /// The model's name on the wire.
     fn name(&self) -> &str;
 
-    /// Relevance of each passage to the query. It may stop before the last passage where all of
-    /// them are more than it reads at once, but not before the first; and at `until`, wherever it
-    /// is. The same pair gives the same score, alone or with others. It ends with the request.
+    /// Scores the relevance of each passage to the query. It may stop before the last passage,
+    /// though not before the first, if there are more than it reads in one call; and anywhere once
+    /// `until` has passed. A pair gets the same score alone or among others. The call ends early
+    /// with the request of `context`.
     ///
     /// # Errors
-    /// [`RerankError`]; then no passage has a score.
+    /// [`RerankError`]; no passage has a score then.
     fn score(
         &self,
         context: &RequestContext,
@@ -39,20 +41,20 @@ pub trait Reranker: Send + Sync + fmt::Debug {
         passages: &[&str],
     ) -> Result<Verdicts, RerankError>;
 
-    /// Fails waiting calls and refuses later ones. May be called more than once.
+    /// Fails pending calls and refuses later ones. May be called repeatedly.
     fn close(&self) {}
 }
 
 /// The scores of passages, as far as they were read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdicts {
-    /// Relevance of the first passages, 0 to 1, in their order.
+    /// Relevance of the first passages, 0 to 1, in input order.
     pub scores: Vec<f32>,
-    /// Whether the others were not read because the time was over.
+    /// Whether the remaining passages were not read because time ran out.
     pub is_cut_short: bool,
 }
 
-/// Error of a reranker.
+/// A reranker's failure to produce scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the reranker gave no scores: {problem}")]
 pub struct RerankError {
@@ -61,19 +63,19 @@ pub struct RerankError {
 }
 
 impl RerankError {
-    /// An error of this kind, with its cause.
+    /// Creates an error of this kind with a description of its cause.
     pub fn new(kind: ErrorKind, problem: impl fmt::Display) -> Self {
         Self { kind, problem: problem.to_string() }
     }
 
-    /// Its kind, which says what the caller should do.
+    /// The error kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
-/// The score of a candidate, 0 to 1, from its fused score and the verdict of the reranker, `None`
-/// where it was not read. Both are cut to 0-1; NaN counts as 0.
+/// Computes the score of a candidate, 0 to 1, from its fused score and the reranker's verdict,
+/// `None` if it was not read. Both are clamped to 0-1; NaN counts as 0.
 pub fn blend(fused: f32, verdict: Option<f32>) -> f32 {
     let verdict = bounded(verdict.unwrap_or(0.0));
     (WEIGHT * verdict + (1.0 - WEIGHT) * bounded(fused)) as f32
