@@ -1,7 +1,8 @@
-//! Counters, gauges and histograms, and the text in which Prometheus reads them.
+//! Counters, gauges and histograms, and their output in the Prometheus text format.
 //!
-//! Each part of the server has a struct of its own with what it measures, and enters it into the
-//! one [`Registry`] at the start. There is no global state: two engines in one process count apart.
+//! Each part of the server keeps its metrics in a struct of its own, which it registers with the
+//! single [`Registry`] at start-up. There is no global state: two engines in one process count
+//! separately.
 //!
 //! ```text
 //! embed, catalog, engine, server: counter.inc(), histogram.observe()
@@ -9,12 +10,12 @@
 //! GET /metrics: Registry::text() ---------+--> text format 0.0.4
 //! ```
 //! Invariants:
-//! - Values of labels are words of this program, or addresses of its settings: never names of
-//!   tenants, sources or keys, so the number of series has a bound.
-//! - Counting costs an atomic addition. A histogram has a lock of its own, which is held for one
-//!   observation or one reading of its numbers and never around work: a scrape waits for nothing
-//!   that ingestion does.
-//! - Names are those of Prometheus: base units, `_total` behind counters.
+//! - Label values are words of this program, or addresses from its settings, never names of
+//!   tenants, sources or keys, so the number of series is bounded.
+//! - Counting costs one atomic addition. A histogram has its own lock, held for one observation or
+//!   one read of its numbers and never while working, so a scrape does not wait for anything that
+//!   ingestion does.
+//! - Names follow Prometheus conventions: base units, and a `_total` suffix for counters.
 
 #![forbid(unsafe_code)]
 
@@ -24,23 +25,24 @@ use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// Prefix of every name.
+/// Prefix of all metric names.
 const PREFIX: &str = "lodestone";
 
-/// Bounds for seconds of a request: a search takes milliseconds, an answer of a generator a minute.
+/// Buckets for request durations in seconds: a search takes milliseconds, a generated answer a
+/// minute.
 pub const REQUEST_SECONDS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
-/// Bounds for seconds of a part of a search, or of a wait for the model.
+/// Buckets in seconds for a part of a search, or for a wait for the model.
 pub const LEG_SECONDS: [f64; 13] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
-/// Bounds for seconds of a stage of ingestion: large documents take minutes.
+/// Buckets in seconds for ingestion stages, which take minutes for large documents.
 pub const STAGE_SECONDS: [f64; 12] =
     [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0];
-/// Bounds for tokens of a batch through the model: powers of two up to the largest of a GPU.
+/// Buckets for the tokens of a model batch: powers of two up to the largest batch of a GPU.
 pub const BATCH_TOKENS: [f64; 13] =
     [8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 65536.0];
 
-/// A number that only grows. Clones share it.
+/// A monotonically increasing count. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Counter(Arc<AtomicU64>);
 
@@ -55,12 +57,12 @@ impl Counter {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Takes over a count that is kept elsewhere.
+    /// Overwrites the count with one that is kept elsewhere.
     pub fn set(&self, count: u64) {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// The number.
+    /// The current count.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -74,12 +76,12 @@ impl Metric for Counter {
     }
 }
 
-/// A number as it is now. Clones share it.
+/// A value that can go up and down. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Gauge(Arc<AtomicU64>);
 
 impl Gauge {
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
@@ -89,13 +91,13 @@ impl Gauge {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes one away; 0 stays 0.
+    /// Subtracts one; 0 stays 0.
     pub fn dec(&self) {
         let less = |value: u64| value.checked_sub(1);
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// The number.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -109,7 +111,7 @@ impl Metric for Gauge {
     }
 }
 
-/// Counts of observed numbers up to each of a few bounds, and their sum. Clones share it.
+/// A distribution of observed values: counts per bucket, and their sum. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Histogram(Arc<Mutex<Observed>>);
 
@@ -117,19 +119,19 @@ pub struct Histogram(Arc<Mutex<Observed>>);
 struct Observed {
     sum: f64,
     count: u64,
-    /// Upper bounds in ascending order, each with the number of observations up to it and above
-    /// the bound before.
+    /// Upper bounds in ascending order, each with the number of observations in its bucket, that
+    /// is, above the previous bound.
     buckets: Vec<(f64, u64)>,
 }
 
 impl Histogram {
-    /// A histogram with these upper bounds, in ascending order.
+    /// Creates a histogram with these upper bounds, in ascending order.
     pub fn new(bounds: impl IntoIterator<Item = f64>) -> Self {
         let buckets = bounds.into_iter().map(|bound| (bound, 0)).collect();
         Self(Arc::new(Mutex::new(Observed { sum: 0.0, count: 0, buckets })))
     }
 
-    /// Counts an observation.
+    /// Records an observation.
     pub fn observe(&self, value: f64) {
         let mut observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         observed.sum += value;
@@ -158,8 +160,8 @@ impl Metric for Histogram {
     }
 }
 
-/// One metric for each value of a label, all made beforehand: each is there from the first scrape,
-/// and finding one takes no lock.
+/// One metric per value of a label, all created up front: each appears from the first scrape on,
+/// and accessing one takes no lock.
 #[derive(Debug, Clone)]
 pub struct Labelled<M, const N: usize> {
     label: &'static str,
@@ -168,15 +170,15 @@ pub struct Labelled<M, const N: usize> {
 }
 
 impl<M, const N: usize> Labelled<M, N> {
-    /// A metric for each of `values`.
+    /// Creates one metric for each of `values`.
     pub fn new(label: &'static str, values: [&'static str; N], make: impl Fn() -> M) -> Self {
         Self { label, values, metrics: std::array::from_fn(|_| make()) }
     }
 
-    /// The metric of the value at `index`.
+    /// Returns the metric of the value at `index`.
     ///
     /// # Panics
-    /// If there is no such value.
+    /// If `index` is out of range.
     pub fn at(&self, index: usize) -> &M {
         &self.metrics[index]
     }
@@ -193,7 +195,7 @@ impl<M: Metric, const N: usize> Metric for Labelled<M, N> {
     }
 }
 
-/// One metric for each set of `N` labels, made when it is first asked for. Clones share it.
+/// One metric per combination of `N` labels, created on first use. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Family<M, const N: usize> {
     make: fn() -> M,
@@ -207,12 +209,12 @@ impl<M: Clone + Default, const N: usize> Default for Family<M, N> {
 }
 
 impl<M: Clone, const N: usize> Family<M, N> {
-    /// A family whose metrics are made by `make`.
+    /// Creates a family whose metrics are created by `make`.
     pub fn new(make: fn() -> M) -> Self {
         Self { make, metrics: Arc::default() }
     }
 
-    /// The metric with these labels.
+    /// Returns the metric with these labels, creating it if needed.
     pub fn with(&self, labels: [Label; N]) -> M {
         let known = self.metrics.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(metric) = known.get(&labels) {
@@ -237,16 +239,16 @@ impl<M: Metric, const N: usize> Metric for Family<M, N> {
 /// A label and its value.
 pub type Label = (&'static str, Cow<'static, str>);
 
-/// A measurement that can be written.
+/// A metric that can be written in the text format.
 pub trait Metric: Clone + Send + Sync + 'static {
-    /// Its kind in the text format.
+    /// Metric type in the text format.
     const KIND: &'static str;
 
-    /// Writes its lines under `name`, with `labels` before its own.
+    /// Writes the samples under `name`, with `labels` before the metric's own.
     fn write(&self, name: &str, labels: &[Label], text: &mut String);
 }
 
-/// Writes one line.
+/// Writes one sample line.
 fn sample(text: &mut String, name: &str, suffix: &str, labels: &[Label], value: impl fmt::Debug) {
     let label = |(name, value): &Label| {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -262,7 +264,7 @@ fn sample(text: &mut String, name: &str, suffix: &str, labels: &[Label], value: 
 /// Appends all lines of one metric.
 type Writer = Box<dyn Fn(&mut String) + Send + Sync>;
 
-/// Everything that is measured.
+/// All registered metrics.
 #[derive(Default)]
 pub struct Registry(Vec<Writer>);
 
@@ -273,8 +275,8 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Enters a metric under its name without the prefix, with one sentence that says what it is,
-    /// without its full stop. The handle is shared with the metric given.
+    /// Registers a metric under its name without the prefix. `help` is a sentence describing it,
+    /// without the full stop. The registry shares the handle with the caller.
     pub fn enter<M: Metric>(&mut self, name: &str, help: &str, metric: &M) {
         let (name, metric) = (format!("{PREFIX}_{name}"), metric.clone());
         let head = format!("# HELP {name} {help}.\n# TYPE {name} {}\n", M::KIND);
@@ -284,7 +286,7 @@ impl Registry {
         }));
     }
 
-    /// All metrics in the text format 0.0.4.
+    /// Renders all metrics in text format 0.0.4.
     pub fn text(&self) -> String {
         let mut text = String::new();
         self.0.iter().for_each(|write| write(&mut text));
