@@ -1,14 +1,14 @@
-//! Names of persons with the surname first, as lists of authors have them.
+//! Names of persons with the surname first, as in lists of authors.
 
 use crate::names::Scan;
 use crate::tokens::Form;
 
-/// Given names and initials of one author.
+/// Maximum number of given names and initials of one author.
 const GIVEN_MAX: usize = 4;
 
 impl Scan<'_> {
-    /// End of the name that begins at a token with a surname and a comma: "Knuth, D. E." in a
-    /// list of such or behind one, "Madsen, Cort S." wherever it stands.
+    /// Returns the end of the name that starts at a surname and a comma: "Knuth, D. E." within or
+    /// after a list of such names, "Madsen, Cort S." anywhere.
     pub(super) fn inverted_end(&self, at: usize) -> Option<usize> {
         let (end, has_given) = self.given_end(at).filter(|_| self.is_surname(at))?;
         if has_given {
@@ -27,8 +27,8 @@ impl Scan<'_> {
         form == Some(Form::Capital) && self.mark(at + 1) == Some(',')
     }
 
-    /// End of the initials and given names behind a surname and its comma, and whether there are
-    /// given names.
+    /// Returns the end of the initials and given names after a surname and its comma, and whether
+    /// there are given names.
     fn given_end(&self, surname: usize) -> Option<(usize, bool)> {
         let is_initial = |at: usize| {
             let form = self.tokens.get(at).map(|token| token.form);
@@ -40,7 +40,7 @@ impl Scan<'_> {
         let mut end = surname + 2;
         let (mut initials, mut given) = (0, 0);
         while let Some(token) = self.tokens.get(end).filter(|_| initials + given < GIVEN_MAX) {
-            // "Hugo, V. The sea" and "Paris, New York" are no names of that form.
+            // "Hugo, V. The sea" and "Paris, New York" do not have this form.
             let is_given = token.form == Form::Capital
                 && given == 0
                 && !token.senses.is_grammar()
@@ -51,7 +51,7 @@ impl Scan<'_> {
                 _ => break,
             }
         }
-        // "Ann B. Lee, Tom C. Moe": before a comma the names may run the other way.
+        // "Ann B. Lee, Tom C. Moe": with a comma following, the given name may come first.
         let is_told = given == 0 || closes(end);
         (initials > 0 && is_told).then_some((end, given > 0))
     }

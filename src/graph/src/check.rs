@@ -1,11 +1,11 @@
-//! The checks of a stored section, before it is read.
+//! Checks of a stored section before it is read.
 
 use crate::format::{Column, NAME_BITS};
 use crate::index::GraphIndex;
 use crate::row::{EntityKind, Predicate, ROW_ENTITIES_MAX};
 
 impl GraphIndex {
-    /// Walks all columns once. Every position that a look-up follows is in range afterwards.
+    /// Walks all columns once. Afterwards, every position that a look-up follows is in range.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         self.check_strings()?;
         self.check_entities()?;

@@ -1,5 +1,5 @@
-//! Relations without a phrase in the table: classes, owners, neighbours between commas, and verbs
-//! that the table does not have.
+//! Relations without a phrase in the table: classes, owners, places separated by commas, and verbs
+//! missing from the table.
 
 use crate::nouns;
 use crate::relations::{Reading, is_copula, is_preposition};
@@ -7,15 +7,15 @@ use crate::row::{EntityKind, Predicate};
 use crate::tokens::Form;
 use crate::words;
 
-/// Words of a noun phrase that are looked at.
+/// Maximum words examined in a noun phrase.
 const NOUN_WORDS_MAX: usize = 14;
-/// Items of an aside between a subject and its verb.
+/// Maximum items of an aside between a subject and its verb.
 const ASIDE_ITEMS_MAX: usize = 30;
-/// Words between two names that one verb may connect.
+/// Maximum words between two names that a verb may connect.
 const VERB_GAP_MAX: usize = 6;
 
 impl Reading<'_> {
-    /// "X is an American novelist": the class of X.
+    /// Reads "X is an American novelist": the class of X.
     pub(super) fn read_copulas(&mut self) {
         for at in 0..self.items.len() {
             let Some(subject) = self.entity(at).filter(|_| !self.items[at].is_owner) else {
@@ -29,7 +29,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether nothing but an article or a mark stands before the item.
+    /// Whether only articles and punctuation precede the item.
     fn leads(&self, at: usize) -> bool {
         (0..at).all(|at| {
             let word = self.word(at);
@@ -43,7 +43,8 @@ impl Reading<'_> {
         matches!(self.word(at), "a" | "an" | "the" | "one")
     }
 
-    /// The item behind brackets, other names and asides between a subject and its verb.
+    /// Skips brackets, alternative names and asides between a subject and its verb; returns the
+    /// next item.
     fn behind_aside(&self, at: usize) -> usize {
         let mut at = self.behind_brackets(at);
         while matches!(self.word(at), "aka" | "or" | "also" | "known" | "as" | "called") {
@@ -68,8 +69,8 @@ impl Reading<'_> {
         at
     }
 
-    /// States the classes that the noun phrases at item `at` call. Those that are listed have to
-    /// be of one kind: in "a film and theatre actor" the film is none of them.
+    /// States the classes named by the noun phrases at item `at`. Coordinated classes must be of
+    /// the same kind: in "a film and theatre actor", film is not a class.
     fn read_class(&mut self, subject: usize, at: usize) {
         let mut phrases = Vec::new();
         let mut next = at;
@@ -97,7 +98,7 @@ impl Reading<'_> {
         }
     }
 
-    /// "X is a station in Y": the place of a thing of that class.
+    /// Reads "X is a station in Y": the location of a thing of this class.
     fn place_of_class(&mut self, subject: usize, head: usize) {
         let kind = nouns::kind_of_noun(self.word(head));
         let is_fixed = matches!(kind, Some(EntityKind::Location | EntityKind::Organization));
@@ -111,8 +112,9 @@ impl Reading<'_> {
         self.nest_from(item);
     }
 
-    /// First and last item of the class that a noun phrase at `at` calls: the noun before the
-    /// next preposition, mark or verb, with a noun or adjective of kind in front of it.
+    /// Returns the first and last item of the class named by the noun phrase at `at`: the last noun
+    /// before the next preposition, punctuation or verb, along with a preceding noun or adjective
+    /// that denotes a kind.
     fn noun_phrase(&self, at: usize) -> Option<(usize, usize)> {
         let mut head = None;
         for here in at..self.items.len().min(at + NOUN_WORDS_MAX) {
@@ -159,7 +161,7 @@ impl Reading<'_> {
         Some((before.unwrap_or(head), head))
     }
 
-    /// Whether the word can be the first part of a class of two words.
+    /// Whether the word can be the first part of a two-word class.
     fn is_noun(&self, at: usize) -> bool {
         let Some(token) = self.token(at).filter(|token| token.form == Form::Lower) else {
             return false;
@@ -187,7 +189,7 @@ impl Reading<'_> {
         }
     }
 
-    /// "X's wife Y", "his father was Y": a noun of family between two names.
+    /// Reads "X's wife Y" and "his father was Y": a kinship noun between two names.
     pub(super) fn read_owners(&mut self) {
         for at in 0..self.items.len() {
             let Some(owner) = self.entity(at).filter(|_| self.items[at].is_owner) else { continue };
@@ -210,7 +212,7 @@ impl Reading<'_> {
         }
     }
 
-    /// "IBM's Selectric", "the church's General Board".
+    /// Reads "IBM's Selectric" and "the church's General Board".
     fn state_owned(&mut self, owner: usize, at: usize) {
         let Some(owned) = self.entity(at) else { return };
         if self.entities.kind(owner) != EntityKind::Organization {
@@ -228,7 +230,7 @@ impl Reading<'_> {
         token.form == Form::Lower && family(token.text(self.text)).is_none()
     }
 
-    /// "X, a novelist", "X, the capital of Y": the class of X between commas.
+    /// Reads "X, a novelist" and "X, the capital of Y": the class of X between commas.
     pub(super) fn read_appositions(&mut self) {
         for at in 0..self.items.len() {
             let Some(subject) = self.entity(at).filter(|_| !self.items[at].is_owner) else {
@@ -249,7 +251,7 @@ impl Reading<'_> {
         }
     }
 
-    /// "Dhaka, Bangladesh" anywhere in the sentence.
+    /// Reads "Dhaka, Bangladesh" anywhere in the sentence.
     pub(super) fn read_places(&mut self) {
         for at in 0..self.items.len() {
             let (Some(inner), Some(outer)) = (self.entity(at), self.entity(at + 2)) else {
@@ -271,7 +273,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a list goes on behind the place at an item with one that is not larger.
+    /// Whether a list continues after the place at an item with one that is not larger.
     fn goes_on(&self, at: usize, size: Option<words::PlaceSize>) -> bool {
         let (next, is_last) = match (self.word(at + 1), self.word(at + 2)) {
             (",", "and" | "or") => (at + 3, true),
@@ -283,7 +285,8 @@ impl Reading<'_> {
         next.is_some_and(|next| next <= size && (is_last || next.is_some()))
     }
 
-    /// A verb between the subject and the next name, where no phrase has said more.
+    /// Reads a verb between the subject and the next name, if no phrase has said anything more
+    /// specific.
     pub(super) fn read_verbs(&mut self) {
         for at in 1..self.items.len() {
             if !self.is_verb(at) || is_copula(self.word(at)) {
@@ -310,7 +313,7 @@ impl Reading<'_> {
     }
 }
 
-/// Words of grammar inside of a noun phrase.
+/// Whether the word is a function word that may occur inside a noun phrase.
 fn is_degree(word: &str) -> bool {
     [
         "first", "second", "third", "fourth", "fifth", "last", "two", "three", "most", "least",
@@ -324,7 +327,8 @@ fn is_participle(word: &str) -> bool {
     ends || matches!(word, "set" | "shot" | "held" | "built" | "led" | "born" | "told" | "sung")
 }
 
-/// The relation of an owner to what a noun of family calls; whether it runs the other way.
+/// The relation between an owner and the person that a kinship noun denotes, and whether it is
+/// reversed.
 fn family(noun: &str) -> Option<(Predicate, bool)> {
     Some(match noun {
         "wife" | "husband" | "spouse" | "widow" => (Predicate::SpouseOf, false),

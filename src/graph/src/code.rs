@@ -1,16 +1,16 @@
-//! Symbols in lines of a program, of any language with words and brackets.
+//! Symbols in lines of source code, in any language with words and brackets.
 
 use std::ops::Range;
 
-/// Bytes of a symbol.
+/// Maximum bytes of a symbol.
 const SYMBOL_BYTES_MAX: usize = 80;
 
-/// Words before the name of something that is declared and can hold others.
+/// Keywords before the name of a declared container.
 const HOLDERS: [&str; 8] =
     ["class", "struct", "enum", "trait", "interface", "impl", "namespace", "record"];
-/// Words before the name of a function.
+/// Keywords before the name of a function.
 const FUNCTIONS: [&str; 4] = ["fn", "def", "func", "function"];
-/// Words before a bracket that is not that of a function's parameters.
+/// Keywords before a bracket that does not start a parameter list.
 const STATEMENTS: [&str; 12] = [
     "if", "for", "while", "switch", "return", "else", "catch", "new", "match", "sizeof", "assert",
     "elif",
@@ -19,19 +19,19 @@ const STATEMENTS: [&str; 12] = [
 /// The role of a symbol in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It declares a type, which what follows belongs to.
+    /// Declares a type, to which the following declarations belong.
     Holder,
-    /// It declares a function of the last type.
+    /// Declares a function of the type declared last.
     Function,
-    /// It declares a function of the type named before.
+    /// Declares a function of the type named just before it.
     Method,
-    /// The type that the declared one is a case of.
+    /// The base of the type being declared.
     Base,
-    /// It uses a type, a constant or a file.
+    /// Uses a type, a constant or a file.
     Use,
 }
 
-/// The symbols of a line that tell something, ascending. Variables and calls do not.
+/// Returns the significant symbols of a line, in order. Variables and calls are not included.
 pub(super) fn symbols(line: &str) -> Vec<(Range<usize>, Role)> {
     let trimmed = line.trim_start();
     if ["//", "/*", "*", "#!"].iter().any(|start| trimmed.starts_with(start)) {
@@ -68,7 +68,8 @@ pub(super) fn symbols(line: &str) -> Vec<(Range<usize>, Role)> {
     found
 }
 
-/// "void Type::name(...) {", "public int name(...) {": a type or a modifier, then the name.
+/// Whether a name is declared as in "void Type::name(...) {" or "public int name(...) {": after a
+/// type or a modifier.
 fn is_declared(line: &str, before: &str, between: &str, behind: &str) -> bool {
     let follows_word = between == "::" || !between.is_empty() && between.trim().is_empty();
     let is_open = behind.starts_with('(') && !line.trim_end().ends_with([';', ',']);
@@ -79,7 +80,7 @@ fn is_declared(line: &str, before: &str, between: &str, behind: &str) -> bool {
     follows_word && is_open && has_type && !is_value && !STATEMENTS.contains(&before)
 }
 
-/// A type of two words or more, or a constant of such.
+/// Whether the word looks like a type, or a constant, of at least two words.
 fn is_telling(word: &str) -> bool {
     let has_two_upper = word.chars().filter(|c| c.is_uppercase()).nth(1).is_some();
     let has_lower = word.contains(char::is_lowercase);
@@ -109,7 +110,7 @@ fn words(line: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Names of files between quotation marks.
+/// Returns file names between quotation marks.
 fn files(line: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;

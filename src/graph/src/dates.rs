@@ -3,7 +3,7 @@
 use crate::tokens::{Form, Token};
 use crate::words;
 
-/// Months of German, Spanish, French and Russian that differ from the English ones.
+/// Month names in German, Spanish, French and Russian that differ from the English ones.
 const FOREIGN_MONTHS: &[&str] = &[
     "januar", "enero", "janvier", "января", "februar", "febrero", "février", "февраля", "märz",
     "marzo", "mars", "марта", "abril", "avril", "апреля", "mai", "mayo", "мая", "juni", "junio",
@@ -12,8 +12,8 @@ const FOREIGN_MONTHS: &[&str] = &[
     "ноября", "dezember", "diciembre", "décembre", "декабря",
 ];
 
-/// End of the date that begins at token `at`, if one does: a year alone does not, because most
-/// numbers of four digits are none, unless a word before says so.
+/// Returns the end of the date that starts at token `at`, if there is one. A year by itself is not
+/// a date, since most four-digit numbers are not years, unless the preceding word implies it.
 ///
 /// "3 May 1950", "3. Mai", "May 3, 1950", "May 1950", "2024-05-03", "12/31/2024", "in 1950".
 pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> {
@@ -46,7 +46,7 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
             });
             ((announces || ends_span || is_enclosed) && !is_amount).then_some(at + 1)
         }
-        // Texts all in lower case.
+        // For texts entirely in lower case.
         Form::Lower if words::is_month(word(at)) && is_year(word(at + 1)) => Some(at + 2),
         Form::Capital if is_month(word(at)) => {
             let has_day = is_day(word(at + 1));
@@ -62,13 +62,14 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
     }
 }
 
-/// Whether the word is a month; the shortest forms of names and verbs ("Mar", "Dec") count as well.
+/// Whether the word is a month; includes the shortest forms, which are also names and verbs ("Mar",
+/// "Dec").
 fn is_month(word: &str) -> bool {
     let folded = word.to_lowercase();
     words::is_month(&folded) || FOREIGN_MONTHS.contains(&&*folded)
 }
 
-/// Whether the word is the number of a day, with or without the ending of an ordinal.
+/// Whether the word is a day of the month, with or without an ordinal suffix.
 fn is_day(word: &str) -> bool {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_ordinal = matches!(&word[digits.len()..], "" | "st" | "nd" | "rd" | "th");
@@ -80,7 +81,7 @@ fn is_year(word: &str) -> bool {
     is_number && ("1000".."2100").contains(&word)
 }
 
-/// "2024-05-03", "12/31/2024", "31.12.2024".
+/// Whether the word is a numeric date: "2024-05-03", "12/31/2024", "31.12.2024".
 fn is_written_out(word: &str) -> bool {
     let Some(separator) = word.chars().find(|c| !c.is_ascii_digit()) else { return false };
     if !matches!(separator, '-' | '/' | '.') {

@@ -1,4 +1,4 @@
-//! The ends of a relation: the subject before a phrase, and the objects behind it.
+//! The ends of a relation: the subject before a phrase, and the objects after it.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use crate::relations::{Reading, is_copula, is_preposition};
 use crate::row::EntityKind;
 use crate::tokens::Form;
 
-/// Words between a phrase and its object.
+/// Maximum words between a phrase and its object.
 const OBJECT_GAP_MAX: usize = 4;
-/// Words between a phrase and its subject.
+/// Maximum words between a phrase and its subject.
 const SUBJECT_GAP_MAX: usize = 12;
-/// Objects of one phrase.
+/// Maximum objects of one phrase.
 const OBJECTS_MAX: usize = 8;
 
 impl Reading<'_> {
-    /// Subject of the clause around item `at`: the first name of the sentence or of the part
-    /// behind the last semicolon, unless a preposition stands before it.
+    /// Returns the subject of the clause around item `at`: the first name of the sentence, or of
+    /// the part after the last semicolon, unless preceded by a preposition.
     pub(super) fn subject(&self, at: usize) -> Option<usize> {
         let opens = |at: &usize| matches!(self.word(*at), ";" | "while" | "whereas");
         let start = (0..at).rev().find(opens).map_or(0, |at| at + 1);
@@ -38,7 +38,7 @@ impl Reading<'_> {
         None
     }
 
-    /// The source of a phrase that begins at item `at`.
+    /// Returns the source of a phrase that starts at item `at`.
     pub(super) fn source_of(&self, at: usize) -> Option<usize> {
         let mut here = at;
         for _ in 0..SUBJECT_GAP_MAX {
@@ -108,7 +108,7 @@ impl Reading<'_> {
         token.senses.is_verb() || is_copula(token.text(self.text))
     }
 
-    /// The opening bracket of the closing one at item `at`.
+    /// The opening bracket that matches the closing one at item `at`.
     pub(super) fn opening(&self, at: usize) -> Option<usize> {
         (0..at).rev().take(40).find(|at| self.mark(*at) == Some('('))
     }
@@ -133,7 +133,8 @@ impl Reading<'_> {
         close.map_or(at, |close| close + 1)
     }
 
-    /// The first object behind item `at`, by item: only determiners, adjectives and nouns between.
+    /// Returns the item of the first object after item `at`, skipping only determiners, adjectives
+    /// and nouns.
     pub(super) fn object_item(&self, at: usize) -> Option<usize> {
         for here in (at..self.items.len()).take(OBJECT_GAP_MAX + 1) {
             if self.entity(here).is_some() {
@@ -153,7 +154,7 @@ impl Reading<'_> {
         None
     }
 
-    /// The object at an item and those that are listed behind it.
+    /// Returns the object at an item and any listed after it.
     pub(super) fn objects(&self, first: usize) -> Vec<usize> {
         let mut found: Vec<usize> = self.entity(first).into_iter().collect();
         if self.items[first].is_owner {

@@ -1,4 +1,4 @@
-//! The entities of one chunk while it is read: names with one meaning are brought together.
+//! The entities of one chunk while it is read, merging names that mean the same thing.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ struct Draft {
     votes: [u16; EntityKind::ALL.len()],
 }
 
-/// The entities found so far, by key and by short form.
+/// The entities found so far, indexed by key and by short form.
 #[derive(Debug, Default)]
 pub(super) struct Entities {
     drafts: Vec<Draft>,
     by_key: HashMap<String, usize>,
-    /// Last words of names of persons; none where two persons share one.
+    /// Last words of persons' names; `None` if two persons share one.
     by_surname: HashMap<String, Option<usize>>,
-    /// Names of companies without their legal form.
+    /// Company names without their legal form.
     by_company: HashMap<String, usize>,
 }
 
 impl Entities {
-    /// The entity with that name, made if there is none yet. `None` where the name has no key, or
+    /// Returns the entity with this name, creating it if needed. `None` if the name has no key, or
     /// the row is full.
     pub(super) fn named(&mut self, name: &str) -> Option<usize> {
         let name = name.trim();
@@ -48,7 +48,7 @@ impl Entities {
         Some(at)
     }
 
-    /// The entity with that name or, where it may be that of a person, short form.
+    /// Returns the entity with this name or, if the name can be a person's, with this short form.
     pub(super) fn known(&self, name: &str, can_be_person: bool) -> Option<usize> {
         let key = key(name);
         let is_single = can_be_person && !key.as_str().contains(' ');
@@ -62,7 +62,7 @@ impl Entities {
         known.or_else(|| if is_single { surname() } else { None }).or_else(company)
     }
 
-    /// Lets the name of a company without its legal form stand for the company.
+    /// Registers the company's name without its legal form as a short form.
     pub(super) fn shorten_company(&mut self, at: usize) {
         let Some(short) = company(&self.drafts[at].key) else { return };
         if short.len() > 2 && !words::is_ordinary(short) && !words::is_place(short) {
@@ -70,7 +70,7 @@ impl Entities {
         }
     }
 
-    /// Lets the last word of a person's name stand for the person.
+    /// Registers the last word of a person's name as a short form.
     pub(super) fn shorten(&mut self, at: usize) {
         let Some((_, surname)) = self.drafts[at].key.rsplit_once(' ') else { return };
         let is_roman = surname.bytes().all(|b| b"ivx".contains(&b));
@@ -84,7 +84,7 @@ impl Entities {
         }
     }
 
-    /// Another name of an entity.
+    /// Adds another name of an entity.
     pub(super) fn alias(&mut self, at: usize, name: &str) {
         let key: String = key(name).into();
         let draft = &mut self.drafts[at];
@@ -101,7 +101,7 @@ impl Entities {
         *vote = vote.saturating_add(weight);
     }
 
-    /// The kind with most votes; the first of several.
+    /// The kind with the most votes; the first one if tied.
     pub(super) fn kind(&self, at: usize) -> EntityKind {
         let votes = &self.drafts[at].votes;
         let best = (0..votes.len()).rev().max_by_key(|kind| votes[*kind]);
@@ -116,7 +116,7 @@ impl Entities {
         &self.drafts[at].key
     }
 
-    /// The entities as a row has them.
+    /// Converts the entities to their form in a row.
     pub(super) fn finish(self) -> Vec<RowEntity> {
         let kinds: Vec<EntityKind> = (0..self.drafts.len()).map(|at| self.kind(at)).collect();
         let rows = self.drafts.into_iter().zip(kinds).map(|(draft, kind)| {

@@ -14,13 +14,13 @@ use crate::row::{
 use crate::sentences::sentences;
 use crate::tokens::{Token, tokens};
 
-/// Bytes of a chunk that are read.
+/// Maximum bytes read of a chunk.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 
-/// Reads the graph of one chunk: its entities, and the relations that its sentences state.
+/// Extracts the graph of one chunk: its entities, and the relations that its sentences state.
 ///
-/// `title` is that of the source. If it is a name, it is the first entity, and pronouns stand for
-/// it. The result depends on nothing but the two texts.
+/// `title` is the title of the source. If it is a name, it becomes the first entity, to which
+/// pronouns refer. The result depends on nothing but the two texts.
 pub fn extract(title: &str, text: &str) -> RowGraph {
     let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
     let mut chunk = Chunk::read(text);
@@ -33,20 +33,20 @@ pub fn extract(title: &str, text: &str) -> RowGraph {
     chunk.finish()
 }
 
-/// The place of a run of tokens in its text.
+/// The context of a run of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnitKind {
     Sentence,
     Heading,
-    /// The value of a field; its name.
+    /// The value of a field; the range is the field's name.
     Value(Range<usize>),
-    /// A cell of a table.
+    /// A table cell.
     Cell,
-    /// A cell above the rule of a table.
+    /// A table cell above the header rule.
     Header,
 }
 
-/// A run of tokens with its names.
+/// A run of tokens and the names in it.
 pub(super) struct TextUnit {
     pub kind: UnitKind,
     pub tokens: Range<usize>,
@@ -61,13 +61,13 @@ pub(super) struct Chunk<'a> {
     pub text: &'a str,
     pub tokens: Vec<Token>,
     pub units: Vec<TextUnit>,
-    /// Rows of tables, by units; none for the rule below a header.
+    /// Table rows as ranges of units, without the rule below a header.
     pub rows: Vec<Range<usize>>,
     pub code: Vec<Range<usize>>,
     pub entities: Entities,
     /// The entity that the chunk is about.
     pub main: Option<usize>,
-    /// The words of its name.
+    /// The words of that entity's name.
     pub title: Vec<String>,
     pub triplets: Vec<(Statement, Range<usize>)>,
 }
@@ -118,7 +118,7 @@ impl<'a> Chunk<'a> {
         }
         self.name_subject();
         self.name_acronyms();
-        // Long names first, so that short forms find them.
+        // Long names first, so that short forms can refer to them.
         for is_short in [false, true] {
             for unit in 0..self.units.len() {
                 self.name_unit(unit, is_short);
@@ -135,7 +135,7 @@ impl<'a> Chunk<'a> {
             if (!name.contains(' ') && !is_date) != is_short {
                 continue;
             }
-            // "in Strathmore" is a place, even after a person called so.
+            // "in Strathmore" is a place, even after a person of that name.
             let before = found.tokens.start.checked_sub(1).map(|at| sentence[at].text(self.text));
             let is_place = matches!(before, Some("in" | "at" | "near" | "from" | "In" | "of"));
             let known = if is_date { None } else { self.entities.known(name, !is_place) };
@@ -180,7 +180,8 @@ impl<'a> Chunk<'a> {
         self.triplets.extend(found.into_iter().map(|one| (one, context.clone())));
     }
 
-    /// The words, marks and names of a sentence; pronouns in front stand for the main entity.
+    /// Builds the sequence of words, punctuation and names of a sentence; leading pronouns refer to
+    /// the main entity.
     fn items(&self, at: usize) -> Vec<Item> {
         let unit = &self.units[at];
         let sentence = &self.tokens[unit.tokens.clone()];
@@ -221,7 +222,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// States what lines of programs declare. Functions belong to the type that was declared last.
+    /// States the declarations in code lines. Functions belong to the type declared last.
     fn read_code(&mut self) {
         let mut holder = None;
         for line in std::mem::take(&mut self.code) {

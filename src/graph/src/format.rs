@@ -1,11 +1,11 @@
-//! The stored section, version 1: the order and the lengths of its columns.
+//! The stored section, version 1: the order and lengths of its columns.
 //!
 //! ```text
-//! u32 each, little-endian, read in place: the section begins on a boundary of 4 bytes
+//! u32 each, little-endian, read in place: the section starts on a 4-byte boundary
 //! header  "LDGR", version, rows n, sources, strings s, entities e, mentions m, aliases a,
 //!         triplets t, titles p, look-ups l, bytes of text b
-//! string_starts[s+1]   first byte of each string in the text; they ascend and differ
-//! entity_keys[e]       string of each key; ascending, so that an entity is the rank of its key
+//! string_starts[s+1]   offset of each string in the text; strings are ascending and distinct
+//! entity_keys[e]       string of each key; ascending, so an entity is the rank of its key
 //! entity_row_starts[e+1], entity_rows[m]               rows of an entity, ascending
 //! entity_triplet_starts[e+1], entity_triplets[2t]      triplets at an entity, ascending
 //! row_starts[n+1], mention_entities[m]                 entities of a row, by first mention
@@ -14,26 +14,26 @@
 //! lookup_keys[l], lookup_entities[l]                   the same, by key, each pair once
 //! row_triplet_starts[n+1]                              triplets of a row
 //! triplet_ends[t]      bytes: position of source and of target in the row, predicate, zero
-//! triplet_from[t], triplet_to[t]                       context, as bytes of the row's text
+//! triplet_from[t], triplet_to[t]                       context, as byte range of the row's text
 //! title_keys[p], title_sources[p]                      sources by title, ascending pairs
 //! text                 b bytes of UTF-8
 //! ```
-//! A reader rejects: another magic, version, number of rows or sources; a length other than the
-//! sum; columns of starts that do not run from 0 to the end in order; strings, keys, rows, aliases
-//! and titles out of order; ids, kinds and predicates out of range; a row that names a thing twice;
-//! a triplet from a thing to itself. Codes of kinds and predicates are positions in their lists,
-//! which only grow.
+//! A reader must reject: another magic, version, number of rows or sources; a length other than the
+//! sum of the columns; start columns that do not ascend from 0 to the end; strings, keys, rows,
+//! aliases and titles out of order; ids, kinds and predicates out of range; a row that names an
+//! entity twice; a triplet from an entity to itself. Codes of kinds and predicates are indexes into
+//! their lists, which are append-only.
 
 /// "LDGR" as a little-endian word.
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"LDGR");
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
-/// Words of the header.
+/// Length of the header in words.
 pub(super) const HEADER_WORDS: usize = 12;
-/// Bits of a mention's name column that are the string; the rest is the kind.
+/// Number of bits of a mention's name column that hold the string; the rest is the kind.
 pub(super) const NAME_BITS: u32 = 28;
 
-/// Number of things of each sort, as the header tells.
+/// Numbers of items of each sort, as stored in the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub rows: u32,
@@ -48,7 +48,7 @@ pub(super) struct Counts {
     pub text_bytes: u32,
 }
 
-/// A column of words.
+/// A column of 32-bit words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Column {
@@ -101,7 +101,8 @@ impl Counts {
         Ok(Self { triplets, titles, lookups, text_bytes, ..first })
     }
 
-    /// Words of each column, in the order of [`Column`]; letters as in the drawing above.
+    /// Length of each column in words, in the order of [`Column`]; variables are named as in the
+    /// drawing above.
     fn lengths(&self) -> [u64; COLUMNS] {
         let Self { rows, strings, entities, mentions, aliases, .. } = *self;
         let Self { triplets, titles, lookups, .. } = *self;
@@ -110,7 +111,8 @@ impl Counts {
         [s + 1, e, e + 1, m, e + 1, 2 * t, n + 1, m, m, a, a, l, l, n + 1, t, t, t, p, p]
     }
 
-    /// Start of each column, in words from the start of the section; the last one is the end.
+    /// Start of each column, in words from the start of the section, followed by the end of the
+    /// last one.
     pub(super) fn starts(&self) -> [u64; COLUMNS + 1] {
         let mut starts = [HEADER_WORDS as u64; COLUMNS + 1];
         for (column, length) in self.lengths().into_iter().enumerate() {

@@ -1,10 +1,11 @@
-//! Measures the rules against labels that a reader made from the texts alone.
+//! Measures the rules against labels that a reader assigned from the texts alone.
 //!
-//! `tests/graph/gold.json` names passages of public collections and what they say; the texts lie
-//! outside of the repository. A passage is labelled before the rules have seen it. Dates are days,
-//! months with a year, and years; adjectives of origin and roles ("the director") are no entities;
-//! classes (`IS_A`) are nouns with the nouns before them. Entries of a bibliography and cells
-//! without a header are entities only. A label with a `part` is of those characters of a document.
+//! `tests/graph/gold.json` identifies passages of public collections and lists what they say; the
+//! texts are outside of the repository. A passage is labelled before the rules have been run on it.
+//! Dates are days, months with a year, and years; adjectives of origin and roles ("the director")
+//! are not entities; classes (`IS_A`) are nouns including the nouns before them. Entries of a
+//! bibliography and cells without a header yield entities only. A label with a `part` covers those
+//! characters of a document.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -15,9 +16,9 @@ use serde_json::Value;
 
 use super::*;
 
-/// Passages that were seen while the rules were made, and others; then those of messy sources.
+/// Passages seen while the rules were developed, and held-out ones; then those from messy sources.
 const PARTS: [&str; 4] = ["seen", "held out", "messy, seen", "messy, held out"];
-/// Characters of a document without passages of its own that are labelled.
+/// Number of labelled characters of a document that has no passages of its own.
 const DOCUMENT_CHARS: usize = 1200;
 
 fn shared() -> PathBuf {
@@ -58,7 +59,7 @@ fn passage(labels: &Value) -> (String, String) {
     }
 }
 
-/// Hits, answers and labels of one question.
+/// Numbers of hits, answers and labels for one question.
 #[derive(Debug, Default, Clone, Copy)]
 struct Score {
     hits: usize,
@@ -150,7 +151,7 @@ fn the_rules_find_what_a_reader_finds() {
     for (name, scores) in PARTS.iter().zip(&scores) {
         report(name, scores);
     }
-    // Precision and recall, slightly under what the module's table says.
+    // Precision and recall, slightly below those in the module's table.
     let floors = [
         [[0.91, 0.92], [0.80, 0.80], [0.94, 0.51], [0.94, 0.51]],
         [[0.84, 0.86], [0.74, 0.74], [0.77, 0.43], [0.77, 0.43]],

@@ -1,4 +1,4 @@
-//! The stored section, read in place.
+//! Reads the stored section in place.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use crate::format::{COLUMNS, Column, Counts, HEADER_WORDS, NAME_BITS};
 use crate::row::{EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
 use crate::strings::{Strings, Titles, equal, landmarks};
 
-/// An entity of one segment: the position of its key among all keys.
+/// An entity of one segment: the rank of its key among all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub u32);
 
-/// A triplet of one segment, numbered by row.
+/// A triplet of one segment; triplets are numbered by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TripletId(pub u32);
 
-/// A triplet with the entities that it connects.
+/// A triplet and the entities that it connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TripletView {
     /// The row that states it.
@@ -27,12 +27,12 @@ pub struct TripletView {
     pub target: EntityId,
     /// The relation.
     pub predicate: Predicate,
-    /// The supporting sentence as bytes of the row's text; empty where the title supports it. It
-    /// is not checked against that text, so readers of the text have to ask for it.
+    /// The supporting sentence as a byte range of the row's text; empty if the title supports it.
+    /// The range is not validated against that text, so readers of the text must check it.
     pub context: Range<u32>,
 }
 
-/// The section of one segment.
+/// The graph section of one segment.
 #[derive(Debug, Clone)]
 pub struct GraphIndex {
     bytes: Bytes,
@@ -42,10 +42,10 @@ pub struct GraphIndex {
 }
 
 impl GraphIndex {
-    /// Checks every number of the section, so that no later look-up can fail.
+    /// Opens a section and checks all of its numbers, so that no later look-up can fail.
     ///
     /// # Errors
-    /// The broken rule, as a phrase.
+    /// The violated rule, as a phrase.
     pub fn open(bytes: Bytes, rows: u32, sources: u32) -> Result<Self, &'static str> {
         let header_bytes = HEADER_WORDS * 4;
         if bytes.len() < header_bytes {
@@ -76,7 +76,7 @@ impl GraphIndex {
         &self.bytes[self.starts[COLUMNS] as usize * 4..]
     }
 
-    /// The part of a column that belongs to item `at` of the column of its starts.
+    /// Returns the range of values that belong to item `at`, according to a column of starts.
     fn group(&self, starts: Column, at: u32) -> Range<usize> {
         let starts = self.column(starts);
         starts[at as usize] as usize..starts[at as usize + 1] as usize
@@ -90,12 +90,12 @@ impl GraphIndex {
         std::str::from_utf8(self.strings().bytes(id)).expect("strings are checked on opening")
     }
 
-    /// Whether nothing is known of any row.
+    /// Whether nothing is known about any row.
     pub fn is_empty(&self) -> bool {
         self.counts.entities == 0 && self.counts.titles == 0
     }
 
-    /// The graph of a row, as it was added.
+    /// Returns the graph of a row, as it was added.
     pub fn row(&self, row: u32) -> RowGraph {
         let mentions = self.group(Column::RowStarts, row);
         let entities = mentions.map(|mention| self.row_entity(mention)).collect();
@@ -114,7 +114,7 @@ impl GraphIndex {
         }
     }
 
-    /// The strings of the other keys of a mention.
+    /// The strings of a mention's other keys.
     fn aliases(&self, mention: usize) -> &[u32] {
         let owners = self.column(Column::AliasMentions);
         let first = owners.partition_point(|owner| (*owner as usize) < mention);
@@ -134,7 +134,7 @@ impl GraphIndex {
         RowTriplet { source, target, predicate: Predicate::ALL[predicate as usize], context }
     }
 
-    /// The entity with that key.
+    /// Finds the entity with this key.
     pub fn find(&self, key: &str) -> Option<EntityId> {
         self.entity_of(self.strings().find(key)?)
     }
@@ -144,8 +144,9 @@ impl GraphIndex {
         Some(EntityId(entity as u32))
     }
 
-    /// As [`Self::find`], and the entities that some row also calls by the key, ascending. Which
-    /// row it is counts: one that may not be seen must not name anything, so ask [`Self::calls`].
+    /// Finds the entity with this key, like [`Self::find`], and the entities that some row also
+    /// calls by this key, in ascending order. Check the row with [`Self::calls`]: a row that must
+    /// not be visible must not give names to anything either.
     pub fn called(&self, key: &str) -> (Option<EntityId>, impl Iterator<Item = EntityId> + '_) {
         let string = self.strings().find(key);
         let keys = self.column(Column::LookupKeys);
@@ -154,7 +155,7 @@ impl GraphIndex {
         (string.and_then(|string| self.entity_of(string)), others.map(|id| EntityId(*id)))
     }
 
-    /// Whether a row calls an entity by another key.
+    /// Whether a row calls an entity by another key than its own.
     pub fn calls(&self, row: u32, id: EntityId, key: &str) -> bool {
         let mention = self.mention_in(row, id);
         mention.is_some_and(|mention| {
@@ -165,12 +166,12 @@ impl GraphIndex {
     /// The key of an entity.
     ///
     /// # Panics
-    /// If the id is not of this segment, here and below.
+    /// If the id is not of this segment; likewise for the methods below.
     pub fn key(&self, id: EntityId) -> &str {
         self.string(self.column(Column::EntityKeys)[id.0 as usize])
     }
 
-    /// Name and kind of an entity in a row; `None` where the row does not name it.
+    /// Name and kind of an entity in a row; `None` if the row does not mention it.
     pub fn named_in(&self, row: u32, id: EntityId) -> Option<(&str, EntityKind)> {
         self.mention_in(row, id).map(|mention| self.mention(mention))
     }
@@ -181,37 +182,37 @@ impl GraphIndex {
         mentions.find(|mention| entities[*mention] == id.0)
     }
 
-    /// Rows that mention an entity, ascending.
+    /// Rows that mention an entity, in ascending order.
     pub fn rows_of(&self, id: EntityId) -> &[u32] {
         let range = self.group(Column::EntityRowStarts, id.0);
         &self.column(Column::EntityRows)[range]
     }
 
-    /// Entities of a row, in the order of their first mention.
+    /// Entities of a row, in order of first mention.
     pub fn entities_of_row(&self, row: u32) -> impl Iterator<Item = EntityId> + '_ {
         let range = self.group(Column::RowStarts, row);
         self.column(Column::MentionEntities)[range].iter().map(|entity| EntityId(*entity))
     }
 
-    /// The sources by title.
+    /// The sources of the segment by title.
     pub fn titles(&self) -> Titles<'_> {
         let (keys, sources) = (self.column(Column::TitleKeys), self.column(Column::TitleSources));
         Titles { strings: self.strings(), keys, sources, landmarks: &self.title_landmarks }
     }
 
-    /// Triplets of a row, in the order of its text.
+    /// Triplets of a row, in text order.
     pub fn triplets_of_row(&self, row: u32) -> impl Iterator<Item = TripletId> + use<> {
         let range = self.group(Column::RowTripletStarts, row);
         range.map(|at| TripletId(at as u32))
     }
 
-    /// Triplets that begin or end at an entity, ascending.
+    /// Triplets with an entity at either end, in ascending order.
     pub fn triplets_of_entity(&self, id: EntityId) -> impl Iterator<Item = TripletId> + '_ {
         let range = self.group(Column::EntityTripletStarts, id.0);
         self.column(Column::EntityTriplets)[range].iter().map(|at| TripletId(*at))
     }
 
-    /// A triplet with its ends.
+    /// Returns a triplet and its ends.
     pub fn triplet(&self, id: TripletId) -> TripletView {
         let starts = self.column(Column::RowTripletStarts);
         let row = starts.partition_point(|start| *start <= id.0) as u32 - 1;

@@ -1,4 +1,4 @@
-//! The key of a name: its words in one spelling, under which the name is found.
+//! The key of a name: its words in a normalised spelling, under which the name is found.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use unicode_normalization::UnicodeNormalization;
 use crate::words;
 use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
-/// Words of one key at most. Longer names keep their first words.
+/// Maximum number of words of a key; of longer names the first words are kept.
 pub const KEY_WORDS_MAX: usize = 8;
-/// Words of a text whose keys are formed; what follows them is not looked at.
+/// Maximum number of words of a text for which keys are formed; the rest is ignored.
 const TEXT_WORDS_MAX: usize = 4096;
-/// Bytes of a word that belong to a key; a longer run is no word of any language.
+/// Maximum bytes of a word in a key; a longer run is not a word of any language.
 const WORD_BYTES_MAX: usize = 64;
 
-/// A normalised name: words in NFKC, folded in case and diacritics, one blank between them.
+/// A normalised name: words in NFKC, with case and diacritics folded, separated by single spaces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
@@ -31,10 +31,10 @@ impl From<Key> for String {
     }
 }
 
-/// The key of a name.
+/// Computes the key of a name.
 ///
-/// Punctuation separates words; a possessive ending, a leading English article and an addition in
-/// parentheses at the end ("Avatar (film)") are dropped. Characters of scripts without blanks are
+/// Punctuation separates words. A possessive ending, a leading English article and a trailing
+/// addition in parentheses ("Avatar (film)") are dropped. Characters of scripts without spaces are
 /// words of their own. A name without letters and digits has the empty key.
 pub fn key(name: &str) -> Key {
     let mut text = String::new();
@@ -53,11 +53,11 @@ pub fn key(name: &str) -> Key {
     Key(text)
 }
 
-/// The keys of all runs of one to eight words of a text that are worth looking up, each with the
-/// bytes that it covers; by start, then by length.
+/// Returns the keys of all runs of one to eight words of a text that are worth looking up, each
+/// with its byte range, ordered by start and then by length.
 ///
-/// Runs that begin with an article are left out, because the key of a name never does, and so are
-/// keys of common words only, which would link any text with any other.
+/// Omits runs that begin with an article, as keys of names never do, and keys consisting of common
+/// words only, which would link any text to any other.
 pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
     let ranges: Vec<Range<usize>> = Words::of(text).take(TEXT_WORDS_MAX).collect();
     let mut folded = String::new();
@@ -65,7 +65,7 @@ pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
     for range in &ranges {
         let end = folded.len();
         push_word(&mut folded, &text[range.clone()]);
-        // A word of marks alone adds nothing, and the first one no blank.
+        // A word of marks only adds nothing, and the first word adds no space.
         let start = if end > 0 && folded.len() > end { end + 1 } else { end };
         folds.push(start..folded.len());
     }
@@ -88,9 +88,9 @@ pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
 
 /// Whether a key is specific enough to link texts by it.
 ///
-/// Not telling are: one ordinary word, one letter, and keys of nothing but numbers, months and
-/// words of grammar. Otherwise a document titled "The" or "History" would be linked with all
-/// others. Ordinary is what stands in the list of common words; a rare word in lower case passes,
+/// It is not if it is a single ordinary word, a single letter, or consists only of numbers, months
+/// and function words. Otherwise a document titled "The" or "History" would be linked to all
+/// others. Ordinary words are those in the list of common words; a rare word in lower case passes,
 /// because questions are often typed without capitals.
 pub fn is_telling(key: &str) -> bool {
     let mut words = key.split(' ');
@@ -101,7 +101,7 @@ pub fn is_telling(key: &str) -> bool {
     !is_short && !is_empty_word(first) && !words::is_ordinary(first)
 }
 
-/// Whether the word does not tell one thing from another, even beside other words.
+/// Whether the word does not distinguish anything, even next to other words.
 fn is_empty_word(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) && word.len() < 7
         || word.len() == 1
@@ -109,12 +109,12 @@ fn is_empty_word(word: &str) -> bool {
         || words::is_month(word)
 }
 
-/// The text with one blank in place of each run of white space.
+/// Collapses each run of white space to a single space.
 pub(super) fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The name without an addition in parentheses at its end.
+/// Strips a trailing addition in parentheses from a name.
 fn without_addition(name: &str) -> &str {
     let trimmed = name.trim_end();
     match trimmed.find('(') {
@@ -123,7 +123,7 @@ fn without_addition(name: &str) -> &str {
     }
 }
 
-/// Appends the folded word behind a blank.
+/// Appends a folded word, preceded by a space.
 fn push_word(text: &mut String, word: &str) {
     if !text.is_empty() {
         text.push(' ');
@@ -138,7 +138,7 @@ fn push_word(text: &mut String, word: &str) {
     for c in folded.flat_map(char::to_lowercase) {
         match letter_without_stroke(c) {
             Some(plain) => text.push_str(plain),
-            // Normalisation can bring punctuation forth, as in the one-character form of "a.m.".
+            // Normalisation can produce punctuation, as from the single-character form of "a.m.".
             None if is_word_char(c) => text.push(c),
             None => {}
         }
@@ -148,7 +148,8 @@ fn push_word(text: &mut String, word: &str) {
     }
 }
 
-/// Letters that Unicode does not decompose, but writers without the right keyboard do.
+/// Substitutes for letters that Unicode does not decompose, but that people type without the right
+/// keyboard.
 fn letter_without_stroke(c: char) -> Option<&'static str> {
     Some(match c {
         'ł' => "l",
@@ -164,7 +165,7 @@ fn letter_without_stroke(c: char) -> Option<&'static str> {
     })
 }
 
-/// Whether the character belongs to a word: letters, digits, and the marks that stand on letters.
+/// Whether the character is part of a word: a letter, a digit, or a mark on a letter.
 pub(super) fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c as u32, 0x300..=0x36F | 0x900..=0xDFF)
 }
@@ -173,7 +174,7 @@ pub(super) fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2bc}')
 }
 
-/// The words of a text as byte ranges.
+/// Iterates over the words of a text as byte ranges.
 struct Words<'a> {
     text: &'a str,
     at: usize,
@@ -184,7 +185,7 @@ impl<'a> Words<'a> {
         Self { text, at: 0 }
     }
 
-    /// Whether the word that begins here is what is left of a possessive.
+    /// Whether the word that starts here is the remainder of a possessive.
     fn is_possessive(&self, range: &Range<usize>) -> bool {
         let mut before = self.text[..range.start].chars().rev();
         matches!(&self.text[range.clone()], "s" | "S")
@@ -282,7 +283,7 @@ mod tests {
         #[test]
         fn every_name_is_found_by_its_key(name in "\\PC{0,40}", before in "[a-z ]{0,9}") {
             let key = key(&name);
-            // Normalisation can cut one character into several words.
+            // Normalisation can split one character into several words.
             if unicode_normalization::is_nfkc(&name) {
                 prop_assert_eq!(&super::key(key.as_str()), &key);
             }

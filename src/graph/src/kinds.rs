@@ -1,4 +1,4 @@
-//! The kind of a name, judged by its words and by the words beside it.
+//! The kind of a name, judged by its words and the words next to it.
 
 use crate::entities::Entities;
 use crate::key::key;
@@ -9,10 +9,10 @@ use crate::sentences::mark;
 use crate::tokens::{Form, Token};
 use crate::words;
 
-/// Weight of a vote that no other overrules.
+/// Weight of a vote that no other can overrule.
 const CERTAIN: u16 = 200;
 
-/// Votes for the kind of an entity, by one of its names.
+/// Votes for the kind of an entity, based on one of its names.
 pub(super) fn judge(
     text: &str,
     sentence: &[Token],
@@ -66,7 +66,7 @@ fn is_personal(text: &str, token: &Token) -> bool {
     }
 }
 
-/// A word that its ending or its letters tell from a name of people: "Intelligence", "Awards",
+/// Whether the ending or the letters of a word rule out a person's name: "Intelligence", "Awards",
 /// "NaturallySpeaking".
 fn is_common(word: &str) -> bool {
     let ends = ["ence", "tion", "ment", "ness", "ity", "ism", "logy", "ware"];
@@ -79,7 +79,7 @@ fn is_common(word: &str) -> bool {
         || inner && !is_joined && !word.starts_with("Mac")
 }
 
-/// The name of a title, which has no sentence around it.
+/// Votes for the kind of a title, which has no sentence around it.
 pub(super) fn judge_title(
     name: &str,
     tokens: &[Token],
@@ -105,7 +105,7 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
         vote(EntityKind::Location, 7);
     }
     let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
-    // "University of Iowa": the head stands before the particle.
+    // "University of Iowa": the head precedes the particle.
     let particle =
         tokens.iter().position(|token| matches!(word(token), "of" | "for" | "de" | "in"));
     let is_roman = |token: &&Token| word(token).bytes().all(|b| b"IVX".contains(&b));
@@ -141,7 +141,7 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     }
 }
 
-/// "LLMs": letters and a plural.
+/// Whether the word is a plural acronym, such as "LLMs".
 fn is_plural_acronym(word: &str) -> bool {
     let letters = word.strip_suffix('s');
     letters.is_some_and(|letters| letters.len() > 1 && letters.chars().all(char::is_uppercase))
@@ -156,7 +156,7 @@ fn by_neighbours(
     let word = |at: Option<usize>| at.and_then(|at| sentence.get(at)).map_or("", |t| t.text(text));
     let (start, end) = (found.tokens.start, found.tokens.end);
     let before = word(start.checked_sub(1));
-    // A noun right before the name calls what it is: "the novel Dracula", "director Andrew Lau".
+    // A noun right before the name denotes its kind: "the novel Dracula", "director Andrew Lau".
     let noun = sentence[..start].last().filter(|token| token.form == Form::Lower);
     if let Some(kind) = noun.and_then(|token| nouns::kind_of_noun(token.text(text))) {
         vote(kind, 5);
@@ -174,7 +174,7 @@ fn by_neighbours(
         }
         _ => {}
     }
-    // "X, France": what stands before the name of a place and a comma is a place as well.
+    // "X, France": a name before a comma and the name of a place is a place as well.
     let has_comma = sentence.get(end).and_then(|token| mark(text, token)) == Some(',');
     let is_place_next = |count: usize| {
         let run = sentence.get(end + 1..end + 1 + count);
@@ -212,7 +212,7 @@ fn by_neighbours(
     }
 }
 
-/// The kind that the two words behind a name tell, and its weight.
+/// The kind implied by the two words after a name, and the weight of the vote.
 fn by_next(next: [&str; 2], is_single: bool) -> Option<(EntityKind, u16)> {
     use EntityKind::{Organization, Person};
     Some(match next {

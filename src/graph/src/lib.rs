@@ -1,8 +1,9 @@
-//! A knowledge graph from text, by rule: the things that a chunk names, the relations that its
-//! sentences state, and the stored section that keeps both beside the rows of a segment.
+//! A knowledge graph extracted from text by rule: the things a chunk names, the relations its
+//! sentences state, and the stored section that keeps both alongside the rows of a segment.
 //!
-//! No language model, no I/O, no threads: the same texts give the same graph. Not here: which rows
-//! are alive or visible (storage), and how the graph steers a search (engine).
+//! Uses no language model, no I/O and no threads: the same texts yield the same graph. Not part of
+//! this crate: which rows are live or visible (storage), and how the graph affects a search
+//! (engine).
 //!
 //! ```text
 //! ingest  title, text -> lines -> tokens, sentences -> names -> kinds, entities
@@ -11,17 +12,18 @@
 //! query   bytes -> GraphIndex::open -> entities, triplets, rows
 //!         question -> keys_in -> keys -> GraphIndex: find, called, titles
 //! ```
-//! Invariants: nothing is stated without the sentence that states it; every count is bounded; time
-//! is linear in the text, whatever it is. Precision goes before recall, since a reader follows the
-//! paths; a statement that no rule knows is left out rather than guessed from two names that stand
-//! near each other.
+//! Invariants: nothing is stated without the sentence that supports it; every count is bounded;
+//! time is linear in the length of any text. Precision takes priority over recall, since readers
+//! follow the paths: a statement that no rule covers is left out rather than guessed from two names
+//! that are near each other.
 //!
-//! # What the rules find
-//! Measured by `gold_tests` on 73 passages labelled by hand (prose, abstracts, code, forms; three
-//! languages). Each held-out part was labelled before the rules ran over it. A triplet counts if
-//! both ends and the predicate are right. A "first run" was blind; general faults that it showed
-//! were then repaired. Of the messy held-out part only the sums were ever looked at. Messy passages
-//! are bibliographies, captions, cells of tables and chats out of real files; they state little.
+//! # Quality of the rules
+//! Measured by `gold_tests` on 73 hand-labelled passages (prose, abstracts, code, forms; three
+//! languages). Each held-out part was labelled before the rules were run on it. A triplet counts as
+//! correct if both ends and the predicate are right. A "first run" was blind; general faults that
+//! it revealed were then fixed. Of the messy held-out part only the totals were ever looked at.
+//! Messy passages are bibliographies, captions, table cells and chats from real files; they state
+//! little.
 //!
 //! | passages | entities P / R | kinds | triplets P / R |
 //! |---|---|---|---|
@@ -38,18 +40,18 @@
 //! - `row`: the graph of one chunk as plain data
 //! - `extract`: from the text of a chunk to its graph
 //! - `titles`: the main entity of a chunk, from its title
-//! - `lines`: paragraphs, headings, fields, rows of tables, code
-//! - `tokens`, `sentences`: words and marks of a paragraph, and its sentences
-//! - `words`: word lists; `nouns`: the senses of words of a text in them
-//! - `names`: names in a sentence; `runs`: their length; `authors`, `dates`: two special forms
+//! - `lines`: paragraphs, headings, fields, table rows, code
+//! - `tokens`, `sentences`: words and punctuation of a paragraph, and its sentences
+//! - `words`: word lists; `nouns`: senses of words as written in a text
+//! - `names`: names in a sentence; `runs`: their extent; `authors`, `dates`: two special forms
 //! - `kinds`: the kind of a name
-//! - `entities`: the entities of a chunk, several names of one thing brought together
+//! - `entities`: the entities of a chunk, merging several names of one thing
 //! - `relations`: reads a sentence phrase by phrase; `patterns`: the table of phrases
-//! - `ends`: subject and objects of a phrase; `links`: conditions on the words between
+//! - `ends`: subject and objects of a phrase; `links`: conditions on the words in between
 //! - `clauses`: classes, owners, places and verbs, which have no phrase in the table
-//! - `records`: statements of fields and tables; `code`: declarations in lines of a program
-//! - `claims`: additions of a language model, checked against the text
-//! - `format`: the stored section; `writer`: makes it; `check`, `index`: check and read it
+//! - `records`: statements of fields and tables; `code`: declarations in source code
+//! - `claims`: additions by a language model, checked against the text
+//! - `format`: the stored section; `writer`: writes it; `check`, `index`: check and read it
 
 #![forbid(unsafe_code)]
 

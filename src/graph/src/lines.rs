@@ -1,34 +1,35 @@
-//! Cuts a text into blocks that can be read alone: paragraphs, headings, fields, rows, code.
+//! Splits a text into blocks that can be read on their own: paragraphs, headings, fields, rows,
+//! code.
 
 use std::ops::Range;
 
-/// Columns from which a line may have been ended by wrapping.
+/// Minimum width of a line that may have been wrapped.
 const WRAPPED_COLUMNS_MIN: usize = 45;
-/// Bytes of a heading.
+/// Maximum bytes of a heading.
 const HEADING_BYTES_MAX: usize = 80;
-/// Bytes of the name of a field.
+/// Maximum bytes of the name of a field.
 const FIELD_BYTES_MAX: usize = 32;
-/// Words of a value that is a sentence of its own.
+/// Minimum words of a field's value that counts as a sentence of its own.
 const SENTENCE_WORDS_MIN: usize = 6;
-/// Bytes of a block; a longer one is cut, so that no rule looks further.
+/// Maximum bytes of a block; longer ones are split, which bounds how far any rule looks.
 const BLOCK_BYTES_MAX: usize = 16 << 10;
 
-/// A part of the text.
+/// A block of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
-    /// Running text: one sentence or more.
+    /// Running text of one or more sentences.
     Prose(Range<usize>),
-    /// A line of its own without an end.
+    /// A separate line without a final punctuation mark.
     Heading(Range<usize>),
     /// "Name: value".
     Field { name: Range<usize>, value: Range<usize> },
-    /// A row of a table, by cells. Rows of one table follow each other.
+    /// A table row as its cells. Rows of the same table are consecutive.
     Row(Vec<Range<usize>>),
-    /// A line of a program.
+    /// A line of source code.
     Code(Range<usize>),
 }
 
-/// The blocks of a text, ascending.
+/// Splits a text into blocks, in order.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut open: Option<Range<usize>> = None;
@@ -41,7 +42,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
         let range = start..start + content.len();
         let is_fence = content.starts_with("```") || content.starts_with("~~~");
         let is_plain = !content.is_empty() && !is_fence && !is_fenced;
-        // What is indented like a program and stands below a line of one, or assigns, is one.
+        // An indented line that follows a line of code, or contains an assignment, is code.
         let is_indented = line.starts_with("    ") || line.starts_with('\t');
         let follows = open.is_none() && matches!(found.last(), Some(Block::Code(_)));
         let is_code =
@@ -73,7 +74,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     found
 }
 
-/// A line that is not running text.
+/// Recognises a line that is not running text.
 fn special(text: &str, line: Range<usize>) -> Option<Block> {
     let content = &text[line.clone()];
     if content.len() > BLOCK_BYTES_MAX {
@@ -106,7 +107,7 @@ fn cells(content: &str, start: usize) -> Vec<Range<usize>> {
     parts.collect()
 }
 
-/// Whether the line looks like one of a program rather than of prose.
+/// Whether the line looks like source code rather than prose.
 fn is_code(content: &str) -> bool {
     let bytes = content.as_bytes();
     let ends = matches!(bytes.last(), Some(b';' | b'{' | b'}' | b'\\' | b'=' | b'('));
@@ -129,7 +130,7 @@ fn is_code(content: &str) -> bool {
         || content.starts_with("//")
 }
 
-/// Whether a bracket follows a word of several humps: "assertThat(paths)".
+/// Whether a bracket follows a camel-case or snake-case word: "assertThat(paths)".
 fn calls_symbol(content: &str) -> bool {
     let Some((before, _)) = content.split_once('(') else { return false };
     let start = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
@@ -139,7 +140,7 @@ fn calls_symbol(content: &str) -> bool {
     (has_hump || symbol.contains('_')) && symbol.starts_with(char::is_lowercase)
 }
 
-/// "Name: value" where the name is a few words and the value stands in the same line.
+/// Parses "Name: value" where the name is a few words and the value is on the same line.
 fn field(content: &str, start: usize) -> Option<Block> {
     let content_start = content.trim_start_matches(['-', '*', ' ']);
     let start = start + content.len() - content_start.len();
@@ -163,7 +164,7 @@ fn field(content: &str, start: usize) -> Option<Block> {
         .then_some(Block::Field { name: name_start..name_start + name.len(), value })
 }
 
-/// A paragraph, or a heading where it is one short line without an end.
+/// Returns a paragraph, or a heading if it is a single short line without final punctuation.
 fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
     let content = &text[range.clone()];
     if content.is_empty() {
@@ -172,7 +173,7 @@ fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
     let is_ended = content.ends_with(['.', '!', '?', ';', ',', '。', '"', '\u{201d}']);
     let is_short = content.len() <= HEADING_BYTES_MAX && !content.contains('\n');
     let has_sentence = content.contains(". ");
-    // The label of a field whose value stands in another line names nothing.
+    // The label of a field whose value is on another line names nothing.
     let is_label = content.ends_with(':');
     if !is_short || is_ended || has_sentence {
         return Some(Block::Prose(range));

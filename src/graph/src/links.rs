@@ -1,4 +1,5 @@
-//! Conditions on the words between a phrase and its ends, without which the phrase states nothing.
+//! Conditions on the words between a phrase and its ends that must hold for the phrase to state
+//! anything.
 
 use crate::nouns;
 use crate::patterns::Pattern;
@@ -7,12 +8,12 @@ use crate::row::{EntityKind, Predicate};
 use crate::tokens::Form;
 use crate::words;
 
-/// Items between a noun and the name that it describes.
+/// Maximum items between a noun and the name that it describes.
 const LINK_ITEMS_MAX: usize = 8;
 
 impl Reading<'_> {
-    /// Whether the phrase from item `from` to `to` states its relation: a participle does not
-    /// where it is passive or an adjective, and an office not where somebody else holds it.
+    /// Whether the phrase from item `from` to `to` states its relation: a participle does not if it
+    /// is passive or an adjective, nor an office if somebody else holds it.
     pub(super) fn is_stated(&self, pattern: &Pattern, from: usize, to: usize) -> bool {
         use Predicate::*;
         let is_word = to == from + 1 && !pattern.wants_date();
@@ -39,8 +40,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a noun at item `at` describes a name: behind a copula, a comma or the name itself.
-    /// "the main village of the tribe" describes no name.
+    /// Whether a noun at item `at` describes a name: it follows a copula, a comma or the name
+    /// itself. "the main village of the tribe" does not describe a name.
     fn is_linked(&self, at: usize) -> bool {
         for here in (0..at).rev().take(LINK_ITEMS_MAX) {
             match self.word(here) {
@@ -53,8 +54,8 @@ impl Reading<'_> {
         false
     }
 
-    /// Whether the name at an item only modifies a noun behind it: "an East Coast headquarters". It
-    /// does not where the noun names its kind: "the Java language" is Java.
+    /// Whether the name at an item merely modifies a noun after it: "an East Coast headquarters".
+    /// It does not if the noun denotes its kind: "the Java language" is Java.
     pub(super) fn modifies(&self, at: usize) -> bool {
         let mut head = None;
         for here in at + 1..self.items.len().min(at + 4) {
@@ -75,8 +76,8 @@ impl Reading<'_> {
         })
     }
 
-    /// The thing that gets another name by the phrase at item `at`: the name right before, with
-    /// only a copula, adverbs, a comma or brackets between.
+    /// Returns the thing that the phrase at item `at` gives another name to: the name right before
+    /// it, with only a copula, adverbs, a comma or brackets in between.
     pub(super) fn renamed(&self, at: usize) -> Option<usize> {
         let is_naming = matches!(self.word(at), "called" | "nicknamed" | "renamed");
         let (mut is_apart, mut has_copula) = (false, false);
@@ -105,14 +106,14 @@ impl Reading<'_> {
         if is_other || self.items[here].is_owner || self.is_date(entity) {
             return None;
         }
-        // "Ann, Duchess of Bedford, known as": what is led by "of" is part of what is named.
+        // "Ann, Duchess of Bedford, known as": a name after "of" is part of the thing being named.
         match &*word {
             "of" => self.subject(at).filter(|_| !self.has_verb(0..here)),
             _ => (!is_led || !is_naming).then_some(entity),
         }
     }
 
-    /// Whether a name stands right behind, but for an article or a quotation mark.
+    /// Whether a name follows directly, apart from an article or a quotation mark.
     fn is_name_next(&self, at: usize) -> bool {
         let is_filling = |word: &str| {
             words::is_article(word) || matches!(word, "simply" | "just" | "\"" | "\u{201c}")
@@ -130,7 +131,7 @@ fn is_be(word: &str) -> bool {
     matches!(word, "is" | "was" | "are" | "were" | "be" | "been" | "being")
 }
 
-/// Whether a participle gives somebody an office.
+/// Whether a participle confers an office on somebody.
 fn is_made(word: &str) -> bool {
     matches!(word, "elected" | "appointed" | "crowned" | "proclaimed" | "named" | "made")
 }

@@ -1,4 +1,4 @@
-//! Finds the names of a sentence: runs of capitalised words, quoted titles, dates, codes.
+//! Finds the names in a sentence: runs of capitalised words, quoted titles, dates, codes.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,35 +10,35 @@ use crate::sentences::{is_shouted, mark};
 use crate::tokens::{Form, Token};
 use crate::words;
 
-/// Tokens between quotation marks that are searched for the closing one.
+/// Maximum tokens searched for a closing quotation mark.
 const QUOTE_TOKENS_MAX: usize = 14;
 
 /// A name in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameSpan {
-    /// Its tokens.
+    /// The tokens of the name.
     pub tokens: Range<usize>,
-    /// The bytes of the name itself: without quotation marks and titles of a person.
+    /// The bytes of the name proper, without quotation marks and a person's titles.
     pub bytes: Range<usize>,
-    /// The kind that its form alone tells.
+    /// The kind, if the form alone determines it.
     pub kind: Option<EntityKind>,
 }
 
-/// Words of the whole chunk, as evidence when its names are sought.
+/// Words of the whole chunk, used as evidence when looking for names.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings<'a> {
     /// Words of the title.
     pub title: &'a [String],
-    /// Words that stand in lower case somewhere.
+    /// Words that occur in lower case somewhere.
     pub lower: HashSet<&'a str>,
-    /// Words with a capital inside a sentence.
+    /// Words capitalised in the middle of a sentence.
     pub capital: HashSet<&'a str>,
-    /// Whether nouns are written with capitals: German.
+    /// Whether the language capitalises nouns: German.
     pub has_capital_nouns: bool,
 }
 
 impl<'a> Surroundings<'a> {
-    /// Notes the words of a sentence.
+    /// Records the words of a sentence.
     pub(super) fn note(&mut self, text: &'a str, sentence: &[Token]) {
         for (at, token) in sentence.iter().enumerate() {
             let is_inside = at > 0 && sentence[at - 1].is_word();
@@ -50,7 +50,7 @@ impl<'a> Surroundings<'a> {
         }
     }
 
-    /// Decides what depends on all words.
+    /// Determines the properties that depend on all words.
     pub(super) fn settle(&mut self) {
         let count = |words: &[&str]| words.iter().filter(|w| self.lower.contains(**w)).count();
         let german = count(&["der", "die", "das", "und", "ist", "von", "mit", "nicht", "den"]);
@@ -59,7 +59,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// The names of a sentence, ascending, without overlaps.
+/// Finds the names of a sentence, in order and without overlaps.
 pub(super) fn names(
     text: &str,
     sentence: &[Token],
@@ -78,18 +78,18 @@ pub(super) fn names(
     found
 }
 
-/// A sentence while its names are sought.
+/// A sentence while its names are being found.
 pub(super) struct Scan<'a> {
     pub text: &'a str,
     pub tokens: &'a [Token],
     pub around: &'a Surroundings<'a>,
     is_shouted: bool,
-    /// Capitals are those of a heading.
+    /// Whether capitals are those of a heading.
     is_heading: bool,
 }
 
 impl Scan<'_> {
-    /// The token at which the scan goes on, and the name before it.
+    /// Returns the token at which to continue, and the name before it, if any.
     fn name_at(&self, at: usize) -> (usize, Option<NameSpan>) {
         if let Some(end) = date_at(self.text, self.tokens, at) {
             return (end, Some(self.found(at..end, Some(EntityKind::Date))));
@@ -113,8 +113,8 @@ impl Scan<'_> {
         (found.as_ref().map_or(at + 1, |found| found.tokens.end), found)
     }
 
-    /// End of the source's title if the text repeats it here. One ordinary word does not
-    /// count: in the middle of a text it means itself.
+    /// Returns the end of the source's title if the text repeats it here. A single ordinary word
+    /// does not count: in the middle of a text it has its ordinary meaning.
     fn title_end(&self, at: usize) -> Option<usize> {
         let title = self.around.title;
         let rest = self.tokens.get(at..at + title.len())?;
@@ -127,7 +127,7 @@ impl Scan<'_> {
     fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> NameSpan {
         let last = &self.tokens[tokens.end - 1];
         let mut bytes = self.tokens[tokens.start].start..last.end;
-        // "U.S." keeps its last stop.
+        // "U.S." keeps its final stop.
         let is_dotted = last.form == Form::Capitals && last.text(self.text).contains('.');
         bytes.end += usize::from(is_dotted && self.text[last.end..].starts_with('.'));
         NameSpan { tokens, bytes, kind }
@@ -141,8 +141,8 @@ impl Scan<'_> {
         self.tokens.get(at).map_or("", |token| token.text(self.text))
     }
 
-    /// A title between quotation marks: most of its words have capitals, or the marks are those
-    /// that only titles have.
+    /// Recognises a title between quotation marks: most of its words are capitalised, or the marks
+    /// are ones used only for titles.
     fn quoted(&self, at: usize) -> Option<NameSpan> {
         let open = self.mark(at)?;
         let (close, is_title) = match open {
@@ -178,14 +178,14 @@ impl Scan<'_> {
         Some(NameSpan { tokens: at..at + length + 2, ..name })
     }
 
-    /// Whether the words before say that a word itself is meant.
+    /// Whether the preceding words indicate that the word itself is meant.
     fn introduces_term(&self, at: usize) -> bool {
         let before = if at == 0 { "" } else { self.word(at - 1) };
         ["term", "word", "called", "termed", "phrase", "concept"].contains(&before)
             || before == "as" && at > 1 && ["known", "to"].contains(&self.word(at - 2))
     }
 
-    /// A code of its own: an address, a file name, a symbol of a program.
+    /// Recognises a code: an address, a file name, a symbol of a program.
     fn code(&self, at: usize) -> Option<NameSpan> {
         let word = self.word(at);
         let letters = word.chars().filter(|c| c.is_alphabetic()).count();
@@ -198,7 +198,7 @@ impl Scan<'_> {
         is_symbol.then(|| self.found(at..at + 1, kind))
     }
 
-    /// A run of capitalised words with particles between them.
+    /// Recognises a run of capitalised words with particles between them.
     fn run(&self, at: usize) -> (usize, Option<NameSpan>) {
         let mut start = at;
         let run_end = self.run_end(at);
@@ -234,7 +234,7 @@ impl Scan<'_> {
                 1 => self.is_name_alone(start, kind.is_some()),
                 _ => self.is_name_together(start..end),
             };
-        // The stop of a last initial belongs to the name, unless the sentence ends with it.
+        // The stop of a final initial belongs to the name, unless the sentence ends with it.
         let has_initial = end > at && self.tokens[end - 1].form == Form::Initial;
         let has_stop = has_initial && self.mark(end) == Some('.') && end + 1 < self.tokens.len();
         let behind = end + usize::from(has_stop);
@@ -242,13 +242,13 @@ impl Scan<'_> {
         (run_end.max(behind), is_name.then(name))
     }
 
-    /// A word of grammar, whatever its letters look like.
+    /// Whether the token is a function word, however it is capitalised.
     pub(super) fn is_grammar(&self, at: usize) -> bool {
         let is_article = matches!(self.word(at), "A" | "I") && self.mark(at + 1) != Some('.');
         self.tokens[at].senses.is_grammar() || is_article
     }
 
-    /// A word that has its capital because it opens the sentence.
+    /// Whether the word is capitalised only because it starts the sentence.
     fn is_opening(&self, at: usize) -> bool {
         let token = &self.tokens[at];
         let word = token.text(self.text);
@@ -308,13 +308,14 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether a capital at this place means nothing.
+    /// Whether a capital at this position carries no information.
     fn opens_sentence(&self, at: usize) -> bool {
         let is_opener = |c| matches!(c, '"' | '\u{201c}' | '(' | ':' | '-' | '\u{2022}' | '*');
         at == 0 || at == 1 && self.mark(0).is_some_and(is_opener) || self.mark(at - 1) == Some(':')
     }
 
-    /// A single word with a capital at the start of a sentence: it needs evidence.
+    /// Whether a single capitalised word at the start of a sentence is a name, which needs further
+    /// evidence.
     fn is_name_in_front(&self, at: usize) -> bool {
         let token = &self.tokens[at];
         let word = token.text(self.text);
@@ -352,7 +353,7 @@ impl Scan<'_> {
         let is_company = nouns::kind_of_noun(last).is_some() || self.has_company(tokens.clone());
         let is_seen =
             |token: &Token| self.around.lower.contains(&*token.text(self.text).to_lowercase());
-        // Initials without stops stand in lists of references, where no name can be told.
+        // Initials without stops occur in reference lists, where names cannot be recognised.
         let bare = tokens.clone().filter(|at| {
             let is_roman = "IVX".contains(self.word(*at));
             self.tokens[*at].form == Form::Initial && self.mark(at + 1) != Some('.') && !is_roman

@@ -4,7 +4,7 @@ use crate::key::key;
 use crate::row::EntityKind;
 use crate::words::{LISTED_BYTES_MAX, Senses, senses};
 
-/// Senses of a word as a text writes it.
+/// Looks up the senses of a word as written in a text.
 pub(super) fn senses_of(word: &str) -> Senses {
     let mut buffer = [0; LISTED_BYTES_MAX];
     match buffer.get_mut(..word.len()) {
@@ -18,7 +18,7 @@ pub(super) fn senses_of(word: &str) -> Senses {
     }
 }
 
-/// The kind of thing that a noun calls, in the singular or the plural.
+/// The kind of thing that a noun denotes, in the singular or the plural.
 pub(super) fn kind_of_noun(noun: &str) -> Option<EntityKind> {
     let singular = || senses_of(noun.strip_suffix('s')?).kind;
     senses_of(noun).kind.or_else(singular)

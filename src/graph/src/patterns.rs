@@ -1,29 +1,29 @@
-//! The table of phrases that state a relation, read once from the list beside this file.
+//! The table of phrases that state a relation, read once from the list next to this file.
 //!
 //! A line is `PREDICATE > SOURCE TARGET: phrase | phrase`. With `<` the triplet runs against the
-//! sentence: the name before the phrase is its target. Kinds are what the ends are taken for
-//! where nothing else tells; a DATE is a condition.
+//! sentence: the name before the phrase is the target. The kinds are assumed for the ends if
+//! nothing else determines them; a DATE is required.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::row::{EntityKind, Predicate};
 
-/// Words of a phrase.
+/// Maximum words of a phrase.
 pub(super) const PHRASE_WORDS_MAX: usize = 6;
 
-/// The relation that a phrase states of the names before and behind it.
+/// The relation that a phrase states between the names before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub predicate: Predicate,
-    /// The triplet's source stands behind the phrase.
+    /// Whether the triplet's source comes after the phrase.
     pub is_reversed: bool,
     /// Kinds of source and target.
     pub kinds: [Option<EntityKind>; 2],
 }
 
 impl Pattern {
-    /// Whether the phrase is about a date.
+    /// Whether the phrase requires a date.
     pub(super) fn wants_date(&self) -> bool {
         self.kinds[1] == Some(EntityKind::Date)
     }
@@ -47,7 +47,8 @@ static PHRASES: LazyLock<HashMap<&'static str, Vec<Pattern>>> = LazyLock::new(||
     phrases
 });
 
-/// First words of all phrases, so that most words cost one look-up.
+/// First words of all phrases with the length of the longest one, so that most words cost one
+/// look-up.
 static FIRST_WORDS: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| {
     let mut longest = HashMap::new();
     for phrase in PHRASES.keys() {
@@ -59,12 +60,12 @@ static FIRST_WORDS: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| {
     longest
 });
 
-/// The patterns of a phrase.
+/// Returns the patterns of a phrase.
 pub(super) fn patterns(phrase: &str) -> &'static [Pattern] {
     PHRASES.get(phrase).map_or(&[], Vec::as_slice)
 }
 
-/// Words of the longest phrase that begins with the word; 0 if none does.
+/// Word count of the longest phrase that starts with the word; 0 if there is none.
 pub(super) fn words_from(first: &str) -> usize {
     FIRST_WORDS.get(first).copied().unwrap_or(0)
 }

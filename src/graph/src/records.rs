@@ -1,5 +1,5 @@
-//! Statements of fields ("Name: value") and tables: each value belongs to the thing that its record
-//! or its row is of.
+//! Statements of fields ("Name: value") and tables: each value belongs to the subject of its record
+//! or row.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use crate::nouns;
 use crate::relations::Statement;
 use crate::row::{EntityKind, Predicate};
 
-/// Words of a class in a field: "Type: sailing ship".
+/// Maximum words of a class in a field: "Type: sailing ship".
 const CLASS_WORDS_MAX: usize = 3;
 
 impl Chunk<'_> {
-    /// Adds a row of a table; the row above a rule is the header.
+    /// Adds a table row; the row above a rule becomes the header.
     pub(super) fn add_row(&mut self, cells: Vec<Range<usize>>) {
         let is_mark = |byte: &u8| b"-: ".contains(byte);
         let is_rule =
@@ -29,8 +29,8 @@ impl Chunk<'_> {
         self.rows.push(first..self.units.len());
     }
 
-    /// States the fields of each record: of the thing that one of them names, or else of what the
-    /// text is about.
+    /// States the fields of each record, about the thing that one of the fields names, or else
+    /// about the main entity of the text.
     pub(super) fn relate_fields(&mut self) {
         let mut at = 0;
         while at < self.units.len() {
@@ -59,8 +59,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// States the rows of each table: of the thing in the column that names it. A table of two
-    /// columns may be one record, of what the text is about.
+    /// States the rows of each table, about the thing in the column that names it. A table of two
+    /// columns may be a single record, about the main entity of the text.
     pub(super) fn relate_rows(&mut self) {
         let mut header: Range<usize> = 0..0;
         let mut before = 0;
@@ -99,8 +99,8 @@ impl Chunk<'_> {
         self.relate_cell(subject, name, unit, label);
     }
 
-    /// States what a value says of the subject. What supports it reaches from `beside`, the field's
-    /// name or the subject's cell, to the value, whichever stands first.
+    /// States what a value says about the subject. The supporting context extends from `beside`,
+    /// which is the field's name or the subject's cell, to the value, whichever comes first.
     fn relate_cell(
         &mut self,
         subject: usize,
@@ -135,7 +135,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// The bytes of a unit.
+    /// The byte range of a unit.
     fn span(&self, unit: usize) -> Range<usize> {
         let tokens = &self.tokens[self.units[unit].tokens.clone()];
         match (tokens.first(), tokens.last()) {
@@ -144,7 +144,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// The entity that a unit names with all of its words.
+    /// The entity whose name spans the whole unit.
     fn whole(&self, unit: usize) -> Option<usize> {
         let unit = &self.units[unit];
         match (&unit.names[..], &unit.entities[..]) {
@@ -154,13 +154,13 @@ impl Chunk<'_> {
     }
 }
 
-/// Whether the field or the column names the thing that its record is of.
+/// Whether the field or column names the subject of its record.
 fn names_record(name: &str) -> bool {
     let names = ["name", "full name", "title", "product", "product name", "project", "model"];
     names.contains(&&*name.to_lowercase())
 }
 
-/// Names in front of a colon that are no property of anything: captions, references, notes.
+/// Whether text before a colon is not a property of anything: captions, references, notes.
 fn is_caption(name: &str) -> bool {
     let first = name.split(' ').next().unwrap_or(name).to_lowercase();
     [
@@ -171,8 +171,8 @@ fn is_caption(name: &str) -> bool {
     .contains(&&*first)
 }
 
-/// The predicate that fits things of these kinds: relations to a day want a date, and a place is
-/// not located in a person.
+/// Adjusts a predicate to the kinds of its ends: relations to a day need a date, and a place is not
+/// located in a person.
 fn fitting(predicate: Predicate, kinds: [EntityKind; 2]) -> Option<Predicate> {
     use Predicate::*;
     let is_date = kinds[1] == EntityKind::Date;
@@ -189,7 +189,7 @@ fn fitting(predicate: Predicate, kinds: [EntityKind; 2]) -> Option<Predicate> {
     })
 }
 
-/// The predicate that the name of a field or of a column stands for, and whether the value is its
+/// The predicate that the name of a field or column stands for, and whether the value is its
 /// source.
 fn known_field(name: &str) -> Option<(Predicate, bool)> {
     use Predicate::*;

@@ -1,4 +1,4 @@
-//! Reads the relations out of one sentence.
+//! Extracts the relations from one sentence.
 
 use crate::entities::Entities;
 use crate::patterns::{PHRASE_WORDS_MAX, Pattern, patterns, words_from};
@@ -6,23 +6,23 @@ use crate::row::{EntityKind, Predicate};
 use crate::sentences::mark;
 use crate::tokens::{Form, Token};
 
-/// Years from a birth to a death that are stated without days at least.
+/// Minimum years between a birth and a death given as bare years.
 const LIFE_YEARS_MIN: u32 = 30;
-/// Items from the place of a birth or a death to its date at most: two larger places between.
+/// Maximum items between the place of a birth or death and its date: two larger places in between.
 const LIFE_ITEMS_MAX: usize = 7;
 
-/// A word, a mark or a name of a sentence.
+/// A word, punctuation mark or name of a sentence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     /// Its first token in the sentence.
     pub token: usize,
-    /// The entity that is named.
+    /// The entity that it names, if any.
     pub entity: Option<usize>,
-    /// A possessive ending follows.
+    /// Whether a possessive ending follows.
     pub is_owner: bool,
 }
 
-/// A statement, by entities.
+/// A statement between two entities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
     pub source: usize,
@@ -85,10 +85,11 @@ impl Reading<'_> {
         }
     }
 
-    /// States the relation of the longest phrase at item `at`. Returns its words, 0 for no phrase.
+    /// States the relation of the longest phrase at item `at`. Returns its word count, or 0 if
+    /// there is none.
     fn read_phrase(&mut self, at: usize) -> usize {
         let Some(token) = self.token(at) else { return 0 };
-        // Offices are often written with capitals: "Count of Hanau".
+        // Offices are often capitalised: "Count of Hanau".
         let is_office = token.form == Form::Capital && token.senses.is_honorific();
         if token.form != Form::Lower && !is_office {
             return 0;
@@ -140,7 +141,8 @@ impl Reading<'_> {
         }
         let is_place = pattern.kinds[1] == Some(EntityKind::Location);
         let objects = self.objects(first);
-        // "Count of Flanders and Ann of Bar", "mayor of Kawit, Cavite": an office is of one.
+        // "Count of Flanders and Ann of Bar", "mayor of Kawit, Cavite": an office has a single
+        // object.
         let is_office = pattern.predicate == Predicate::LeaderOf;
         let count = if is_date || is_place || is_office { 1 } else { objects.len() };
         for object in objects.iter().take(count) {
@@ -162,7 +164,7 @@ impl Reading<'_> {
         true
     }
 
-    /// The source that a phrase at item `from` calls for.
+    /// Returns the source required by a phrase at item `from`.
     fn source(&self, pattern: &Pattern, from: usize) -> Option<usize> {
         if pattern.predicate == Predicate::AlsoKnownAs && !pattern.is_reversed {
             return self.renamed(from);
@@ -173,7 +175,8 @@ impl Reading<'_> {
         if can_be { Some(source) } else { self.subject(from).or(Some(source)) }
     }
 
-    /// Whether the ends can be of the kinds that the pattern wants; votes for these kinds if so.
+    /// Whether the ends can be of the kinds that the pattern requires; if so, votes for these
+    /// kinds.
     fn fits(&mut self, pattern: &Pattern, ends: [usize; 2]) -> bool {
         let kinds = ends.map(|end| self.entities.kind(end));
         let can_be_bought = |kind| !matches!(kind, EntityKind::Person | EntityKind::Location);
@@ -191,7 +194,7 @@ impl Reading<'_> {
         is_fitting
     }
 
-    /// "Manchester, Iowa": places between commas contain each other, from item `at` on.
+    /// Reads "Manchester, Iowa" from item `at` on: places separated by commas contain each other.
     pub(super) fn nest_from(&mut self, at: usize) {
         let mut at = at;
         while let (Some(inner), Some(outer)) = (self.entity(at), self.entity(at + 2)) {
@@ -208,7 +211,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The date behind the place of a birth or a death, which may stand in larger places:
+    /// Reads the date after the place of a birth or death, which may be followed by larger places:
     /// "born in Uppsala, Sweden, on 3 May 1950".
     fn date_of_life(&mut self, person: usize, place: Predicate, at: usize) {
         let predicate = match place {
@@ -229,7 +232,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The place behind the date of a birth or a death.
+    /// Reads the place after the date of a birth or death.
     fn place_of_life(&mut self, person: usize, date: Predicate, at: usize) {
         if !matches!(self.word(at), "in" | "at" | ",") {
             return;
@@ -244,15 +247,15 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether two bare years are too near for a life: "Bill Gates (1975 - 2000)" were years at
-    /// the head of a company.
+    /// Whether two bare years are too close for a lifetime: in "Bill Gates (1975 - 2000)" they are
+    /// the years at the head of a company.
     fn is_term_of_office(&self, first: usize, last: usize) -> bool {
         let year = |date: usize| self.entities.key(date).parse::<u32>().ok();
         let years = year(first).zip(year(last));
         years.is_some_and(|(first, last)| last.saturating_sub(first) < LIFE_YEARS_MIN)
     }
 
-    /// "X (3 May 1950 - 4 June 2001)".
+    /// Reads "X (3 May 1950 - 4 June 2001)".
     fn read_spans(&mut self) {
         for at in 0..self.items.len() {
             let Some(person) = self.entity(at).filter(|_| self.mark(at + 1) == Some('(')) else {
@@ -274,7 +277,7 @@ impl Reading<'_> {
             let has_clause = (0..at).any(|at| self.is_verb(at) && !is_naming(at));
             let is_led = at > 0 && self.word(at - 1) == "of";
             let person = self.subject(at + 1).filter(|_| !has_clause).unwrap_or(person);
-            // The dates of "the Count of Holm (1540 - 1574)" are not those of Holm.
+            // The dates in "the Count of Holm (1540 - 1574)" are not those of Holm.
             let is_place = has_clause && is_led && !self.is_person(person);
             if is_place || self.is_term_of_office(born, died) {
                 continue;
@@ -295,7 +298,7 @@ pub(super) fn is_copula(word: &str) -> bool {
     matches!(word, "is" | "was" | "are" | "were" | "became" | "remains")
 }
 
-/// Whether a thing of that kind can be what a pattern wants.
+/// Whether an entity of this kind can be what a pattern requires.
 fn can_be(kind: EntityKind, wanted: Option<EntityKind>) -> bool {
     use EntityKind::*;
     match wanted {
@@ -307,7 +310,7 @@ fn can_be(kind: EntityKind, wanted: Option<EntityKind>) -> bool {
     }
 }
 
-/// Whether the relation is stated in brackets behind a name.
+/// Whether the relation may be stated in brackets after a name.
 fn is_bracketed(predicate: Predicate) -> bool {
     use Predicate::*;
     [

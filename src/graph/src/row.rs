@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-/// Entities of one chunk at most.
+/// Maximum number of entities in one chunk.
 pub const ROW_ENTITIES_MAX: usize = 128;
-/// Triplets of one chunk at most.
+/// Maximum number of triplets in one chunk.
 pub const ROW_TRIPLETS_MAX: usize = 128;
-/// Other keys of one entity in one chunk at most.
+/// Maximum number of other keys of one entity in one chunk.
 pub const ENTITY_ALIASES_MAX: usize = 4;
-/// Bytes of a name.
+/// Maximum bytes of a name.
 pub const NAME_BYTES_MAX: usize = 160;
-/// Bytes of a supporting sentence; a longer one is cut.
+/// Maximum bytes of a supporting sentence; longer ones are truncated.
 pub const CONTEXT_BYTES_MAX: usize = 600;
 
-// Triplets name entities of their row by one byte.
+// Triplets refer to entities of their row by one byte.
 const _: () = assert!(ROW_ENTITIES_MAX <= 256);
 
-/// Declares an enum whose values have upper-case names and stored codes in their order.
+/// Declares an enum whose values have upper-case names, and whose stored codes follow their order.
 macro_rules! names {
     ($(#[$about:meta])* $type:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ }) => {
         $(#[$about])*
@@ -25,15 +25,15 @@ macro_rules! names {
         pub enum $type { $($(#[$doc])* $value,)+ }
 
         impl $type {
-            /// All values; the stored code of a value is its position. Append only.
+            /// All values; the stored code of a value is its index. Append-only.
             pub const ALL: &[Self] = &[$(Self::$value,)+];
 
-            /// The name in answers.
+            /// The name used in responses.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$value => $name,)+ }
             }
 
-            /// The value with that name.
+            /// Looks up the value with this name.
             pub fn of_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
             }
@@ -46,31 +46,31 @@ names! {
     EntityKind {
         /// A human being.
         Person = "PERSON",
-        /// A company, an institution, a group of people with a name.
+        /// A company, an institution, or a named group of people.
         Organization = "ORGANIZATION",
         /// A place on the map, or a building.
         Location = "LOCATION",
         /// Something made to be read, heard or seen.
         Work = "WORK",
-        /// Something that happens or happened at a time.
+        /// Something that happens or happened at some time.
         Event = "EVENT",
         /// Something made to be used: a machine, a program, a language, a brand.
         Product = "PRODUCT",
         /// A day, month or year.
         Date = "DATE",
-        /// A code, a symbol of a program, an address.
+        /// A code, a program symbol, an address.
         Identifier = "IDENTIFIER",
         /// A word or phrase that the text defines.
         Term = "TERM",
-        /// A name of something else.
+        /// The name of anything else.
         Other = "OTHER",
     }
 }
 
 names! {
-    /// The relation of a triplet's source to its target. Read "source PREDICATE target".
+    /// The relation of a triplet's source to its target, read as "source PREDICATE target".
     Predicate {
-        /// A sentence connects both with a verb that has no predicate of its own.
+        /// Connected in a sentence by a verb that has no predicate of its own.
         RelatedTo = "RELATED_TO",
         /// "X is a Y".
         IsA = "IS_A",
@@ -164,34 +164,34 @@ names! {
 /// A named thing in one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowEntity {
-    /// Its key, unique in the row.
+    /// The key, unique in the row.
     pub key: String,
-    /// Its longest form as the text writes it.
+    /// The longest form of the name in the text.
     pub name: String,
-    /// Its kind, as far as the text tells.
+    /// The kind, as far as the text reveals it.
     pub kind: EntityKind,
     /// Keys of its other names in the chunk, ascending.
     pub aliases: Vec<String>,
 }
 
-/// A relation of two entities that one chunk states.
+/// A relation between two entities stated in one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowTriplet {
-    /// Position of its source among the row's entities.
+    /// Index of the source among the row's entities.
     pub source: u8,
-    /// Position of its target; another one.
+    /// Index of the target; differs from the source.
     pub target: u8,
     /// The relation.
     pub predicate: Predicate,
-    /// The supporting sentence as bytes of the chunk's text; empty where the title supports it.
+    /// The supporting sentence as a byte range of the chunk's text; empty if the title supports it.
     pub context: Range<u32>,
 }
 
 /// The entities and the triplets of one chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowGraph {
-    /// Entities in the order of their first mention.
+    /// Entities in order of first mention.
     pub entities: Vec<RowEntity>,
-    /// Triplets in the order of the text.
+    /// Triplets in text order.
     pub triplets: Vec<RowTriplet>,
 }

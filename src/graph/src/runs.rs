@@ -1,4 +1,4 @@
-//! The length of names: capitalised words, and the particles and marks that may stand between them.
+//! The extent of names: capitalised words, and the particles and punctuation that may connect them.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::row::EntityKind;
 use crate::tokens::{Form, Token};
 use crate::words;
 
-/// Words of a name, particles included.
+/// Maximum words of a name, including particles.
 const NAME_TOKENS_MAX: usize = 12;
 
 impl Scan<'_> {
-    /// End of the run of words from `at` on that can be one name.
+    /// Returns the end of the run of words starting at `at` that can form one name.
     pub(super) fn run_end(&self, at: usize) -> usize {
         let mut end = at + 1;
         while end < self.tokens.len() && end - at < NAME_TOKENS_MAX {
@@ -25,7 +25,8 @@ impl Scan<'_> {
         end
     }
 
-    /// End of the name that began at `at`, if the token at `end` belongs to it.
+    /// If the token at `end` belongs to the name that started at `at`, returns the new end of the
+    /// name.
     fn joined(&self, at: usize, end: usize) -> Option<usize> {
         let (last, next) = (&self.tokens[end - 1], &self.tokens[end]);
         if last.is_owner {
@@ -48,7 +49,7 @@ impl Scan<'_> {
         }
     }
 
-    /// "Apollo 11", "Interstate 5".
+    /// Extends a name by a number: "Apollo 11", "Interstate 5".
     fn numbered(&self, at: usize, end: usize) -> Option<usize> {
         let number = self.word(end);
         let before = self.word(end - 1).to_ascii_lowercase();
@@ -69,7 +70,7 @@ impl Scan<'_> {
         is_name.then_some(end + 1)
     }
 
-    /// Particles that stand inside of names, then a capital.
+    /// Extends a name by particles that occur inside names, followed by a capitalised word.
     fn particles(&self, at: usize, end: usize) -> Option<usize> {
         let first = self.word(end);
         let before = &self.tokens[end - 1];
@@ -125,7 +126,7 @@ impl Scan<'_> {
         self.tokens[at..end].iter().any(|token| matches!(token.text(self.text), "of" | "for"))
     }
 
-    /// "Victoria and Albert Museum": an institution is named after two.
+    /// "Victoria and Albert Museum": an institution named after two people.
     fn is_pair(&self, end: usize) -> bool {
         let is_company = |token: &Token| {
             nouns::kind_of_noun(token.text(self.text))
@@ -136,7 +137,8 @@ impl Scan<'_> {
         is_run && is_company(head) && !is_company(next) && !is_company(before)
     }
 
-    /// Stops of initials, hyphens with a blank behind, commas before a legal form.
+    /// Extends a name across stops of initials, hyphens followed by a space, and commas before a
+    /// legal form.
     fn marked(&self, end: usize) -> Option<usize> {
         let next = self.tokens.get(end + 1)?;
         let last = &self.tokens[end - 1];

@@ -1,13 +1,13 @@
-//! Ends of sentences among the tokens of a paragraph.
+//! Sentence boundaries among the tokens of a paragraph.
 
 use std::ops::Range;
 
 use crate::tokens::{Form, Token};
 
-/// Tokens of a sentence. A longer one is cut: no rule needs more, and none may take more time.
+/// Maximum tokens of a sentence. Longer ones are split: no rule needs more, and this bounds time.
 const SENTENCE_TOKENS_MAX: usize = 256;
 
-/// The sentences as ranges of tokens, ascending and without gaps.
+/// Splits tokens into sentences, as consecutive ranges.
 pub(super) fn sentences(text: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut first = 0;
@@ -28,7 +28,8 @@ pub(super) fn sentences(text: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     found
 }
 
-/// End of the sentence whose last mark may stand at `at`; `None` if it does not end there.
+/// Returns the end of the sentence whose final punctuation may be at `at`; `None` if it does not
+/// end there.
 fn sentence_end(text: &str, tokens: &[Token], at: usize) -> Option<usize> {
     let mark = mark(text, &tokens[at])?;
     if matches!(mark, '。' | '\u{ff01}' | '\u{ff1f}') {
@@ -58,7 +59,7 @@ fn is_short(text: &str, tokens: &[Token], at: usize) -> bool {
     !is_last && (before.form == Form::Initial || word.contains('.') || is_title || is_listed)
 }
 
-/// The character of a mark.
+/// The character of a punctuation token.
 pub(super) fn mark(text: &str, token: &Token) -> Option<char> {
     match token.form {
         Form::Mark => token.text(text).chars().next(),
@@ -66,7 +67,7 @@ pub(super) fn mark(text: &str, token: &Token) -> Option<char> {
     }
 }
 
-/// Whether most words of the sentence are in capitals, so that capitals say nothing.
+/// Whether most words of the sentence are in capitals, so that capitals carry no information.
 pub(super) fn is_shouted(sentence: &[Token]) -> bool {
     let words = sentence.iter().filter(|token| token.is_word()).count();
     let loud = sentence.iter().filter(|token| token.form == Form::Capitals).count();

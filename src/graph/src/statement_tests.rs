@@ -1,8 +1,8 @@
-//! Statements that sentences, fields and tables make, and some that they do not.
+//! Statements made by sentences, fields and tables, and some that are not made.
 
 use super::extract;
 
-/// The triplets of a text whose predicate has `part` in its name.
+/// The triplets of a text whose predicate contains `part`.
 fn told(text: &str, part: &str) -> Vec<String> {
     let graph = extract("", text);
     let key = |at: u8| graph.entities[usize::from(at)].key.as_str();

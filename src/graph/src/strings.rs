@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// All strings, ascending. They are compared as bytes, whose order is that of the text: decoding
-/// would cost more than the look-up.
+/// All strings, ascending. They are compared as bytes, which order like the text: decoding would
+/// cost more than the look-up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Strings<'a> {
     pub(super) starts: &'a [u32],
@@ -31,27 +31,27 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Sources of one segment by the keys of their titles, ascending.
+/// Sources of one segment, ordered by the keys of their titles.
 #[derive(Debug, Clone, Copy)]
 pub struct Titles<'a> {
     pub(super) strings: Strings<'a>,
     pub(super) keys: &'a [u32],
     pub(super) sources: &'a [u32],
-    /// The first bytes of the first key and of every [`LANDMARK_TITLES`]th after it; none where
-    /// only a part of the titles is left.
+    /// The first bytes of every [`LANDMARK_TITLES`]th key, starting with the first; empty for a
+    /// subset of the titles.
     pub(super) landmarks: &'a [u64],
 }
 
-/// Titles from one landmark to the next.
+/// Number of titles from one landmark to the next.
 const LANDMARK_TITLES: usize = 32;
 
-/// The landmarks of sorted keys: among them a word is looked up without a look at the strings,
-/// which lie all over the memory.
+/// Computes the landmarks of sorted keys. Searching them first avoids touching the strings, which
+/// are scattered across memory.
 pub(super) fn landmarks(strings: Strings<'_>, keys: &[u32]) -> Box<[u64]> {
     keys.iter().step_by(LANDMARK_TITLES).map(|key| first_bytes(strings.bytes(*key))).collect()
 }
 
-/// Up to eight bytes of a text as a number; those of greater texts are no less.
+/// Converts up to eight leading bytes of a text to a number that preserves order.
 fn first_bytes(text: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = text.len().min(8);
@@ -60,12 +60,13 @@ fn first_bytes(text: &[u8]) -> u64 {
 }
 
 impl<'a> Titles<'a> {
-    /// Titles whose key is this word or begins with it. Most words of a text begin none; where one
-    /// does, runs of words are looked up among the few titles that are left.
+    /// Narrows the titles to those whose key is this word or starts with it. Most words of a text
+    /// start no title; if one does, runs of words only need to be looked up among the few titles
+    /// left.
     #[must_use]
     pub fn beginning(self, word: &str) -> Self {
-        // Blank sorts before every letter and digit, so the word alone and the word with others
-        // behind it come first among what begins with its letters.
+        // A space sorts before every letter and digit, so the word alone, and followed by others,
+        // come first among the keys that start with its letters.
         let near = self.near(word);
         let range = equal(&self.keys[near.clone()], |key| match self.strings.bytes(*key) {
             key if key < word.as_bytes() => Ordering::Less,
@@ -77,10 +78,10 @@ impl<'a> Titles<'a> {
         self.part(near.start + range.start..near.start + range.end)
     }
 
-    /// Positions among which are those of all keys that begin with a word.
+    /// Returns a range of positions that covers all keys starting with a word.
     fn near(self, word: &str) -> Range<usize> {
         let first = first_bytes(word.as_bytes());
-        // The greatest number of a text that begins with the word.
+        // The greatest number of a text that starts with the word.
         let last = first | u64::MAX.checked_shr(8 * word.len().min(8) as u32).unwrap_or(0);
         let before = self.landmarks.partition_point(|landmark| *landmark < first);
         let within = self.landmarks[before..].partition_point(|landmark| *landmark <= last);
@@ -91,12 +92,12 @@ impl<'a> Titles<'a> {
         before.saturating_sub(1) * LANDMARK_TITLES..end
     }
 
-    /// The sources whose title has that key, ascending.
+    /// The sources whose title has this key, in ascending order.
     pub fn sources(self, key: &str) -> &'a [u32] {
         self.part(equal(self.keys, |other| self.strings.bytes(*other).cmp(key.as_bytes()))).sources
     }
 
-    /// Whether there are none.
+    /// Whether there are no titles.
     pub fn is_empty(self) -> bool {
         self.keys.is_empty()
     }
@@ -107,7 +108,7 @@ impl<'a> Titles<'a> {
     }
 }
 
-/// The range of sorted keys that are equal to what is looked for.
+/// The range of sorted keys that compare equal under `order`.
 pub(super) fn equal(keys: &[u32], order: impl Fn(&u32) -> Ordering) -> Range<usize> {
     let first = keys.partition_point(|key| order(key).is_lt());
     let rest = &keys[first..];

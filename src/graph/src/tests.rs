@@ -5,7 +5,7 @@ use super::key::is_telling;
 use super::row::{ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX};
 use super::*;
 
-/// Bytes that begin where words may.
+/// The bytes at an address aligned for words.
 fn aligned(bytes: &[u8]) -> Bytes {
     struct Owner(Vec<u32>, usize);
     impl AsRef<[u8]> for Owner {
@@ -37,7 +37,7 @@ fn section(graphs: &[RowGraph]) -> Vec<u8> {
     writer.finish(graphs.len() as u32, 3)
 }
 
-/// Everything that a reader can ask for, so that a test sees no look-up fail.
+/// Exercises every look-up, so that a test would see one fail.
 fn walk(index: &GraphIndex, rows: u32) -> usize {
     let mut count = 0;
     for row in 0..rows {
@@ -101,7 +101,7 @@ fn damage_is_refused_or_harmless() {
             damaged[at] = value;
             if let Ok(index) = GraphIndex::open(aligned(&damaged), 3, 3) {
                 walk(&index, 3);
-                // As a merge does.
+                // As in a merge.
                 let mut writer = GraphWriter::new();
                 (0..3).for_each(|row| writer.add(row, &index.row(row)));
             }
@@ -136,8 +136,8 @@ fn hostile_text_is_read_to_its_end() {
 }
 
 proptest! {
-    /// Of titles some of which begin alike: the sources with a key, whether the titles were
-    /// narrowed to its first word or not.
+    /// Goal: titles, some with common prefixes, are found by key, whether or not they were first
+    /// narrowed to the key's first word.
     #[test]
     fn titles_are_found_by_key_and_by_first_word(
         named in prop::collection::vec("[kxé]{1,3}( [kxé]{1,2}){0,2}", 0..300),

@@ -1,4 +1,4 @@
-//! The main entity of a chunk: the name in its title, other forms of it, and acronyms.
+//! The main entity of a chunk: the name in its title, other forms of that name, and acronyms.
 
 use crate::extract::{Chunk, UnitKind};
 use crate::key::key;
@@ -8,7 +8,7 @@ use crate::row::EntityKind;
 use crate::tokens::{Form, Token, tokens};
 
 impl Chunk<'_> {
-    /// A text without a title may begin with one.
+    /// Uses the first heading as the title of a text without one.
     pub(super) fn name_heading(&mut self) {
         let Some(first) = self.units.first().filter(|one| one.kind == UnitKind::Heading) else {
             return;
@@ -22,7 +22,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// The title is the main entity, if it is a name at all.
+    /// Makes the title the main entity if it is a name; returns whether it is.
     pub(super) fn name_title(&mut self, title: &str) -> bool {
         let title = without_site(title.trim(), self.text);
         let mut words = Vec::new();
@@ -43,8 +43,8 @@ impl Chunk<'_> {
         true
     }
 
-    /// Other forms of the title's name: that with which the text begins, and initials. A title of
-    /// several words that the text never repeats is that of a work.
+    /// Registers other forms of the title's name: the form that the text begins with, and its
+    /// initials. A title of several words that the text never repeats is treated as that of a work.
     pub(super) fn name_subject(&mut self) {
         let Some(main) = self.main else { return };
         let title = key(&self.title.join(" "));
@@ -87,7 +87,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// "International Business Machines (IBM)", "polymerase chain reaction (PCR)".
+    /// Registers acronyms: "International Business Machines (IBM)", "polymerase chain reaction
+    /// (PCR)".
     pub(super) fn name_acronyms(&mut self) {
         for at in 0..self.units.len() {
             let tokens = self.units[at].tokens.clone();
@@ -112,8 +113,8 @@ impl Chunk<'_> {
     }
 }
 
-/// The title without the name of the site behind it, where the text has only what stands before
-/// that: "Heron | Birds of the North".
+/// Strips the name of the site from a title, if the text only repeats the part before it: "Heron |
+/// Birds of the North".
 fn without_site<'a>(title: &'a str, text: &str) -> &'a str {
     let separators = [" | ", " - ", " \u{2013} ", " \u{2014} ", " \u{b7} "];
     let cut = separators.iter().filter_map(|separator| title.rfind(separator)).max();
@@ -122,8 +123,8 @@ fn without_site<'a>(title: &'a str, text: &str) -> &'a str {
     if is_in_text { front } else { title }
 }
 
-/// Whether a name with which a text begins is another form of its title: the same first and last
-/// word, or the same words up to some place.
+/// Whether a name that begins a text is another form of its title: the same first and last word, or
+/// the same leading words.
 fn is_form(name: &str, title: &str) -> bool {
     let (mut names, mut titles) = (name.split(' '), title.split(' '));
     let is_same_first = names.next().is_some_and(|first| {
@@ -137,8 +138,8 @@ fn is_form(name: &str, title: &str) -> bool {
     is_same_first && has_more && (last(name) == last(title) || common >= 2)
 }
 
-/// The first of the last words whose initials are the letters of an acronym. Small words between
-/// them may be left out of it.
+/// Returns the first of the trailing words whose initials spell an acronym, which may skip small
+/// words between them.
 fn expansion(text: &str, words: &[Token], letters: &str) -> Option<usize> {
     let mut wanted: Vec<char> = letters.chars().filter(|c| c.is_alphabetic()).collect();
     if wanted.len() < 2 {

@@ -1,47 +1,47 @@
-//! Words and marks of a text, with the form of their letters.
+//! Words and punctuation of a text, classified by the form of their letters.
 
 use crate::key::{is_apostrophe, is_word_char};
 use crate::nouns::senses_of;
 use crate::words::Senses;
 use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
-/// Bytes of the mark of a footnote.
+/// Maximum bytes of a footnote mark.
 const NOTE_BYTES_MAX: usize = 24;
-/// Bytes of the address of a link.
+/// Maximum bytes of a link's address.
 const LINK_BYTES_MAX: usize = 400;
-/// Bytes of a word; what is longer is no word of any language, and names nothing.
+/// Maximum bytes of a word; anything longer is not a word of any language, and names nothing.
 const WORD_BYTES_MAX: usize = 80;
 
 /// The form of a token, by its letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// No capital in front, or letters without case.
+    /// No leading capital, or letters without case.
     Lower,
     /// "Paris", "Jean-Luc", "McDonald".
     Capital,
-    /// "NASA": two capitals or more and nothing else, digits behind them included.
+    /// "NASA": two or more capitals and nothing else, except for trailing digits.
     Capitals,
-    /// "J": one capital.
+    /// "J": a single capital.
     Initial,
-    /// "snake_case", "config.json", "x@y.org", "LC-34" with a digit before any small letter.
+    /// "snake_case", "config.json", "x@y.org", "LC-34" with a digit before any lower-case letter.
     Code,
-    /// Digits in front.
+    /// Starts with a digit.
     Number,
-    /// A run of a script without blanks.
+    /// A run of a script without spaces.
     Unspaced,
-    /// Anything else: one character.
+    /// Any other character.
     Mark,
 }
 
-/// A word or a mark.
+/// A word or a punctuation mark.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub start: usize,
     pub end: usize,
     pub form: Form,
-    /// White space stands before it.
+    /// Whether white space precedes it.
     pub is_apart: bool,
-    /// A possessive ending follows; it is not part of the token.
+    /// Whether a possessive ending follows; it is not part of the token.
     pub is_owner: bool,
     pub senses: Senses,
 }
@@ -88,8 +88,8 @@ pub(super) fn tokens(text: &str, from: usize, to: usize, found: &mut Vec<Token>)
     }
 }
 
-/// Bytes of what is no part of a sentence: the mark of a footnote, "[12]", and the address of a
-/// link, "](address)".
+/// Length of a prefix that is not part of the sentence: a footnote mark, "[12]", or the address of
+/// a link, "](address)".
 fn aside_end(text: &str) -> usize {
     let window = text.as_bytes();
     let find = |mark: u8, most: usize| window.iter().take(most).position(|byte| *byte == mark);
@@ -111,7 +111,8 @@ fn is_letter(c: char) -> bool {
     is_word_char(c) || c == '_'
 }
 
-/// End of the word, and start of the next token: behind a possessive ending.
+/// Returns the end of the word and the start of the next token, which comes after any possessive
+/// ending.
 fn word_end(text: &str, start: usize, to: usize) -> (usize, usize) {
     let mut before = '\0';
     let mut chars = text[start..to].char_indices().peekable();
@@ -133,7 +134,8 @@ fn word_end(text: &str, start: usize, to: usize) -> (usize, usize) {
                 return (at, end);
             }
         }
-        // A full stop inside a word: of initials, numbers, file names; not of two sentences.
+        // A full stop inside a word: of initials, numbers, file names, but not between two
+        // sentences.
         if c == '.' && before.is_lowercase() && next.is_uppercase() {
             return (at, at);
         }
@@ -169,7 +171,7 @@ fn form(word: &str) -> Form {
     }
 }
 
-/// "Australia-based", "Ras-induced": a name inside of an adjective.
+/// Whether a name is part of an adjective: "Australia-based", "Ras-induced".
 fn is_compound_adjective(word: &str) -> bool {
     let Some((_, last)) = word.rsplit_once(['-', '\u{2010}', '\u{2011}']) else { return false };
     let is_ending = ["ed", "ing", "ent", "ive", "able"].iter().any(|end| last.ends_with(end));
@@ -178,13 +180,13 @@ fn is_compound_adjective(word: &str) -> bool {
         && (is_ending && last.len() > 3 || is_listed.contains(&last))
 }
 
-/// "I'm", "They've".
+/// Whether the word is a contraction: "I'm", "They've".
 fn is_contraction(word: &str) -> bool {
     let parts = word.rsplit_once(is_apostrophe);
     parts.is_some_and(|(_, last)| matches!(last, "m" | "re" | "ve" | "ll" | "d" | "t"))
 }
 
-/// A full stop between longer parts, as in a file name; those of initials do not count.
+/// Whether a full stop separates longer parts, as in a file name, as opposed to initials.
 fn has_inner_stop(word: &str) -> bool {
     word.contains('.') && word.split('.').any(|part| part.chars().nth(1).is_some())
 }

@@ -1,13 +1,13 @@
-//! Knowledge of single words: the word lists beside this file, read once.
+//! Knowledge of individual words: the word lists next to this file, read once.
 //!
-//! Words are in the form of keys: lower case, no diacritics.
+//! Words are in the form of keys: lower case, without diacritics.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::row::EntityKind;
 
-/// Longest word that stands in a list.
+/// Maximum bytes of a listed word.
 pub(super) const LISTED_BYTES_MAX: usize = 24;
 
 const MONTHS: [&str; 12] = [
@@ -15,11 +15,11 @@ const MONTHS: [&str; 12] = [
     "october", "november", "december",
 ];
 
-/// The lists that a word stands in.
+/// The lists that a word is in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Senses {
     bits: u8,
-    /// Kind of the things that are called so: "river", "novelist".
+    /// Kind of thing that the word denotes: "river", "novelist".
     pub kind: Option<EntityKind>,
 }
 
@@ -33,42 +33,44 @@ impl Senses {
     const MONTH: u8 = 64;
     const FOREIGN: u8 = 128;
 
-    /// Articles, pronouns, prepositions, conjunctions, auxiliaries, the commonest adverbs.
+    /// Whether the word is an article, pronoun, preposition, conjunction, auxiliary or one of the
+    /// most common adverbs.
     pub(super) fn is_grammar(self) -> bool {
         self.bits & (Self::GRAMMAR | Self::FOREIGN) != 0
     }
 
-    /// A word of the grammar of other languages only: in an English text it is part of a name.
+    /// Whether the word is a function word in other languages only; in an English text it is part
+    /// of a name.
     pub(super) fn is_foreign(self) -> bool {
         self.bits & (Self::GRAMMAR | Self::FOREIGN) == Self::FOREIGN
     }
 
-    /// A common noun, adjective or verb.
+    /// Whether the word is a common noun, adjective or verb, or a function word.
     pub(super) fn is_ordinary(self) -> bool {
         self.bits & (Self::GRAMMAR | Self::FOREIGN | Self::ORDINARY) != 0
     }
 
-    /// "American", "Buddhist".
+    /// Whether the word is like "American" or "Buddhist".
     pub(super) fn is_demonym(self) -> bool {
         self.bits & Self::DEMONYM != 0
     }
 
-    /// A word before the name of a person.
+    /// Whether the word precedes the name of a person.
     pub(super) fn is_honorific(self) -> bool {
         self.bits & Self::HONORIFIC != 0
     }
 
-    /// A given name.
+    /// Whether the word is a given name.
     pub(super) fn is_given(self) -> bool {
         self.bits & Self::GIVEN != 0
     }
 
-    /// A form of a verb that can stand between a subject and an object.
+    /// Whether the word is a verb form that can connect a subject and an object.
     pub(super) fn is_verb(self) -> bool {
         self.bits & Self::VERB != 0
     }
 
-    /// The name of a month.
+    /// Whether the word is the name of a month.
     pub(super) fn is_month(self) -> bool {
         self.bits & Self::MONTH != 0
     }
@@ -104,7 +106,7 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     words
 });
 
-/// Size of a well-known place, as the lines of its list tell.
+/// Size of a well-known place, determined by its line in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PlaceSize {
     City,
@@ -119,7 +121,7 @@ static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
     let sizes = [PlaceSize::Country, PlaceSize::State, PlaceSize::City, PlaceSize::Region];
     let lines = include_str!("words/places.txt").lines().zip(sizes);
     let places = lines.flat_map(|(line, size)| line.split(", ").map(move |place| (place, size)));
-    // A name of several places is that of the smallest, which needs the others beside it.
+    // A name shared by several places means the smallest, the one that is usually qualified.
     let mut found = HashMap::new();
     for (place, size) in places {
         let kept = found.entry(place).or_insert(size);
@@ -128,7 +130,7 @@ static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
     found
 });
 
-/// Senses of a word in the form of keys.
+/// Looks up the senses of a word in key form.
 pub(super) fn senses(word: &str) -> Senses {
     LISTS.get(word).copied().unwrap_or_default()
 }
@@ -138,7 +140,7 @@ pub(super) fn is_place(key: &str) -> bool {
     PLACES.contains_key(key)
 }
 
-/// Size of the well-known place with that key.
+/// The size of the well-known place with this key.
 pub(super) fn place_size(key: &str) -> Option<PlaceSize> {
     PLACES.get(key).copied()
 }
@@ -151,13 +153,13 @@ pub(super) fn is_grammar(word: &str) -> bool {
     senses(word).is_grammar()
 }
 
-/// Whether the word alone names nothing in particular.
+/// Whether the word by itself names nothing in particular.
 pub(super) fn is_ordinary(word: &str) -> bool {
     let senses = senses(word);
     senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() || senses.kind.is_some()
 }
 
-/// Whether the word is the name of a month or the first three or four letters of it.
+/// Whether the word is a month or its first three or four letters.
 pub(super) fn is_month(word: &str) -> bool {
     let is_short = (3..=4).contains(&word.len());
     MONTHS.iter().any(|month| *month == word || is_short && month.starts_with(word))

@@ -1,4 +1,4 @@
-//! Makes the stored section out of the graphs of rows.
+//! Builds the stored section from the graphs of rows.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use crate::format::{Counts, NAME_BITS};
 use crate::key::{is_telling, key};
 use crate::row::{EntityKind, ROW_ENTITIES_MAX, RowEntity, RowGraph, RowTriplet};
 
-/// Collects the graphs of a segment's rows. Rows that are not added have none.
+/// Collects the graphs of a segment's rows. Rows that are not added have an empty graph.
 #[derive(Debug, Default)]
 pub struct GraphWriter {
     strings: HashMap<String, u32>,
-    /// Entities by the string of their key, numbered in the order of appearance.
+    /// Entities by the string of their key, numbered in order of appearance.
     entities: HashMap<u32, u32>,
     entity_keys: Vec<u32>,
     rows: Vec<u32>,
@@ -30,21 +30,21 @@ struct Mention {
 }
 
 impl GraphWriter {
-    /// A writer of an empty section.
+    /// Creates a writer of an empty section.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing was added that is worth a section.
+    /// Whether nothing has been added, so that no section is needed.
     pub fn is_empty(&self) -> bool {
         self.mentions.is_empty() && self.titles.is_empty()
     }
 
-    /// Adds the graph of a row. Rows come in ascending order.
+    /// Adds the graph of a row. Rows must be added in ascending order.
     ///
     /// # Panics
-    /// If `row` is not after the one before, or the graph is not as [`crate::extract`]
-    /// makes them: it names an entity twice, or a triplet names one that is not there.
+    /// If `row` does not follow the previous one, or the graph is not as [`crate::extract`] makes
+    /// it: it mentions an entity twice, or a triplet refers to a missing one.
     pub fn add(&mut self, row: u32, graph: &RowGraph) {
         assert!(row as usize >= self.rows.len(), "rows ascend");
         assert!(graph.entities.len() <= ROW_ENTITIES_MAX, "the row is bounded");
@@ -67,8 +67,8 @@ impl GraphWriter {
         self.row_triplets.push(self.triplets.len() as u32);
     }
 
-    /// Adds the title of a source, under which its rows are found. Titles that tell nothing are
-    /// left out.
+    /// Adds the title of a source, under which its rows can be found. Titles that are not specific
+    /// enough are ignored.
     pub fn add_title(&mut self, source: u32, title: &str) {
         self.sources = self.sources.max(source + 1);
         let key = key(title);
@@ -102,10 +102,10 @@ impl GraphWriter {
         self.mentions.push(Mention { entity, name, kind: *kind });
     }
 
-    /// The section's bytes, for a segment with `rows` rows and `sources` sources.
+    /// Builds the section of a segment with `rows` rows and `sources` sources.
     ///
     /// # Panics
-    /// If a row or a source beyond them was added.
+    /// If a row or a source outside of these was added.
     pub fn finish(mut self, rows: u32, sources: u32) -> Vec<u8> {
         assert!(self.rows.len() <= rows as usize && self.sources <= sources, "rows are counted");
         self.rows.resize(rows as usize, self.mentions.len() as u32);
@@ -122,7 +122,7 @@ impl GraphWriter {
         self.encode(&strings, sources)
     }
 
-    /// Numbers strings by their order, and entities by that of their keys.
+    /// Renumbers strings by their sort order, and entities by that of their keys.
     fn rename(&mut self, ranks: &[u32]) {
         let string = |id: &mut u32| *id = ranks[*id as usize];
         self.entity_keys.iter_mut().for_each(string);
@@ -142,7 +142,7 @@ impl GraphWriter {
         self.titles.sort_unstable();
     }
 
-    /// Other keys with the entities they may mean.
+    /// Returns the other keys, each with the entities it may refer to.
     fn lookups(&self) -> Vec<(u32, u32)> {
         let entity = |mention: u32| self.mentions[mention as usize].entity;
         let mut found: Vec<(u32, u32)> =
@@ -230,7 +230,7 @@ fn ends(lengths: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Start of the values of each group, then the values by group.
+/// Returns the start of each group, followed by all values ordered by group.
 fn grouped(groups: usize, mut pairs: Vec<(u32, u32)>) -> Vec<u32> {
     pairs.sort_unstable();
     let mut words = vec![0; groups + 1];

@@ -1,4 +1,4 @@
-//! Adds the claims of a reply that the texts support.
+//! Adds those claims of a reply that the texts support.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ use crate::row::{
     RowTriplet,
 };
 
-/// Claims of one kind about one passage that are looked at.
+/// Maximum claims of one kind examined per passage.
 const CLAIMS_MAX: usize = 256;
 
-/// The outcome of a reply.
+/// Outcome of merging a reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Entities that the rules had not found.
+    /// Number of entities that the rules had not found.
     pub entities: usize,
-    /// Triplets that the rules had not found.
+    /// Number of triplets that the rules had not found.
     pub triplets: usize,
-    /// Claims that the texts do not support.
+    /// Number of claims that the texts do not support.
     pub refused: usize,
 }
 
-/// Adds to the graphs of passages the claims of the reply that their texts support. `None` where
-/// the reply cannot be read; the graphs are untouched then.
+/// Adds to the graphs of passages those claims of the reply that the passages' texts support.
+/// `None`, with the graphs untouched, if the reply cannot be parsed.
 pub fn merge(reply: &str, passages: &[ChunkText<'_>], graphs: &mut [RowGraph]) -> Option<Added> {
     let all = claims(reply, passages.len())?;
     let mut added = Added::default();
@@ -65,7 +65,7 @@ fn merge_passage(claims: &Claims, text: &str, graph: &mut RowGraph, added: &mut 
     }
 }
 
-/// The entity that is claimed, if its name stands in the text and the graph is not full.
+/// Finds or adds the claimed entity, if its name occurs in the text and the graph is not full.
 fn entity(graph: &mut RowGraph, text: &str, claim: &ClaimedEntity) -> Option<u8> {
     let name = claim.name.as_str();
     let key: String = key(name).into();
@@ -106,7 +106,8 @@ fn triplet(
     (source != target).then_some(RowTriplet { source, target, predicate, context })
 }
 
-/// Whether the graph has the triplet, or says more of the two than that they are related.
+/// Whether the graph has the triplet, or something more specific about the pair than that they are
+/// related.
 fn is_known(graph: &RowGraph, triplet: &RowTriplet) -> bool {
     let ends = [triplet.source, triplet.target];
     graph.triplets.iter().any(|one| {
@@ -120,7 +121,7 @@ fn kind(name: &str) -> EntityKind {
     EntityKind::of_name(&name.to_ascii_uppercase()).unwrap_or(EntityKind::Other)
 }
 
-/// The predicate of a name, however it is joined and cased.
+/// Parses the name of a predicate, in any case and with any separators.
 fn predicate(name: &str) -> Predicate {
     let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("_").to_ascii_uppercase();

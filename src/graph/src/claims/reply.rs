@@ -1,18 +1,18 @@
-//! A generator's reply, item by item: items that cannot be read are left out, the rest counts.
+//! Parses a generator's reply item by item: unreadable items are skipped, the rest counts.
 
 use serde_json::Value;
 
-/// Bytes of a reply that are read.
+/// Maximum bytes of a reply.
 pub const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// An entity as a reply claims it.
+/// An entity claimed by a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClaimedEntity {
     pub name: String,
     pub kind: String,
 }
 
-/// A relation as a reply claims it.
+/// A relation claimed by a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClaimedTriplet {
     pub source: String,
@@ -28,8 +28,9 @@ pub(super) struct Claims {
     pub triplets: Vec<ClaimedTriplet>,
 }
 
-/// The claims about each of `count` passages; none where there is no JSON of that shape. Models
-/// write words and fences of code around it, so the outermost braces are taken.
+/// Parses the claims about each of `count` passages; `None` if the reply has no JSON of the
+/// expected shape. Models wrap the JSON in prose and code fences, so the outermost braces are
+/// taken.
 pub(super) fn claims(reply: &str, count: usize) -> Option<Vec<Claims>> {
     if reply.len() > REPLY_BYTES_MAX {
         return None;
@@ -39,7 +40,7 @@ pub(super) fn claims(reply: &str, count: usize) -> Option<Vec<Claims>> {
     let passages = whole.get("passages")?.as_array()?;
     let mut claims = vec![Claims::default(); count];
     for (at, passage) in passages.iter().enumerate() {
-        // One passage needs no number.
+        // If there is only one passage, its number may be missing.
         let number = passage.get("n").and_then(Value::as_u64).unwrap_or(at as u64 + 1);
         let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         let Some(own) = at.and_then(|at| claims.get_mut(at)) else { continue };

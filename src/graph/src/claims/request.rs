@@ -1,4 +1,4 @@
-//! The request: passages as a generator is shown them, and the rules for its reply.
+//! The request: passages as shown to a generator, and the rules for its reply.
 
 use std::ops::Range;
 
@@ -7,37 +7,37 @@ use crate::row::{EntityKind, Predicate};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::{fence, visible};
 
-/// Passages of one request.
+/// Maximum number of passages per request.
 pub const BATCH_PASSAGES_MAX: usize = 4;
-/// Tokens of a reply: some twenty entities and triplets of each passage.
+/// Maximum tokens of a reply: some twenty entities and triplets per passage.
 pub const REPLY_TOKENS_MAX: usize = 2048;
-/// Bytes of all passages of a request, so that rules, passages and reply fit into 8,192 tokens of
-/// most languages.
+/// Maximum bytes of all passages of a request, so that rules, passages and reply fit into 8,192
+/// tokens in most languages.
 const BATCH_BYTES_MAX: usize = 12_000;
-/// Bytes of one passage that are shown.
+/// Maximum bytes shown of one passage.
 const PASSAGE_BYTES_MAX: usize = 8_000;
-/// Bytes of a title that are shown.
+/// Maximum bytes shown of a title.
 const TITLE_BYTES_MAX: usize = 200;
 
-/// A chunk as a generator is shown it.
+/// A chunk as shown to a generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkText<'a> {
-    /// The title of its source; possibly empty.
+    /// The title of its source; may be empty.
     pub title: &'a str,
-    /// Its text.
+    /// The chunk's text.
     pub text: &'a str,
 }
 
 /// A request, in two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Rules: the task, and the form of the reply.
+    /// The rules: the task and the format of the reply.
     pub rules: String,
-    /// The passages, as data.
+    /// The passages, as quoted data.
     pub text: String,
 }
 
-/// Groups passages into requests, by their sizes in bytes.
+/// Groups passages, given by their sizes in bytes, into requests.
 pub fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut start, mut bytes) = (0, 0);
@@ -56,7 +56,7 @@ pub fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
     found
 }
 
-/// Asks for the entities and triplets of passages, which count from 1.
+/// Builds a request for the entities and triplets of passages, which are numbered from 1.
 pub fn request(ids: &dyn IdSource, passages: &[ChunkText<'_>]) -> Request {
     let shown: Vec<(String, String)> = passages
         .iter()

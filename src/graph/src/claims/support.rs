@@ -8,15 +8,15 @@ use crate::sentences::sentences;
 use crate::tokens::tokens;
 use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
-/// Occurrences of a name in a text that are looked at.
+/// Maximum occurrences of a name examined in a text.
 const PLACES_MAX: usize = 64;
 
-/// Whether the name stands in the text: letter by letter, and not inside of a word.
+/// Whether the name occurs in the text: verbatim, and not inside a word.
 pub(super) fn stands(name: &str, text: &str) -> bool {
     if name.is_empty() {
         return false;
     }
-    // Two letters that belong to one word.
+    // Whether two adjacent letters belong to the same word.
     let joins = |one: char, other: char| {
         one.is_alphanumeric() && other.is_alphanumeric() && !is_unspaced(one) && !is_unspaced(other)
     };
@@ -28,8 +28,8 @@ pub(super) fn stands(name: &str, text: &str) -> bool {
     })
 }
 
-/// The stretches of a text that state something by themselves: sentences, and what is no prose by
-/// lines. None is longer than a context may be.
+/// Splits a text into stretches that can each support a statement: sentences, and lines where it is
+/// not prose. None exceeds the maximum length of a context.
 pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for block in blocks(text) {
@@ -54,8 +54,8 @@ pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The part of the text that names both things: the sentence that is quoted, if the text has it,
-/// or the first of `stretches` that does.
+/// Finds the part of the text that mentions both names: the quoted sentence if it occurs in the
+/// text, or else the first of `stretches` that does.
 pub(super) fn context(
     text: &str,
     stretches: &[Range<usize>],

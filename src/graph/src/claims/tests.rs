@@ -13,7 +13,7 @@ fn passage(text: &str) -> ChunkText<'_> {
     ChunkText { title: "Yards", text }
 }
 
-/// The graph of a reply alone, in words.
+/// The graph built from a reply alone, as text.
 fn told(reply: &str, text: &str) -> (Option<Added>, Vec<String>) {
     let mut graphs = [RowGraph::default()];
     let added = merge(reply, &[passage(text)], &mut graphs);
@@ -96,7 +96,7 @@ fn passages_go_together_as_far_as_they_fit() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// No reply makes the graph state what the text does not hold, and all bounds are kept.
+    /// Goal: no reply makes the graph state anything that is not in the text, and all limits hold.
     #[test]
     fn no_reply_states_what_is_not_in_the_text(
         text in "([A-Z][a-z]{1,4}[ .,\n]{1,2}){0,12}",
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(keys.len(), graph.entities.len());
     }
 
-    /// No text at all makes the reader of replies panic.
+    /// Goal: no input makes the parser of replies panic.
     #[test]
     fn any_reply_is_read_or_refused(reply in "\\PC*", text in "\\PC{0,60}") {
         let mut graphs = [RowGraph::default()];
