@@ -1,16 +1,16 @@
-//! Limits of one upload, containers in containers included.
+//! Limits of one upload, including containers within containers.
 
 use std::cell::Cell;
 use std::io;
 
 use crate::ExtractError;
 
-/// Bytes that the parts of one upload which are read may inflate to. A document whose text fits its
-/// own limit stays far below: markup is about three times the text.
+/// Maximum inflated bytes of all parts read from one upload. Documents within the text limit stay
+/// far below it: markup is about three times the size of the text.
 const INFLATED_BYTES_MAX: usize = 128 << 20;
-/// Documents in documents: the attachment of a message in a message, and no deeper.
+/// Maximum nesting of documents: an attachment of a message attached to a message, and no deeper.
 const DEPTH_MAX: usize = 2;
-/// Documents that are read inside one upload.
+/// Maximum number of documents read inside one upload.
 const ENCLOSED_MAX: usize = 200;
 
 /// Counters of one upload.
@@ -19,7 +19,7 @@ pub(super) struct Budget {
     inflated: Cell<usize>,
     depth: Cell<usize>,
     enclosed: Cell<usize>,
-    /// The limit that was exceeded, if one was.
+    /// The limit that was exceeded, if any.
     exceeded: Cell<Option<(&'static str, usize)>>,
 }
 
@@ -33,13 +33,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Remembers that a limit was exceeded. Readers in between know input errors only.
+    /// Records an exceeded limit. The readers in between only know I/O errors.
     pub(super) fn exceed(&self, what: &'static str, max: usize) -> io::Error {
         self.exceeded.set(Some((what, max)));
         io::Error::other(what)
     }
 
-    /// The error of a reader that stopped: a limit where one was exceeded, else damage.
+    /// Converts a reader's failure: to the exceeded limit if there was one, else to damage.
     pub(super) fn failure(&self, format: &'static str, problem: String) -> ExtractError {
         match self.exceeded.get() {
             Some((what, max)) => ExtractError::BeyondLimit { what, max },
@@ -47,8 +47,8 @@ impl Budget {
         }
     }
 
-    /// Runs `read` for a document inside the one under way, unless that is too deep, or one too
-    /// many.
+    /// Runs `read` for a document inside the current one, unless nesting or the number of documents
+    /// exceeds its limit.
     pub(super) fn enclosed<T>(
         &self,
         read: impl FnOnce() -> Result<T, ExtractError>,

@@ -1,18 +1,19 @@
-//! Characters that were made for the eye: ligatures, letter shapes, marks without width.
+//! Replacement of characters meant for display: ligatures, letter shapes, zero-width marks.
 //!
-//! A page shows one glyph for "fi" and the joined shapes of Arabic letters; a question is typed in
-//! plain letters. Only these are replaced: a full normalisation would also turn superscripts into
-//! digits and narrow forms into wide ones, which the text index does for itself.
+//! A page shows a single glyph for "fi" and joined shapes of Arabic letters, while a question is
+//! typed in plain letters. Only such characters are replaced: full normalisation would also turn
+//! superscripts into digits and halfwidth forms into fullwidth ones, which the text index does for
+//! itself.
 //!
-//! Line ends are made LF here as well, and U+0000 is dropped: a text is decoded without either, but
-//! formats can write any character as a number (`&#13;`, `\'00`).
+//! Line endings become LF here too, and U+0000 is dropped: decoding yields neither, but formats can
+//! write any character as a number (`&#13;`, `\'00`).
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Replaces presentation forms by their letters, and drops invisible characters: soft hyphens, zero
-/// width spaces, marks of direction (the order of text is the logical one anyway).
+/// Replaces presentation forms by their letters, and drops invisible characters: soft hyphens,
+/// zero-width spaces, direction marks (text is in logical order anyway).
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|b| b.is_ascii() && b != b'\r' && b != 0);
     let is_changed = |c| is_dropped(c) || is_presentation(c) || c == '\r';
@@ -35,7 +36,8 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Joiners (U+200C, U+200D) are letters of Persian and of emoji, and stay.
+/// Whether the character is dropped. Joiners (U+200C, U+200D) belong to Persian words and to emoji,
+/// and stay.
 fn is_dropped(c: char) -> bool {
     matches!(
         c,
@@ -44,8 +46,8 @@ fn is_dropped(c: char) -> bool {
     )
 }
 
-/// Latin and Armenian ligatures, Hebrew and Arabic presentation forms; not the ornate ones, whose
-/// normal form is a whole sentence.
+/// Whether the character is a Latin or Armenian ligature, or a Hebrew or Arabic presentation form;
+/// excludes the ornate ones, whose normal form is a whole sentence.
 fn is_presentation(c: char) -> bool {
     matches!(
         c,

@@ -1,5 +1,5 @@
-//! Compound files (OLE): storages and streams in one file, as Outlook writes messages and as Office
-//! hides encrypted documents.
+//! Compound files (OLE): storages and streams in one file, used for Outlook messages and for
+//! encrypted Office documents.
 
 use std::io::{Cursor, Read};
 
@@ -7,21 +7,21 @@ use cfb::CompoundFile;
 
 use crate::{ExtractError, TEXT_BYTES_MAX};
 
-/// The first bytes of a compound file.
+/// Magic bytes of a compound file.
 pub(super) const MAGIC: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
-/// Entries of one file that are listed.
+/// Maximum number of entries listed per storage.
 const ENTRIES_MAX: usize = 20_000;
 
 /// A compound file.
 #[derive(Debug)]
 pub(super) struct Compound<'a> {
     file: CompoundFile<Cursor<&'a [u8]>>,
-    /// Bytes that may still be read: streams may share their sectors.
+    /// Bytes that may still be read; limited because streams may share sectors.
     left: usize,
 }
 
 impl<'a> Compound<'a> {
-    /// Reads the directory.
+    /// Opens a compound file and reads its directory.
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, ExtractError> {
         let file = CompoundFile::open(Cursor::new(bytes)).map_err(|failure| {
             let problem = failure.to_string();
@@ -35,29 +35,29 @@ impl<'a> Compound<'a> {
         self.file.exists(path)
     }
 
-    /// The names of the storages in the storage at this path, in order.
+    /// Names of the storages inside the storage at this path, in order.
     pub(super) fn storages(&self, path: &str) -> Vec<String> {
         let Ok(entries) = self.file.read_storage(path) else { return Vec::new() };
         let storages = entries.take(ENTRIES_MAX).filter(cfb::Entry::is_storage);
         storages.map(|entry| entry.name().to_owned()).collect()
     }
 
-    /// The bytes of the stream at this path, as far as they can be read.
+    /// Reads the stream at this path, as far as it is readable.
     pub(super) fn read(&mut self, path: &str) -> Option<Vec<u8>> {
-        // Opening a stream walks all its sectors, so that too ends with the bytes.
+        // Opening a stream walks all its sectors, so that stops at the limit too.
         if self.left == 0 || !self.file.is_stream(path) {
             return None;
         }
         let stream = self.file.open_stream(path).ok()?;
         let mut bytes = Vec::new();
-        // The end of a stream may be lost; what is there counts.
+        // The end of the stream may be missing; keep what is there.
         let _ = stream.take(self.left as u64).read_to_end(&mut bytes);
         self.left -= bytes.len().min(self.left);
         Some(bytes)
     }
 }
 
-/// Whether the bytes are an Office document that was encrypted with a password.
+/// Whether the bytes are a password-protected Office document.
 pub(super) fn is_encrypted(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
         && Compound::open(bytes).is_ok_and(|file| {

@@ -1,22 +1,22 @@
-//! Formats of containers: ZIP by its list of content types, compound files by their streams.
+//! Formats of containers: ZIP by its content types, compound files by their streams.
 //!
-//! In the server's process a container is never opened: names of its parts that stand in its bytes
-//! give a first judgement, in one pass. The process that reads it opens it and judges exactly.
+//! The server's process never opens a container: a single pass over its bytes, looking for names of
+//! parts, gives a first judgement. The process that reads it opens it and judges exactly.
 
 use crate::budget::Budget;
 use crate::compound;
 use crate::package::Package;
 use crate::{ExtractError, Format, office};
 
-/// The first bytes of a ZIP container, and of an empty one.
+/// Magic bytes of a ZIP container, and of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// Bytes of the part `mimetype` that are read.
+/// Maximum bytes read of the part `mimetype`.
 const MIMETYPE_BYTES_MAX: usize = 200;
-/// Bytes at both ends of a ZIP container in which names of parts are looked for: its first parts,
-/// and its directory.
+/// Bytes at either end of a ZIP container that are searched for names of parts: they cover its
+/// first parts and its directory.
 const ENDS_BYTES: usize = 64 << 10;
 
-/// Names of parts by which ZIP containers are told apart; of several the first counts.
+/// Names of parts that identify the kind of a ZIP container; the first match wins.
 const PARTS: [(&[u8], Result<Format, &str>); 14] = [
     (b"application/vnd.oasis.opendocument.text", Ok(Format::Odt)),
     (b"application/vnd.oasis.opendocument.spreadsheet", Ok(Format::Ods)),
@@ -36,10 +36,10 @@ const PARTS: [(&[u8], Result<Format, &str>); 14] = [
 const BINARY_WORKBOOK: &str = "binary Excel workbook (save it as xlsx)";
 const ZIP: &str = "ZIP archive";
 
-/// The name of a compound file of which no more is known.
+/// Name of a compound file of unknown kind.
 const OFFICE_97: &str = "Microsoft Office 97-2003 document";
 
-/// Streams by which compound files are told apart.
+/// Streams that identify the kind of a compound file.
 const STREAMS: [(&str, &str); 6] = [
     ("WordDocument", "Word 97-2003 document (save it as docx)"),
     ("Workbook", "Excel 97-2003 workbook (save it as xlsx)"),
@@ -49,18 +49,18 @@ const STREAMS: [(&str, &str); 6] = [
     ("FileHeader", "HWP document"),
 ];
 
-/// Whether the bytes begin a ZIP container.
+/// Whether the bytes start a ZIP container.
 pub(super) fn is_zip(bytes: &[u8]) -> bool {
     ZIP_MAGIC.iter().any(|magic| bytes.starts_with(magic))
 }
 
-/// Whether the bytes begin a compound file.
+/// Whether the bytes start a compound file.
 pub(super) fn is_compound(bytes: &[u8]) -> bool {
     bytes.starts_with(compound::MAGIC)
 }
 
-/// The first judgement of a ZIP container. One that shows no known name has the format of its file
-/// name, whose reader reports the damage.
+/// Makes a first judgement of a ZIP container. If no known name is found, it is taken to have the
+/// format of its file name, whose reader will report the damage.
 pub(super) fn of_zip(bytes: &[u8], named: Option<Format>) -> Result<Format, ExtractError> {
     let ends =
         [&bytes[..bytes.len().min(ENDS_BYTES)], &bytes[bytes.len().saturating_sub(ENDS_BYTES)..]];
@@ -71,8 +71,8 @@ pub(super) fn of_zip(bytes: &[u8], named: Option<Format>) -> Result<Format, Extr
     found.map_err(|name| ExtractError::Unsupported { name: name.to_owned() })
 }
 
-/// The exact format of a ZIP container that was judged to be of `judged`; the same where it cannot
-/// be opened. For the process that reads it.
+/// Determines the exact format of a ZIP container first judged as `judged`; returns that if it
+/// cannot be opened. For use in the process that reads it.
 pub(super) fn exact(judged: Format, bytes: &[u8], budget: &Budget) -> Result<Format, ExtractError> {
     if !judged.is_package() || !is_zip(bytes) {
         return Ok(judged);
@@ -82,7 +82,7 @@ pub(super) fn exact(judged: Format, bytes: &[u8], budget: &Budget) -> Result<For
     found.ok_or_else(|| ExtractError::Unsupported { name: zip_name(&package).to_owned() })
 }
 
-/// The format that the part `mimetype` names.
+/// The format named by the part `mimetype`.
 fn mimetype(package: &Package<'_>) -> Option<Format> {
     let said = package.bytes("mimetype").ok().flatten().unwrap_or_default();
     let said = String::from_utf8_lossy(&said[..said.len().min(MIMETYPE_BYTES_MAX)]);
@@ -96,8 +96,8 @@ fn mimetype(package: &Package<'_>) -> Option<Format> {
     }
 }
 
-/// The format of a compound file. Entries of its directory begin at multiples of their size, with
-/// their names in UTF-16.
+/// Determines the format of a compound file. Directory entries are at multiples of their size, with
+/// names in UTF-16.
 pub(super) fn of_compound(bytes: &[u8], named: Option<Format>) -> Result<Format, ExtractError> {
     const ENTRY_BYTES: usize = 128;
     const MESSAGE: &str = "__properties_version1.0";
@@ -107,7 +107,8 @@ pub(super) fn of_compound(bytes: &[u8], named: Option<Format>) -> Result<Format,
     };
     let (mut is_encrypted, mut stream) = (false, None);
     for entry in bytes.chunks_exact(ENTRY_BYTES) {
-        // Most are no entries: names end within their first half, and begin with these letters.
+        // A cheap filter for what is not an entry: names end within the first half, and start with
+        // these letters.
         if entry[1] != 0 || entry[0] == 0 {
             continue;
         }
@@ -123,7 +124,7 @@ pub(super) fn of_compound(bytes: &[u8], named: Option<Format>) -> Result<Format,
             return Ok(named.filter(|format| *format != Format::Msg).unwrap_or(Format::Docx));
         }
         Some(stream) => STREAMS[stream].1,
-        // The reader of the format that the file name says reports the damage.
+        // The reader for the file name's format will report the damage.
         None => match named {
             Some(named) => return Ok(named),
             None => OFFICE_97,
@@ -132,7 +133,7 @@ pub(super) fn of_compound(bytes: &[u8], named: Option<Format>) -> Result<Format,
     Err(ExtractError::Unsupported { name: name.to_owned() })
 }
 
-/// The name that messages give to a container that is not read.
+/// Name, for messages, of a container that is not supported.
 fn zip_name(package: &Package<'_>) -> &'static str {
     match () {
         () if package.has("META-INF/MANIFEST.MF") => "Java archive",

@@ -1,50 +1,50 @@
-//! Character encodings: a byte order mark, then valid UTF-8, then what the document declares, then
-//! a guess by frequency.
+//! Character encodings: by byte order mark, then if valid UTF-8, then as declared by the document,
+//! then by a statistical guess.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Bytes at the head of an HTML or XML document in which its encoding is looked for.
+/// Bytes at the start of an HTML or XML document that are searched for an encoding declaration.
 const DECLARATION_BYTES: usize = 1024;
-/// Letters at the head of UTF-16 without a byte order mark.
+/// Minimum number of leading letters to recognise UTF-16 without a byte order mark.
 const WIDE_LETTERS_MIN: usize = 8;
-/// Letters outside ASCII for each wrong byte from which a text is UTF-8 all the same.
+/// Number of non-ASCII letters per invalid byte from which on a text still counts as UTF-8.
 const LETTERS_PER_WRONG_BYTE: usize = 8;
-/// The escape character, and the bytes of numbers in a command to a terminal.
+/// The escape character, and the maximum parameter bytes of a terminal command.
 const ESCAPE: u8 = 0x1B;
 const COMMAND_BYTES_MAX: usize = 32;
-/// Bytes that are enough to guess an encoding by.
+/// Number of bytes used to guess an encoding.
 const GUESS_BYTES: usize = 256 << 10;
 
-/// Text of any origin.
+/// Decodes text of any origin.
 pub(super) fn text(bytes: &[u8]) -> String {
     borrowed(bytes).into_owned()
 }
 
-/// Text of any origin, copied only where it differs from the bytes.
+/// Decodes text of any origin, copying only if it differs from the bytes.
 pub(super) fn borrowed(bytes: &[u8]) -> Cow<'_, str> {
     decode(bytes, None)
 }
 
-/// HTML: `<meta charset>` counts where there is no mark.
+/// Decodes HTML; `<meta charset>` counts if there is no byte order mark.
 pub(super) fn html(bytes: &[u8]) -> String {
     decode(bytes, declared(bytes, b"charset")).into_owned()
 }
 
-/// XML: the declaration counts where there is no mark.
+/// Decodes XML; the XML declaration counts if there is no byte order mark.
 pub(super) fn xml(bytes: &[u8]) -> String {
     decode(bytes, declared(bytes, b"encoding")).into_owned()
 }
 
-/// Text in the encoding of this label, where that is given and known and fits.
+/// Decodes text in the labelled encoding, if there is a label that is known and fits.
 pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
     let label = label.map(|label| label.trim().trim_matches(['"', '\'']));
-    // Mail that says ASCII and is not is in whatever its author's machine used.
+    // Mail that is labelled ASCII but is not is in whatever encoding its author's machine used.
     let is_ascii = label.is_some_and(|label| label.eq_ignore_ascii_case("us-ascii"));
     let encoding = label.filter(|_| !is_ascii).and_then(|l| Encoding::for_label(l.as_bytes()));
     match encoding {
-        // A multibyte encoding that is declared is meant, also where the bytes are ASCII.
+        // A declared multi-byte encoding is meant, even if the bytes are ASCII.
         Some(encoding) if encoding != UTF_8 && marked(bytes).is_none() => {
             normalise(encoding.decode_without_bom_handling(bytes).0).into_owned()
         }
@@ -52,13 +52,14 @@ pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
     }
 }
 
-/// The Unicode encoding whose byte order mark `bytes` begin with, or UTF-16 that has none and
-/// begins with Latin text.
+/// The Unicode encoding indicated by a byte order mark at the start of `bytes`, or UTF-16 without
+/// one if they start with Latin text.
 pub(super) fn marked(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_bom(bytes).map(|(encoding, _)| encoding).or_else(|| wide(bytes))
 }
 
-/// UTF-16 without a byte order mark: nearly every other byte is zero, the others are ASCII.
+/// Detects UTF-16 without a byte order mark: nearly every other byte is zero and the others are
+/// ASCII.
 fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = &bytes[..bytes.len().min(DECLARATION_BYTES)];
     let pairs = || head.chunks_exact(2);
@@ -75,7 +76,7 @@ fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
 
 fn decode<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a, str> {
     let decoded = if let Some(encoding) = marked(bytes) {
-        // Also drops the mark.
+        // This also drops the mark.
         encoding.decode(bytes).0
     } else if let Ok(text) = std::str::from_utf8(bytes) {
         Cow::Borrowed(text)
@@ -90,9 +91,9 @@ fn decode<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a, s
     normalise(decoded)
 }
 
-/// UTF-8 in which a few bytes are wrong, as where files of two encodings were joined or a file was
-/// cut off: a wrong byte is a letter of Windows-1252. Of other encodings hardly a pair of bytes is
-/// valid UTF-8.
+/// Decodes UTF-8 with a few invalid bytes, as when files of two encodings were joined or a file was
+/// truncated: an invalid byte is taken as Windows-1252. Text in other encodings hardly contains any
+/// valid UTF-8 sequences.
 fn mended(bytes: &[u8]) -> Option<String> {
     let (mut letters, mut wrong) = (0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -120,7 +121,8 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, true)
 }
 
-/// LF line ends, U+FFFD for U+0000, and no colours of a terminal, which would stand in the words.
+/// Converts line endings to LF and U+0000 to U+FFFD, and removes terminal colour commands, which
+/// would end up inside words.
 fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.bytes().any(|b| matches!(b, b'\r' | 0 | ESCAPE)) {
         return text;
@@ -144,8 +146,8 @@ fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
     plain.into()
 }
 
-/// The length of a command to a terminal behind its escape character: a bracket, numbers and a
-/// letter (ECMA-48, 5.4).
+/// Length of a terminal command after its escape character: a bracket, numbers and a letter
+/// (ECMA-48, 5.4).
 fn terminal_command(after: &str) -> Option<usize> {
     let numbers = after.strip_prefix('[')?.bytes();
     let count = numbers.take_while(|b| (b' '..=b'?').contains(b)).take(COMMAND_BYTES_MAX).count();
@@ -153,8 +155,8 @@ fn terminal_command(after: &str) -> Option<usize> {
     (b'@'..=b'~').contains(end).then_some(count + 2)
 }
 
-/// The encoding that follows `keyword` and an equals sign in the head of the document. UTF-16 is
-/// not believed: bytes in which the declaration can be read are not in it.
+/// Finds the encoding that follows `keyword` and an equals sign at the start of the document.
+/// UTF-16 is ignored: if the declaration can be read, the bytes are not UTF-16.
 fn declared(bytes: &[u8], keyword: &[u8]) -> Option<&'static Encoding> {
     let head = &bytes[..bytes.len().min(DECLARATION_BYTES)];
     let found = head.windows(keyword.len()).position(|word| word.eq_ignore_ascii_case(keyword))?;

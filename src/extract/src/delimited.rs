@@ -1,7 +1,6 @@
 //! Tables of delimited values: each row becomes a record of `name: value` lines.
 //!
-//! A row with the names of its columns resembles a question about it; a row of bare values does
-//! not.
+//! A row with its column names resembles a question about it; a row of bare values does not.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +10,23 @@ use crate::sheet::names_columns;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Delimiters that are tried; of equally good ones the first wins.
+/// Delimiters to try; the first wins a tie.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
-/// Rows that are read to choose a delimiter.
+/// Rows read to choose a delimiter.
 const SNIFF_ROWS: usize = 50;
-/// Bytes that are read to choose a delimiter.
+/// Bytes read to choose a delimiter.
 const SNIFF_BYTES: usize = 64 << 10;
-/// Rows of a single cell that may stand above a table as its titles.
+/// Maximum number of single-cell title rows above a table.
 const TITLES_MAX: usize = 4;
-/// Rows of several cells that may stand above the names of the columns: banks write a dozen.
+/// Maximum number of multi-cell rows above the column names: banks write a dozen.
 const PREAMBLE_MAX: usize = 14;
-/// Rows that are read before it is decided which one names the columns.
+/// Rows read before deciding which one holds the column names.
 const HEAD_ROWS: usize = 20;
 
-/// Columns by which it is decided which row names them.
+/// Columns considered when deciding which row holds the column names.
 const WIDTH_MAX: usize = 1024;
 
-/// Reads delimited values; without a `delimiter` it is detected.
+/// Reads delimited values; detects the delimiter if it is not given.
 pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, ExtractError> {
     let (told, text) = strip_hint(text);
     let delimiter = delimiter.or(told).unwrap_or_else(|| sniff(text));
@@ -63,7 +62,7 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
     let mut content = String::new();
     loop {
         let Some(row) = first.next().map_or_else(&mut read, |row| Ok(Some(row)))? else {
-            // A header without rows is all there is.
+            // A header without rows is all the content.
             if let Some(names) = names.filter(|_| !has_rows) {
                 flow.block(BlockKind::Record, &names.join(", "))?;
             }
@@ -79,8 +78,8 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
     }
 }
 
-/// The number of rows above a table, of its first ones: titles, and behind such a row or one with
-/// gaps all rows up to a fuller one that names the columns.
+/// Number of leading rows that are above the table: titles and, if there is such a row or one with
+/// gaps, all rows up to a fuller one with the column names.
 fn titles(rows: &[csv::StringRecord]) -> usize {
     let titles = rows.iter().take(TITLES_MAX).take_while(|row| is_title(row)).count();
     let has_gaps = |row: &csv::StringRecord| row.iter().any(|cell| cell.trim().is_empty());
@@ -97,7 +96,7 @@ fn titles(rows: &[csv::StringRecord]) -> usize {
     (titles + 1..rows.len().min(PREAMBLE_MAX + 1)).find(is_names).unwrap_or(titles)
 }
 
-/// The names of the columns and the number of rows that hold them.
+/// The column names, and the number of rows that they occupy.
 fn names(rows: &[csv::StringRecord]) -> (usize, Option<Vec<String>>) {
     if let Some(names) = in_two_lines(&texts(rows)) {
         return (2, Some(names));
@@ -106,7 +105,7 @@ fn names(rows: &[csv::StringRecord]) -> (usize, Option<Vec<String>>) {
     (1, Some(row.iter().map(|name| name.trim().to_owned()).collect()))
 }
 
-/// The cells of rows, all as wide as the widest.
+/// The cells of rows, padded to the width of the widest.
 fn texts(rows: &[csv::StringRecord]) -> Vec<Vec<&str>> {
     let width = rows.iter().map(csv::StringRecord::len).max().unwrap_or(0).min(WIDTH_MAX);
     let cells = |row| {
@@ -116,14 +115,14 @@ fn texts(rows: &[csv::StringRecord]) -> Vec<Vec<&str>> {
     rows.iter().map(cells).collect()
 }
 
-/// For each cell whether a number stands in it; `None` for an empty one.
+/// For each cell, whether it contains a number; `None` for an empty one.
 fn kinds(row: &csv::StringRecord) -> Vec<Option<bool>> {
     let kind = |cell: &str| cell.contains(|c: char| c.is_ascii_digit());
     row.iter().map(|cell| (!cell.trim().is_empty()).then(|| kind(cell))).collect()
 }
 
-/// Whether a row is the title of a table: a single cell, or cells at its beginning that are no more
-/// than half of it.
+/// Whether a row is the title of a table: a single cell, or leading cells that fill at most half of
+/// the row.
 fn is_title(row: &csv::StringRecord) -> bool {
     let cells: Vec<&str> = row.iter().map(str::trim).collect();
     let filled = cells.iter().take_while(|cell| !cell.is_empty()).count();
@@ -142,7 +141,7 @@ fn rows(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
         .from_reader(text.as_bytes())
 }
 
-/// The first line `sep=;`, by which spreadsheets name the delimiter.
+/// Strips the first line `sep=;`, with which spreadsheets declare the delimiter.
 fn strip_hint(text: &str) -> (Option<u8>, &str) {
     let Some(rest) = text.strip_prefix("sep=") else { return (None, text) };
     match rest.split_once('\n') {
@@ -151,14 +150,14 @@ fn strip_hint(text: &str) -> (Option<u8>, &str) {
     }
 }
 
-/// The delimiter by which most rows have the same number of cells, more than one.
+/// The delimiter for which most rows have the same number of cells, more than one.
 fn sniff(text: &str) -> u8 {
     let best = DELIMITERS.iter().rev().copied().max_by_key(|&delimiter| agreement(text, delimiter));
     best.unwrap_or(b',')
 }
 
-/// The share of the first rows, in hundredths, that have the most frequent number of cells, and
-/// that number; nothing where it is one.
+/// The percentage of the first rows that have the most frequent number of cells, and that number;
+/// zero if the number is one.
 fn agreement(text: &str, delimiter: u8) -> (usize, usize) {
     let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -173,8 +172,8 @@ fn agreement(text: &str, delimiter: u8) -> (usize, usize) {
     }
 }
 
-/// Whether the first row names the columns: short words and no number. Years in order and repeated
-/// names are some only above other values.
+/// Whether the first row holds the column names: short words and no numbers. Consecutive years and
+/// repeated names only count as names above values of another kind.
 fn is_header(rows: &[csv::StringRecord]) -> bool {
     let width = rows.first().map_or(0, csv::StringRecord::len).min(WIDTH_MAX);
     let rows = texts(rows);

@@ -1,20 +1,20 @@
-//! Detection of formats: by content first, then by extension, then by media type.
+//! Format detection: by content first, then by extension, then by media type.
 
 use crate::{ExtractError, Format, TEXT_BYTES_MAX, container, decode, json, mail, outline};
 
-/// Bytes at the head of a file that detection reads.
+/// Number of leading bytes examined.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The mark at the beginning of a PDF, and the bytes in which readers look for it.
+/// The PDF header, and the range in which readers look for it.
 const PDF_MARK: &[u8] = b"%PDF-";
 const PDF_MARK_BYTES_MAX: usize = 1024;
-/// The word at the end of each object of a PDF.
+/// The keyword at the end of each PDF object.
 const OBJECT_END: &[u8] = b"endobj";
 
-/// The name of bytes without any known beginning.
+/// Name of binary data of unknown kind.
 const UNKNOWN_BINARY: &str = "binary data";
 
-/// First bytes and names of formats that are not read.
+/// Magic bytes and names of unsupported formats.
 const MAGIC: [(&[u8], &str); 33] = [
     (b"%!PS", "PostScript"),
     (b"\x89PNG\r\n\x1A\n", "PNG image"),
@@ -51,10 +51,10 @@ const MAGIC: [(&[u8], &str); 33] = [
     (b"wOF2", "font"),
 ];
 
-/// Magic of so few letters that a text may begin with it: it counts only before binary data.
+/// Magic bytes short enough for a text to start with them; they only count for binary data.
 const WEAK_MAGIC: [&[u8]; 6] = [b"BM", b"MZ", b"BZh", b"ID3", b"RIFF", b"PAR1"];
 
-/// Extensions of formats that are not read, some of which are text that would be indexed raw.
+/// Extensions of unsupported formats, some of which are text that would otherwise be indexed raw.
 const REFUSED: [(&str, &str); 12] = [
     ("doc", "Word document"),
     ("xls", "Excel workbook"),
@@ -70,7 +70,7 @@ const REFUSED: [(&str, &str); 12] = [
     ("exe", "executable"),
 ];
 
-/// Formats that are no text, by extension: a file with this name and other content is damaged.
+/// Binary formats by extension: a file of this name with other content is damaged.
 const BINARY: [(&str, Format); 18] = [
     ("docx", Format::Docx),
     ("docm", Format::Docx),
@@ -92,14 +92,14 @@ const BINARY: [(&str, Format); 18] = [
     ("pdf", Format::Pdf),
 ];
 
-/// Detects the format of a file. `filename` may have path parts; `content_type` is what the client
+/// Detects the format of a file. `filename` may include a path; `content_type` is what the client
 /// sent.
 ///
-/// Nothing is parsed: this runs in the server's process. Of an archive the names of its parts are
-/// looked at; its reader judges it exactly.
+/// Parses nothing, as this runs in the server's process. An archive is judged by the names of its
+/// parts; its reader will judge it exactly.
 ///
 /// # Errors
-/// [`ExtractError::EmptyFile`], [`ExtractError::Unsupported`] with the name of the format, and
+/// [`ExtractError::EmptyFile`]; [`ExtractError::Unsupported`] with the name of the format;
 /// [`ExtractError::BeyondLimit`] for a file whose text would be too long.
 pub fn detect(
     filename: &str,
@@ -116,7 +116,7 @@ pub fn detect(
     }
 }
 
-/// Bytes that a plain text may have. Two bytes of UTF-16 are one of Latin text.
+/// Maximum bytes of a plain text. Two bytes of UTF-16 count as one byte of Latin text.
 fn text_bytes_max(bytes: &[u8]) -> usize {
     match decode::marked(bytes) {
         Some(encoding) if encoding != encoding_rs::UTF_8 => 2 * TEXT_BYTES_MAX,
@@ -143,7 +143,7 @@ fn format_of(
         return Ok(Format::Pdf);
     }
     if let Some(name) = binary_name(bytes, &extension) {
-        // Unknown bytes may be a document whose beginning is lost.
+        // Unknown bytes may be a document whose beginning is missing.
         let format = of_binary_extension(&extension).filter(|_| name == UNKNOWN_BINARY);
         return format.ok_or(ExtractError::Unsupported { name });
     }
@@ -169,15 +169,15 @@ fn format_of(
     })
 }
 
-/// Whether the mark of a PDF stands where readers look for it: some programs write before it. A
-/// text that only mentions the mark holds no binary data.
+/// Whether a PDF header is where readers look for it: some programs write data before it. A text
+/// that merely mentions the header does not contain binary data.
 fn is_pdf(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(PDF_MARK_BYTES_MAX)];
     let mark = head.windows(PDF_MARK.len()).position(|window| window == PDF_MARK);
     mark.is_some_and(|at| at == 0 || has_binary(bytes) || holds_objects(&bytes[at..]))
 }
 
-/// Whether objects follow the mark of a PDF.
+/// Whether PDF objects follow the header.
 fn holds_objects(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     head.windows(OBJECT_END.len()).any(|window| window == OBJECT_END)
@@ -188,7 +188,7 @@ fn extension_of(filename: &str) -> String {
     name.rsplit_once('.').map_or_else(String::new, |(_, extension)| extension.to_ascii_lowercase())
 }
 
-/// The name of a format that is not text, or nothing.
+/// The name of a format that is not text, if the bytes are in one.
 fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let looks_binary = decode::marked(bytes).is_none() && has_binary(bytes);
@@ -201,7 +201,7 @@ fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
     if head.get(4..8) == Some(b"ftyp") {
         return Some("MPEG-4 audio or video".to_owned());
     }
-    // UTF-32 begins like UTF-16 does, with two zero bytes more.
+    // UTF-32 starts like UTF-16, with two more zero bytes.
     let is_wide = bytes.starts_with(b"\xFF\xFE\0\0") || bytes.starts_with(b"\0\0\xFE\xFF");
     if is_wide {
         return Some("text in UTF-32 (save it as UTF-8)".to_owned());
@@ -212,9 +212,9 @@ fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
     Some(refused_name(extension).unwrap_or(UNKNOWN_BINARY).to_owned())
 }
 
-/// Whether bytes without a byte order mark hold what text does not: more than one control
-/// character in two hundred at the head, or more than one zero in a thousand anywhere. A single
-/// one is a slip of the program that wrote the text.
+/// Whether bytes without a byte order mark contain what text does not: more than one control
+/// character per two hundred bytes at the start, or more than one zero byte per thousand anywhere.
+/// A single one is a glitch of the program that wrote the text.
 fn has_binary(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let is_control = |b: &&u8| **b < 0x20 && !matches!(**b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
@@ -223,7 +223,7 @@ fn has_binary(bytes: &[u8]) -> bool {
         || is_many(bytes.iter().filter(|b| **b == 0).count(), 1000, bytes)
 }
 
-/// The format of a text that names it by a document type, a root element or an XML declaration,
+/// The format of a text that declares it by a document type, a root element or an XML declaration,
 /// after any comments.
 fn marked_format(start: &str) -> Option<Format> {
     let mut rest = start;
@@ -262,7 +262,7 @@ fn of_extension(extension: &str) -> Option<Format> {
     }
 }
 
-/// The format of a file with this extension that cannot be text.
+/// The format of a file with this extension, if it cannot be text.
 fn of_binary_extension(extension: &str) -> Option<Format> {
     BINARY.iter().find(|(known, _)| *known == extension).map(|(_, format)| *format)
 }
@@ -289,8 +289,8 @@ fn of_media_type(content_type: &str) -> Option<Format> {
     }
 }
 
-/// Whether a text without any other sign is JSON: an object or an array, valid to the end. One that
-/// is refused for its length is not copied before.
+/// Whether a text without other indications is JSON: an object or an array, valid to the end. A
+/// text that will be refused for its length is not copied first.
 fn is_json(start: &str, bytes: &[u8]) -> bool {
     start.starts_with(['{', '['])
         && bytes.len() <= text_bytes_max(bytes)

@@ -1,11 +1,11 @@
-//! Electronic books: the chapters in the order of reading, by the reader of pages.
+//! Electronic books: chapters in reading order, read as HTML pages.
 //!
 //! ```text
 //! META-INF/container.xml -> package document -> manifest, spine -> chapters -> html
 //! ```
-//! The table of contents for programs is left out; so are chapters that the spine marks as not
-//! linear, unless there are no others. Pages of one book share styles and not structure, so each is
-//! read on its own.
+//! The machine-readable table of contents is omitted; so are chapters that the spine marks as
+//! non-linear, unless there are no others. Pages of a book share styles but not structure, so each
+//! is read separately.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ use crate::package::Package;
 use crate::{ExtractError, decode, html};
 use lodestone_types::Extracted;
 
-/// Chapters of one book.
+/// Maximum number of chapters of one book.
 const CHAPTERS_MAX: usize = 5000;
-/// Bytes of a title.
+/// Maximum bytes of a title.
 const TITLE_BYTES_MAX: usize = 1000;
 
-/// A file that the book lists.
+/// A file listed by the book.
 #[derive(Debug)]
 struct Item {
     name: String,
@@ -33,12 +33,12 @@ struct Item {
     is_navigation: bool,
 }
 
-/// The contents of the package document.
+/// Contents of the package document.
 #[derive(Debug, Default)]
 struct Book {
     title: String,
     items: BTreeMap<String, Item>,
-    /// Ids of chapters, and whether they belong to the linear text.
+    /// Ids of chapters, and whether they are part of the linear text.
     spine: Vec<(String, bool)>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     flow.finish()
 }
 
-/// Whether the book is under rights management: more than its fonts is encrypted.
+/// Whether the book is protected by DRM, that is, more than its fonts is encrypted.
 fn is_protected(package: &Package<'_>) -> Result<bool, ExtractError> {
     let listed = package.bytes("META-INF/encryption.xml")?.unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
@@ -82,7 +82,7 @@ fn book_of(package: &Package<'_>) -> Result<Book, ExtractError> {
     };
     let name = match root_file(package)? {
         Some(name) => name,
-        // Without an entry in the container the extension decides.
+        // Without an entry in the container, go by the extension.
         None => package
             .names()
             .find(|name| name.ends_with(".opf"))
@@ -143,7 +143,7 @@ fn root_file(package: &Package<'_>) -> Result<Option<String>, ExtractError> {
     }
 }
 
-/// The name in a link, without its fragment, its escapes resolved.
+/// The file name in a link, without its fragment and with escapes resolved.
 fn name_in(link: &str) -> Cow<'_, str> {
     let link = link.split_once('#').map_or(link, |(name, _)| name);
     percent_decode_str(link).decode_utf8_lossy()

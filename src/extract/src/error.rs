@@ -1,21 +1,21 @@
-//! Errors of documents and of the processes that read them.
+//! Errors of documents, and of the processes that read them.
 
 use crate::sandbox::MEMORY_BYTES_MAX;
 use lodestone_types::{ErrorKind, JobErrorCode};
 
-/// The reason why a document gives no text.
+/// The reason why a document yields no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExtractError {
-    /// The format is not read by this release. The wording is part of the contract.
+    /// The format is not supported. The wording is part of the API contract.
     #[error("Unsupported file format: {name}")]
     Unsupported {
         /// Name of the format.
         name: String,
     },
-    /// The file has no bytes.
+    /// The file is empty.
     #[error("the file is empty")]
     EmptyFile,
-    /// The bytes are not what the format demands.
+    /// The bytes violate the format.
     #[error("the {format} is damaged at line {line}: {problem}")]
     Damaged {
         /// The format.
@@ -25,15 +25,15 @@ pub enum ExtractError {
         /// Description of the damage.
         problem: String,
     },
-    /// It holds comments, which its format does not have.
+    /// The file contains comments, which the format does not allow.
     #[error("line {line} holds a comment, and comments are not {format}")]
     Commented {
         /// The format.
         format: &'static str,
-        /// The line at which reading stopped, from 1.
+        /// The line of the comment, from 1.
         line: usize,
     },
-    /// The container or the binary structure of a document is not what the format demands.
+    /// The container or binary structure of the document violates the format.
     #[error("the {format} is damaged: {problem}")]
     Broken {
         /// The format.
@@ -41,21 +41,21 @@ pub enum ExtractError {
         /// Description of the damage.
         problem: String,
     },
-    /// It cannot be read without a password or a licence.
+    /// The document cannot be read without a password or a licence.
     #[error("the {format} is encrypted: save it without a password and upload it again")]
     Encrypted {
         /// The format.
         format: &'static str,
     },
-    /// The document is well formed, but beyond a limit.
+    /// The document is well formed but exceeds a limit.
     #[error("the document is beyond a limit: {what} (at most {max})")]
     BeyondLimit {
-        /// The quantity that is limited.
+        /// The limited quantity.
         what: &'static str,
         /// The limit.
         max: usize,
     },
-    /// An error that a parser in another process reported.
+    /// An error reported by a parser in another process.
     #[error("{message}")]
     Reported {
         /// Its message.
@@ -63,20 +63,20 @@ pub enum ExtractError {
         /// Its code in jobs.
         error_code: JobErrorCode,
     },
-    /// A parser in another process crashed, twice.
+    /// A parser in another process crashed twice.
     #[error("the {format} reader broke down on it, twice: the file is damaged")]
     Crashed {
         /// The format.
         format: &'static str,
     },
-    /// A parser in another process reached the limit of its memory.
+    /// A parser in another process reached its memory limit.
     #[error("reading the {format} takes more than {} MiB of memory", MEMORY_BYTES_MAX >> 20)]
     OutOfMemory {
         /// The format.
         format: &'static str,
     },
     /// A parser in another process was killed from outside, twice, the second time with no other
-    /// beside it.
+    /// parser running.
     #[error("the system killed the {format} reader, twice, as it does when memory runs out")]
     Killed {
         /// The format.
@@ -88,10 +88,10 @@ pub enum ExtractError {
         /// The format.
         format: &'static str,
     },
-    /// No process could be started.
+    /// A parser process could not be started.
     #[error("no parser could be started: {problem}")]
     NoParser {
-        /// The error of the system.
+        /// The error of the operating system.
         problem: String,
     },
     /// The format has no pages that could be drawn.
@@ -100,26 +100,26 @@ pub enum ExtractError {
         /// The format.
         format: &'static str,
     },
-    /// The page takes too long, or makes the renderer break down.
+    /// The page takes too long to render, or crashes the renderer.
     #[error("page {page} cannot be drawn: {problem}")]
     NotDrawn {
         /// The page, from 1.
         page: u32,
-        /// Why.
+        /// The reason.
         problem: &'static str,
     },
-    /// The document has fewer pages.
+    /// The document does not have that many pages.
     #[error("page {page} does not exist: the document has {pages}")]
     PageUnknown {
-        /// The page asked for, from 1.
+        /// The requested page, from 1.
         page: u32,
-        /// Pages of the document.
+        /// Number of pages of the document.
         pages: u32,
     },
-    /// There is nothing to search for.
+    /// There is no text in the document.
     #[error("no text was found in the document: it holds only white space, markup or empty values")]
     NoText,
-    /// All pages of the document hold only pictures.
+    /// The pages of the document only contain pictures.
     #[error(
         "no text was found in the {format}: its pages hold only pictures, as scanned pages do; \
          recognise the text (OCR) and upload the result"
@@ -131,7 +131,7 @@ pub enum ExtractError {
 }
 
 impl ExtractError {
-    /// The kind of the error, which says what the caller should do.
+    /// The error kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unsupported { .. }
@@ -154,8 +154,8 @@ impl ExtractError {
         }
     }
 
-    /// The code with which a job ends that met this error. Except for [`Self::NoParser`] and
-    /// [`Self::Killed`] the document is the cause, and a retry cannot help.
+    /// The code with which a job ends after this error. Except for [`Self::NoParser`] and
+    /// [`Self::Killed`], the document is at fault and a retry cannot help.
     pub fn error_code(&self) -> JobErrorCode {
         match self {
             Self::EmptyFile | Self::NoText | Self::OnlyPictures { .. } => JobErrorCode::NoText,
@@ -176,7 +176,7 @@ impl ExtractError {
     }
 }
 
-/// The line of `text` in which `byte` stands, from 1.
+/// The line of `text` that contains `byte`, from 1.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|&&b| b == b'\n').count()
 }

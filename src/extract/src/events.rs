@@ -1,5 +1,5 @@
-//! XML parts of containers as a stream of events: names without prefixes, text with references
-//! resolved, nesting and sizes limited, nothing held but the current event.
+//! XML parts of containers as a stream of events: names without prefixes, references in text
+//! resolved, nesting and sizes limited, and nothing retained but the current event.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Cursor, Read};
@@ -14,9 +14,9 @@ use crate::{DEPTH_MAX, ExtractError, decode, xml};
 /// An event of the stream.
 #[derive(Debug)]
 pub(super) enum Event<'e> {
-    /// An element begins.
+    /// The start of an element.
     Open(Element<'e>),
-    /// An element ends, empty ones too.
+    /// The end of an element; also follows empty ones.
     Close(Name<'e>),
     /// Text.
     Text(Cow<'e, str>),
@@ -24,13 +24,13 @@ pub(super) enum Event<'e> {
     End,
 }
 
-/// The start of an element.
+/// The start tag of an element.
 #[derive(Debug)]
 pub(super) struct Element<'e> {
     start: BytesStart<'e>,
 }
 
-/// The name of an element that ends.
+/// The name of an element that has ended.
 #[derive(Debug)]
 pub(super) struct Name<'e>(BytesEnd<'e>);
 
@@ -47,35 +47,35 @@ impl Element<'_> {
         local(self.start.name().0)
     }
 
-    /// The value of the attribute of this name, whatever its prefix.
+    /// The value of the attribute with this name, whatever its prefix.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         self.value(name).map(Cow::into_owned)
     }
 
-    /// The value of the attribute of this name without a copy: for elements of which there are
-    /// millions.
+    /// The value of the attribute with this name, without copying, for elements that occur by the
+    /// million.
     pub(super) fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         self.find(|found| local(found) == name)
     }
 
-    /// The value of the attribute of this name that has a prefix: ids of relationships stand
-    /// beside plain ids.
+    /// The value of the attribute with this name that has a prefix: relationship ids occur next to
+    /// plain ids.
     pub(super) fn prefixed(&self, name: &str) -> Option<String> {
         self.find(|found| found.contains(':') && local(found) == name).map(Cow::into_owned)
     }
 
-    /// Whether the attribute is there and is a number that can be read.
+    /// The value of the attribute as a number; `None` if it is missing or not a number.
     pub(super) fn number(&self, name: &str) -> Option<i64> {
         self.value(name)?.trim().parse().ok()
     }
 
-    /// Whether a property like `<w:b/>` holds: it does unless it says no.
+    /// Whether a property like `<w:b/>` is on, which it is unless it says otherwise.
     pub(super) fn is_on(&self) -> bool {
         !matches!(self.value("val").as_deref(), Some("0" | "false" | "off" | "none"))
     }
 
     fn find(&self, is_wanted: impl Fn(&str) -> bool) -> Option<Cow<'_, str>> {
-        // Without checks: looking for duplicates is quadratic.
+        // Skip checks: looking for duplicates is quadratic.
         let mut attributes = self.start.attributes();
         let mut attributes = attributes.with_checks(false).flatten();
         let found = attributes.find(|attribute| is_wanted(attribute.key.0))?;
@@ -92,7 +92,7 @@ fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// A part in UTF-8: as it is, or decoded where it says that it is in UTF-16.
+/// A part as UTF-8: unchanged, or decoded if it declares itself as UTF-16.
 #[derive(Debug)]
 enum Input<'a> {
     Part(Box<Part<'a>>),
@@ -141,7 +141,7 @@ pub(super) struct Events<'a> {
     failure: Failure<'a>,
 }
 
-/// Context of errors, once the reader owns the part.
+/// Context for errors, kept because the reader owns the part.
 #[derive(Debug, Clone, Copy)]
 struct Failure<'a> {
     budget: &'a Budget,
@@ -149,7 +149,7 @@ struct Failure<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Begins to read a part.
+    /// Starts reading a part.
     pub(super) fn new(mut part: Part<'a>) -> Result<Self, ExtractError> {
         let failure = Failure { budget: part.budget(), format: part.format() };
         let head = match part.fill_buf() {
@@ -170,10 +170,10 @@ impl<'a> Events<'a> {
         Ok(Self { reader, buffer: Vec::new(), depth: 0, failure })
     }
 
-    /// The next event. The end of a part inside an element is damage.
+    /// Returns the next event. A part that ends inside an element is damaged.
     pub(super) fn next(&mut self) -> Result<Event<'_>, ExtractError> {
-        // The borrow checker does not follow a lent event through a loop: events that are skipped
-        // become empty text.
+        // The borrow checker cannot follow a borrowed event through a loop: skipped events become
+        // empty text.
         self.buffer.clear();
         self.reader.get_mut().begin_token();
         let failure = self.failure;
@@ -203,7 +203,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Skips the element that has just begun, and all that is in it.
+    /// Skips the rest of the element that has just started.
     pub(super) fn skip(&mut self) -> Result<(), ExtractError> {
         let outside = self.depth.saturating_sub(1);
         while self.depth > outside {

@@ -1,5 +1,5 @@
-//! Flowing text of a document while a reader walks it: blocks, tables, notes, headers and footers.
-//! Blocks inside a table go to its cells, all others to the outline.
+//! Builds the flowing text of a document while a reader walks it: blocks, tables, notes, headers
+//! and footers. Blocks inside a table go to its cells, all others to the outline.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use crate::outline::{Outline, too_long};
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted, PageRef, Warning};
 
-/// Levels by which items are indented at most.
+/// Maximum number of indentation levels of list items.
 pub(super) const INDENT_LEVELS_MAX: usize = 8;
-/// Letters that a header must have to be more than "Page 3 of 7".
+/// Minimum number of letters for a header to be more than "Page 3 of 7".
 const HEADER_LETTERS_MIN: usize = 10;
 
 /// A document under construction.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     outline: Outline,
-    /// The letters of each block of the outline, where its reader tells them.
+    /// The letter counts of each block of the outline, if its reader supplies them.
     letters: Vec<Option<Letters>>,
-    /// The tables that are open, outermost first.
+    /// The open tables, outermost first.
     tables: Vec<Grid>,
-    /// Bytes that stand in open tables.
+    /// Bytes in open tables.
     held: usize,
-    /// Notes that wait for the end of their paragraph.
+    /// Notes waiting for the end of their paragraph.
     notes: Vec<String>,
     note_count: usize,
-    /// Headers and footers that wait for the end of the document, and their words.
+    /// Headers and footers waiting for the end of the document, and their normalised texts.
     margins: Vec<String>,
     margins_seen: BTreeSet<String>,
 }
@@ -37,12 +37,12 @@ impl Flow {
         self.piece(Piece::new(kind, text))
     }
 
-    /// Adds a heading; `text` has no marks.
+    /// Adds a heading; `text` is without markers.
     pub(super) fn heading(&mut self, level: u8, text: &str) -> Result<(), ExtractError> {
         self.block(BlockKind::Heading { level: level.clamp(1, 6) }, text)
     }
 
-    /// Adds an item of a list, `level` counted from 0.
+    /// Adds a list item; `level` counts from 0.
     pub(super) fn item(
         &mut self,
         level: usize,
@@ -56,7 +56,7 @@ impl Flow {
         self.block(BlockKind::ListItem, &format!("{indent}{mark} {}", text.trim()))
     }
 
-    /// Adds a block with all that is known of it.
+    /// Adds a block with all its properties.
     pub(super) fn piece(&mut self, piece: Piece) -> Result<(), ExtractError> {
         let size = piece.text.len() + piece.flat.as_ref().map_or(0, String::len);
         if self.outline.len() + self.held + size > TEXT_BYTES_MAX {
@@ -77,7 +77,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Adds a block that stands before the innermost open table, such as its caption.
+    /// Adds a block before the innermost open table, such as its caption.
     pub(super) fn piece_before_table(&mut self, piece: Piece) -> Result<(), ExtractError> {
         let table = self.tables.pop();
         let added = self.piece(piece);
@@ -90,7 +90,7 @@ impl Flow {
         !self.tables.is_empty()
     }
 
-    /// Begins a table.
+    /// Starts a table.
     pub(super) fn begin_table(&mut self) {
         self.tables.push(Grid::default());
     }
@@ -106,7 +106,7 @@ impl Flow {
         self.write_table(table)
     }
 
-    /// Adds a whole table.
+    /// Adds a complete table.
     pub(super) fn write_table(&mut self, table: Grid) -> Result<(), ExtractError> {
         let rendered = table.finish();
         if self.tables.is_empty() {
@@ -121,7 +121,7 @@ impl Flow {
         }
     }
 
-    /// Numbers a note and keeps it until [`Self::write_notes`]; a blank one is passed over.
+    /// Numbers a note and holds it until [`Self::write_notes`]; ignores a blank one.
     pub(super) fn note(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.note_count += 1;
@@ -129,14 +129,14 @@ impl Flow {
         }
     }
 
-    /// Adds the notes that wait.
+    /// Adds the notes held back.
     pub(super) fn write_notes(&mut self) -> Result<(), ExtractError> {
         let notes = std::mem::take(&mut self.notes);
         notes.iter().try_for_each(|note| self.block(BlockKind::Paragraph, note))
     }
 
-    /// Keeps a header or a footer for the end of the document: each different one once, and none
-    /// that holds hardly more than the number of the page.
+    /// Holds a header or footer for the end of the document. Each distinct one is kept once, and
+    /// those with little more than a page number are ignored.
     pub(super) fn margin(&mut self, text: &str) {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let letters = words.chars().filter(|c| c.is_alphabetic()).count();
@@ -145,12 +145,12 @@ impl Flow {
         }
     }
 
-    /// Sets the page on which the next block stands.
+    /// Sets the page on which the next block begins.
     pub(super) fn page(&mut self, page: PageRef) {
         self.outline.page(page);
     }
 
-    /// Names the document.
+    /// Sets the title of the document.
     pub(super) fn set_title(&mut self, title: &str) {
         self.outline.set_title(title);
     }
@@ -162,7 +162,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Tells of something that is not in the text.
+    /// Warns about content that is missing from the text.
     pub(super) fn warn(&mut self, warning: Warning) {
         self.outline.warn(warning);
     }
@@ -172,12 +172,12 @@ impl Flow {
         self.outline.len() + self.held
     }
 
-    /// The document; tables that are still open end.
+    /// Finishes the document, ending any open tables.
     pub(super) fn finish(self) -> Result<Extracted, ExtractError> {
         Ok(self.finish_with_letters()?.0)
     }
 
-    /// The document, and the letters of each of its blocks that its reader told.
+    /// Finishes the document; also returns the letter counts of its blocks.
     pub(super) fn finish_with_letters(
         mut self,
     ) -> Result<(Extracted, Vec<Option<Letters>>), ExtractError> {

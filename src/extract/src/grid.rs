@@ -1,56 +1,56 @@
 //! A table while it is read: cells that span columns and rows, and blocks inside cells.
 //!
 //! A cell that spans rows is repeated in each of them, so that a row can be read on its own; one
-//! that spans columns is written once, followed by empty cells, so that columns stay below their
-//! names. A table of one column, or one with a cell as long as a section, only arranges text: its
-//! blocks are written one after the other. Of a page and of XML such a cell is one paragraph.
-//! Names of groups of columns are joined with those of the columns below them.
+//! that spans columns is written once, followed by empty cells, so that columns stay aligned with
+//! their names. A table of one column, or with a cell as long as a section, is only used for
+//! layout: its blocks are written one after the other. In HTML and XML such a cell becomes one
+//! paragraph. Names of column groups are joined with the names of the columns below them.
 
 use crate::TEXT_BYTES_MAX;
 use crate::sheet::names::in_two_lines;
 use lodestone_types::BlockKind;
 
-/// Characters of a cell above which a table is a layout of text, not a table of values.
+/// Characters of a cell above which a table is layout rather than a table of values.
 const CELL_CHARS_MAX: usize = 600;
 /// Bytes of a cell above which it is not repeated in the rows that it spans.
 pub(super) const REPEATED_BYTES_MAX: usize = 100;
-/// Columns that one cell may span.
+/// Maximum number of columns that one cell may span.
 const SPAN_MAX: usize = 256;
-/// Columns of a row beyond which no cell spans more than one.
+/// Number of columns of a row beyond which cells do not span any more.
 const COLUMNS_MAX: usize = 256;
-/// Rows by which it is decided whether two lines name the columns.
+/// Rows examined to decide whether the column names take two lines.
 const HEAD_ROWS: usize = 12;
-/// Rows that one cell may span.
+/// Maximum number of rows that one cell may span.
 const ROWS_MAX: usize = 4096;
 
-/// Letters and links of one block.
+/// Letter and link counts of one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Letters {
     /// All letters and digits.
     pub all: usize,
     /// Letters and digits in links.
     pub linked: usize,
-    /// Links.
+    /// Number of links.
     pub links: usize,
-    /// Whether the block stands in the head of a page.
+    /// Whether the block is in the header of a page.
     pub is_in_header: bool,
 }
 
-/// A block on its way into a document or into a cell.
+/// A block on its way into a document or a cell.
 #[derive(Debug)]
 pub(super) struct Piece {
     /// Its kind.
     pub kind: BlockKind,
-    /// Its text. A heading has no marks.
+    /// Its text. A heading is without markers.
     pub text: String,
-    /// Its text in the line of a cell, where that is another.
+    /// Its text within the line of a cell, if different.
     pub flat: Option<String>,
-    /// Its letters, where the reader counts them.
+    /// Its letter counts, if the reader supplies them.
     pub letters: Option<Letters>,
 }
 
 impl Piece {
-    /// A block of which no more is known.
+    /// Creates a block with only kind and text known.
     pub(super) fn new(kind: BlockKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), flat: None, letters: None }
     }
@@ -58,7 +58,7 @@ impl Piece {
 
 #[derive(Debug, Default)]
 struct Cell {
-    /// Columns that it covers, 1 at least.
+    /// Number of columns covered, at least 1.
     columns: usize,
     /// Whether it continues the cell above it.
     is_below: bool,
@@ -69,37 +69,37 @@ struct Cell {
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     rows: Vec<Vec<Cell>>,
-    /// For each column the number of further rows that the cell above covers.
+    /// For each column, the number of further rows that a cell from above covers.
     covered: Vec<usize>,
-    /// The column at which the next cell stands.
+    /// The column of the next cell.
     column: usize,
     /// Whether the last row was deleted.
     is_deleted: bool,
-    /// Whether rows leave out the cells that those above cover.
+    /// Whether rows omit the cells covered from above.
     is_sparse: bool,
-    /// Whether a cell of the first row names no column.
+    /// Whether a cell of the first row is not a column name.
     is_nameless: bool,
 }
 
 /// A finished table.
 #[derive(Debug)]
 pub(super) enum Rendered {
-    /// A table of values, as Markdown and as one line.
+    /// A table of values, as Markdown and as a single line.
     Table {
-        /// One row a line.
+        /// One table row per line.
         markdown: String,
         /// Its cells in order.
         flat: String,
     },
-    /// Text that was arranged in a table: its blocks in order.
+    /// Text laid out by means of a table: its blocks in order.
     Layout(Vec<Piece>),
 }
 
 impl Grid {
-    /// Begins a row.
+    /// Starts a row.
     pub(super) fn row(&mut self) {
         self.fill();
-        // Most tables cover nothing; those that do are bounded in width.
+        // Most tables cover nothing, and those that do have a bounded width.
         for rows in &mut self.covered {
             *rows = rows.saturating_sub(1);
         }
@@ -115,7 +115,7 @@ impl Grid {
         self.is_deleted = is_deleted;
     }
 
-    /// Sets the number of columns that the last cell covers, and whether it continues the cell
+    /// Sets the number of columns covered by the last cell, and whether it continues the cell
     /// above.
     pub(super) fn reshape(&mut self, columns: usize, is_below: bool) {
         let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) else { return };
@@ -125,7 +125,7 @@ impl Grid {
         cell.is_below = is_below;
     }
 
-    /// Begins a cell that covers so many columns and rows, itself counted.
+    /// Starts a cell that covers this many columns and rows, including its own.
     pub(super) fn cell(&mut self, columns: usize, rows: usize) {
         let columns = columns.clamp(1, SPAN_MAX);
         let end = self.column + columns;
@@ -136,7 +136,7 @@ impl Grid {
         self.push(Cell { columns, is_below: false, pieces: Vec::new() });
     }
 
-    /// Begins a cell of a table that leaves out the cells which others cover.
+    /// Starts a cell of a table that omits the cells covered by others.
     pub(super) fn cell_between(&mut self, columns: usize, rows: usize) {
         if self.rows.is_empty() {
             self.row();
@@ -146,19 +146,19 @@ impl Grid {
         self.cell(columns, rows);
     }
 
-    /// Adds the cells of a sparse row that others cover, up to the next one that none does.
+    /// Adds the covered cells of a sparse row, up to the next one that is not covered.
     fn fill(&mut self) {
         while self.is_sparse && self.covered.get(self.column).is_some_and(|rows| *rows > 0) {
             self.hidden();
         }
     }
 
-    /// Sets whether the last cell is a header. A first row of which no cell was set is one.
+    /// Sets whether the last cell is a header. A first row without any such setting is one.
     pub(super) fn set_header(&mut self, is_header: bool) {
         self.is_nameless |= !is_header && self.rows.len() == 1;
     }
 
-    /// Begins a cell whose other columns follow as cells of their own.
+    /// Starts a cell whose other columns follow as cells of their own.
     pub(super) fn cell_over(&mut self, columns: usize, rows: usize) {
         let column = self.column;
         self.cell(1, rows);
@@ -169,8 +169,8 @@ impl Grid {
         }
     }
 
-    /// Begins a cell that another one covers: from above where that reaches so far, else from the
-    /// left.
+    /// Starts a cell that is covered by another one: from above if one reaches this far, else from
+    /// the left.
     pub(super) fn hidden(&mut self) {
         let is_below = self.covered.get(self.column).is_some_and(|rows| *rows > 0);
         self.push(Cell { columns: 1, is_below, pieces: Vec::new() });
@@ -202,7 +202,7 @@ impl Grid {
         }
     }
 
-    /// Ends the table.
+    /// Finishes the table.
     pub(super) fn finish(mut self) -> Rendered {
         self.fill();
         if self.is_deleted {
@@ -231,7 +231,8 @@ impl Grid {
         let mut above: Vec<String> = Vec::new();
         let names = self.names_in_two_lines();
         for (number, row) in self.rows.iter().enumerate() {
-            // Spans and repetitions can make more of a table than was read; the caller refuses it.
+            // Spans and repetitions can expand a table beyond its input; the caller refuses the
+            // result.
             if markdown.len() > TEXT_BYTES_MAX {
                 break;
             }
@@ -256,7 +257,7 @@ impl Grid {
         Rendered::Table { markdown, flat }
     }
 
-    /// The names of the columns, where the first two rows hold a part of each.
+    /// The column names, if the first two rows hold a part of each.
     fn names_in_two_lines(&self) -> Option<Vec<String>> {
         let mut head: Vec<Vec<String>> = Vec::new();
         for row in self.rows.iter().take(HEAD_ROWS) {
@@ -268,7 +269,7 @@ impl Grid {
     }
 }
 
-/// One text a column. `above` are those of the row before.
+/// One text per column. `above` has those of the previous row.
 fn texts_of(row: &[Cell], above: &[String]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for cell in row {
@@ -313,7 +314,7 @@ fn joined(pieces: &[Piece]) -> String {
     line
 }
 
-/// Writes one row of Markdown, and the line below it where it names the columns.
+/// Writes one row of Markdown, followed by the delimiter row if it holds the column names.
 pub(super) fn write_row(texts: &[String], is_header: bool, markdown: &mut String) {
     markdown.push('|');
     for text in texts {

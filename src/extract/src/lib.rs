@@ -1,7 +1,7 @@
-//! Bytes of a document to text and structure: one file a format.
+//! Extracts text and structure from the bytes of a document; one file per format.
 //!
 //! This crate detects the format of a file and reads it. It knows nothing of chunks, models or
-//! disks, opens nothing that a document names, and executes nothing that a document holds.
+//! disks, opens nothing that a document refers to, and executes nothing that a document contains.
 //!
 //! ```text
 //! bytes, name, media type -> detect -> Format
@@ -12,27 +12,29 @@
 //! ```
 //!
 //! Invariants (property tests in `tests.rs`):
-//! - any bytes give an answer or an error, never a panic; no reader recurses;
-//! - the cost is linear in the input, whatever its shape: nesting, attributes and unclosed elements
-//!   are counted and bounded by the constants below, and so is the text that comes out;
-//! - text has LF line ends and no U+0000; blocks ascend, do not overlap, and are never blank.
+//! - any bytes yield a document or an error, never a panic; no reader recurses;
+//! - cost is linear in the input, whatever its shape: nesting, attributes and unclosed elements are
+//!   counted and limited by the constants below, and so is the size of the text;
+//! - text has LF line endings and no U+0000; blocks are ascending, disjoint and never blank.
 //!
-//! `txt` and `md` keep the source as it is, so that offsets point into the original. The others
-//! write text of their own: headings, lists and tables as Markdown, records as `name: value` lines.
+//! `txt` and `md` keep the source as it is, so that offsets refer to the original. The others
+//! generate their text: headings, lists and tables as Markdown, records as `name: value` lines.
 //!
-//! - `detect`: the format of a file; `container`: the same for containers; `decode`: encodings
-//! - `flow`, `grid`: the two builders: flowing text, and tables inside it
-//! - `outline`: the text below both, with its blocks; `clean`: characters made for the eye
-//! - `sheet`: cells to tables; `numerals`: list marks
-//! - `budget`: limits of one upload; `package`, `events`: ZIP and XML under that budget; `title`:
-//!   the title among the properties of a container
+//! - `detect`: format detection; `container`: the same for containers; `decode`: character
+//!   encodings
+//! - `flow`, `grid`: the two builders: flowing text, and the tables inside it
+//! - `outline`: the text that both write, with its blocks; `clean`: replacement of presentation
+//!   forms
+//! - `sheet`: cells to tables; `numerals`: list numbering
+//! - `budget`: limits per upload; `package`, `events`: ZIP and XML under that budget; `title`: the
+//!   title from a container's document properties
 //! - `compound`: compound files (OLE)
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
 //! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
-//! - `pdf`: glyphs on pages to text in reading order, with the boxes of its lines
-//! - `picture`: pages as pictures
-//! - `sandbox`: the same in a process of its own
-//! - `error`: errors, and whether the document or the server causes them
+//! - `pdf`: from glyphs on pages to text in reading order, with the boxes of its lines
+//! - `picture`: pages rendered as pictures
+//! - `sandbox`: extraction in a separate process
+//! - `error`: errors, and whether the document or the server is at fault
 
 #![forbid(unsafe_code)]
 
@@ -80,27 +82,27 @@ pub use error::ExtractError;
 pub use html::HtmlHead;
 pub use picture::{Drawing, PIXELS_MAX, PagePicture, draw};
 
-/// Bytes of text that one document may give.
+/// Maximum bytes of text of one document.
 pub const TEXT_BYTES_MAX: usize = 32 << 20;
-/// Nesting of JSON arrays and objects, and of XML elements.
+/// Maximum nesting of JSON arrays and objects, and of XML elements.
 pub const DEPTH_MAX: usize = 256;
-/// Nesting of HTML elements that is followed; deeper tags are ignored, their text is kept.
+/// Maximum nesting of HTML elements; deeper tags are ignored, but their text is kept.
 pub const HTML_DEPTH_MAX: usize = 512;
-/// Attributes of one XML element.
+/// Maximum attributes of one XML element.
 pub const ATTRIBUTES_MAX: usize = 1000;
 
-/// A format that can be read.
+/// A supported document format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
-    /// Plain text, source code and anything else without a structure we know.
+    /// Plain text, source code and anything else without a known structure.
     Txt,
     /// Markdown.
     Md,
     /// HTML and XHTML.
     Html,
-    /// HTML that was fetched from a site, whose menus are left out. No file is detected as this.
+    /// HTML fetched from a web site, from which menus are removed. Never detected from a file.
     WebPage,
-    /// JSON, and JSON values one after the other (JSON Lines).
+    /// JSON, or a sequence of JSON values (JSON Lines).
     Json,
     /// Values separated by commas, semicolons, tabs or bars.
     Csv,
@@ -124,9 +126,9 @@ pub enum Format {
     Epub,
     /// Rich Text Format.
     Rtf,
-    /// Message as it travels by mail, or web archive.
+    /// An email message or a web archive (MIME).
     Eml,
-    /// Message of Outlook.
+    /// An Outlook message.
     Msg,
     /// Portable Document Format.
     Pdf,
@@ -157,19 +159,19 @@ impl Format {
         }
     }
 
-    /// Whether a reader of this crate takes it in one pass: safe code, linear in the input and
-    /// without recursion. Such formats need no process of their own.
+    /// Whether the reader works in a single pass in safe code, linear in the input and without
+    /// recursion. Such formats do not need a process of their own.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Txt | Self::Md | Self::Json | Self::Csv | Self::Tsv)
     }
 
-    /// Whether it is a ZIP container.
+    /// Whether the format is a ZIP container.
     pub(crate) fn is_package(self) -> bool {
         use Format::{Docx, Epub, Odp, Ods, Odt, Pptx, Xlsx};
         matches!(self, Docx | Pptx | Xlsx | Odt | Ods | Odp | Epub)
     }
 
-    /// The media type under which an original of this format is served.
+    /// The media type with which an original of this format is served.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Txt => "text/plain",
@@ -196,22 +198,22 @@ impl Format {
     }
 }
 
-/// Reads the text and structure of a document.
+/// Extracts the text and structure of a document.
 ///
 /// # Errors
-/// The document is damaged, encrypted, beyond a limit, or holds no text.
+/// If the document is damaged, encrypted, exceeds a limit, or contains no text.
 pub fn extract(format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
     Ok(read(format, bytes, &Budget::default())?.1)
 }
 
-/// [`extract`] under the budget of the upload that the document came in, with its exact format:
-/// from outside an archive is judged by a few names.
+/// Extracts a document under its upload's budget, and determines its exact format: from the
+/// outside, an archive was judged by a few names only. Returns both.
 fn read(
     judged: Format,
     bytes: &[u8],
     budget: &Budget,
 ) -> Result<(Format, Extracted), ExtractError> {
-    // Office encrypts a document by hiding it in a compound file.
+    // Office encrypts a document by wrapping it in a compound file.
     let is_hidden = judged != Format::Msg && !judged.is_plain() && compound::is_encrypted(bytes);
     if is_hidden {
         return Err(ExtractError::Encrypted { format: "document" });
@@ -243,7 +245,7 @@ fn read(
     Ok((format, extracted))
 }
 
-/// Reads a text in its format; one that is not quite in it is still a text.
+/// Reads a text in its format, or as plain text if it does not quite conform.
 fn or_plain(
     text: String,
     read: impl FnOnce(&str) -> Result<Extracted, ExtractError>,
@@ -257,7 +259,7 @@ fn or_plain(
     }
 }
 
-/// Reads title and canonical address from the head of an HTML page.
+/// Reads the title and canonical URL from the head of an HTML page.
 pub fn html_head(bytes: &[u8]) -> HtmlHead {
     html::read_head(&decode::html(bytes))
 }

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use encoding_rs::WINDOWS_1252;
 
-/// Characters by the name that stands for them, most names with their semicolon. The file has the
-/// names of the standard, each with the numbers of its characters.
+/// Characters by the name that stands for them; most names include their semicolon. The file lists
+/// the names of the standard, each with its code points.
 static NAMES: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
     let number = |digits| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
     let entry = |text: &'static str| {
@@ -20,8 +20,8 @@ static NAMES: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
 /// Bytes of the longest name, `CounterClockwiseContourIntegral;`.
 const NAME_BYTES_MAX: usize = 32;
 
-/// Resolves the references in `text`. Inside an attribute a name without its semicolon is left
-/// alone where a letter, a digit or an equals sign follows: it is part of an address there.
+/// Resolves the references in `text`. Inside an attribute, a name without its semicolon is left
+/// alone if a letter, a digit or an equals sign follows: there it is part of a URL.
 pub(super) fn resolve(text: &str, is_attribute: bool) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -44,7 +44,7 @@ pub(super) fn resolve(text: &str, is_attribute: bool) -> Cow<'_, str> {
     Cow::Owned(resolved)
 }
 
-/// Resolves the number behind `&#`; gives the bytes that it takes.
+/// Resolves the number after `&#`; returns the number of bytes consumed.
 fn numeric(source: &str, resolved: &mut String) -> Option<usize> {
     let (radix, prefix) = if source.starts_with(['x', 'X']) { (16, 1) } else { (10, 0) };
     let digits = source[prefix..].bytes().take_while(|&b| char::from(b).is_digit(radix)).count();
@@ -52,10 +52,11 @@ fn numeric(source: &str, resolved: &mut String) -> Option<usize> {
         return None;
     }
     let end = prefix + digits;
-    // More digits than fit are beyond Unicode, however many there are.
+    // Numbers that do not fit are beyond Unicode, however long they are.
     let code = u32::from_str_radix(&source[prefix..end], radix).unwrap_or(u32::MAX);
     match code {
-        // Pages that name these controls mean the letters that Windows has in their place.
+        // Pages that refer to these control characters mean the Windows-1252 characters of the same
+        // number.
         0x80..=0x9F => resolved.push_str(&WINDOWS_1252.decode(&[code as u8]).0),
         _ => {
             let character = char::from_u32(code).filter(|&c| c != '\0');
@@ -65,7 +66,7 @@ fn numeric(source: &str, resolved: &mut String) -> Option<usize> {
     Some(end + usize::from(source[end..].starts_with(';')))
 }
 
-/// Resolves the longest name that `source` begins with; gives the bytes that it takes.
+/// Resolves the longest name that `source` starts with; returns the number of bytes consumed.
 fn named(source: &str, is_attribute: bool, resolved: &mut String) -> Option<usize> {
     let bytes = source.as_bytes();
     let letters =

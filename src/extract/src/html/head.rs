@@ -1,23 +1,23 @@
-//! The head of a page: its title, and the address that it calls its own.
+//! The head of a page: its title and its canonical URL.
 
 use crate::html::tokens::{Attributes, Token, Tokens};
 
-/// Characters of a title that are kept.
+/// Maximum characters kept of a title.
 const TITLE_CHARS_MAX: usize = 1000;
-/// Characters of an address at most.
+/// Maximum characters of a URL.
 const ADDRESS_CHARS_MAX: usize = 2048;
 
-/// Title and address in the head of a page.
+/// Title and canonical URL from the head of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HtmlHead {
-    /// The title, white space collapsed.
+    /// The title, with white space collapsed.
     pub title: Option<String>,
-    /// The address in `<link rel=canonical>`, as it is written.
+    /// The URL in `<link rel=canonical>`, as written.
     pub canonical: Option<String>,
 }
 
-/// Reads the head. It ends where the body begins, marked or not: visitors of the page may have
-/// written the rest.
+/// Reads the head. It ends where the body starts, whether or not that is marked up: the rest may
+/// have been written by visitors of the page.
 pub(super) fn read(text: &str) -> HtmlHead {
     let mut head = HtmlHead::default();
     let mut element = String::new();

@@ -1,24 +1,24 @@
 //! Menus among the blocks of a page: runs of short links before the first prose or after the last.
 //!
-//! Sites put their navigation, their languages and their tags beside the text, often in elements
-//! without a meaning. So menus are found by counting letters: a menu consists of links, prose does
-//! not. The rule rather keeps a menu than drops a list that somebody wrote: a list of links between
-//! two paragraphs stays, and so does everything on a page that is mostly links.
+//! Sites put navigation, language links and tags next to the text, often in elements without
+//! semantics. Menus are therefore found by counting letters: a menu consists of links, prose does
+//! not. The rule prefers to keep a menu over dropping a list that somebody wrote: a list of links
+//! between two paragraphs stays, and so does everything on a page that is mostly links.
 
 use std::ops::Range;
 
 use crate::grid::Letters;
 
-/// Letters outside of links that make a block prose.
+/// Minimum number of letters outside of links for a block to be prose.
 const PROSE_LETTERS_MIN: usize = 80;
-/// Links of a run that make it a menu.
+/// Minimum number of links in a run for it to be a menu.
 const RUN_LINKS_MIN: usize = 5;
-/// Links of a run that make it a menu in a file that somebody uploads.
+/// Minimum number of links in a run for it to be a menu in an uploaded file.
 const LONG_RUN_LINKS_MIN: usize = 20;
-/// Letters of a link in a menu, on average over a block.
+/// Maximum number of letters per link in a menu, on average over a block.
 const LINK_LETTERS_MAX: usize = 60;
 
-/// The letters and digits of a text.
+/// The number of letters and digits in a text.
 pub(super) fn letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }
@@ -28,7 +28,7 @@ impl Letters {
         self.all.saturating_sub(self.linked) >= PROSE_LETTERS_MIN
     }
 
-    /// Four letters of five are in links, and these are short.
+    /// Whether four fifths of the letters are in links, and the links are short.
     fn is_menu(self) -> bool {
         self.links > 0
             && self.linked * 5 >= self.all * 4
@@ -36,13 +36,13 @@ impl Letters {
     }
 }
 
-/// Marks the blocks in the head of a page that are no prose; none where that would be half of the
+/// Marks the blocks in the header of a page that are not prose; none if that would be half of the
 /// page.
 pub(super) fn found_above(blocks: &[Letters]) -> Vec<bool> {
     believed(blocks, in_header(blocks))
 }
 
-/// Marks long menus above the first prose; none where they are half of the page.
+/// Marks long menus above the first prose; none if that would be half of the page.
 pub(super) fn long_above(blocks: &[Letters]) -> Vec<bool> {
     let Some(first) = blocks.iter().position(|block| block.is_prose()) else {
         return Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn long_above(blocks: &[Letters]) -> Vec<bool> {
     believed(blocks, found)
 }
 
-/// Marks menus, and the blocks in the head of a page that are no prose; none where that would be
+/// Marks menus, and the blocks in the header of a page that are not prose; none if that would be
 /// half of the page.
 pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
     let Some(first) = blocks.iter().position(|block| block.is_prose()) else {
@@ -69,7 +69,7 @@ fn in_header(blocks: &[Letters]) -> Vec<bool> {
     blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect()
 }
 
-/// Marks runs of so many links in menus, at places that count.
+/// Marks runs of at least this many links in menus, at positions that `counts` accepts.
 fn mark_menus(
     blocks: &[Letters],
     links_min: usize,
@@ -114,7 +114,7 @@ mod tests {
         let long = Letters { all: 90, linked: 90, links: 1, ..ITEM };
         assert!(!found_in(&[&[PROSE; 9][..], &[long; 9]].concat()).contains(&true));
         assert_eq!(found_in(&[]), Vec::<bool>::new());
-        // In a file only the long one, and only above the text.
+        // In a file, only a long menu counts, and only above the text.
         let file = [&[ITEM; 6][..], &[NOTE], &[ITEM; 20], &[PROSE; 3], &[ITEM; 30]].concat();
         let found = long_above(&file);
         let numbers: Vec<usize> = (0..found.len()).filter(|&number| found[number]).collect();

@@ -4,28 +4,28 @@
 //! text -> tokens -> stack of open elements -> page -> outline
 //!                   hidden and implied elements   blocks, white space
 //! ```
-//! No tree is built, and the tokenizer is our own. The tree builder of html5ever is quadratic in
-//! nesting (html5ever #290) and its tokenizer in the attributes of one tag; html5gum 0.9.0 calls
-//! itself for each attribute and overflows the stack at some ten thousand. A reader of text needs
-//! neither trees nor attributes. A recording of html5ever is the oracle of our tokens in tests.
-//! Rules replace the tree: `tags` knows which tags end others, and misnested tags close at most up
-//! to the nearest block.
+//! Builds no tree, and uses a tokenizer of its own. html5ever's tree builder is quadratic in
+//! nesting (html5ever #290), and its tokenizer in the number of attributes of a tag; html5gum 0.9.0
+//! recurses for each attribute and overflows the stack at some ten thousand. Extracting text needs
+//! neither trees nor most attributes. In tests, a recording of html5ever serves as the oracle for
+//! our tokens. Rules take the place of the tree: `tags` knows which tags end others, and misnested
+//! tags close elements up to the nearest block at most.
 //!
-//! If a page marks its main part (`<main>`), and there is text in it, only that is taken: the menus
-//! and languages of a site are not the subject of a document.
+//! If a page marks its main part (`<main>`) and there is text in it, only that part is taken: the
+//! menus and languages of a site are not the subject of a document.
 //!
-//! Left out everywhere: `<nav>` and `<search>`, the roles navigation, search and dialog, invisible
-//! elements, controls of forms, edit links and cookie notices (by words of classes that many sites
-//! share). Left out outside of `<main>` and `<article>`: `<footer>` and `<aside>`, the roles
-//! contentinfo and complementary, and of a `<header>` or banner all but headings and prose. If less
-//! than a tenth of the visible text would be left, or next to nothing, everything is kept.
+//! Always omitted: `<nav>` and `<search>`, the roles navigation, search and dialog, invisible
+//! elements, form controls, edit links and cookie notices (recognised by common class names).
+//! Omitted outside of `<main>` and `<article>`: `<footer>` and `<aside>`, the roles contentinfo and
+//! complementary, and everything in a `<header>` or banner except headings and prose. If less than
+//! a tenth of the visible text would be left, or hardly any, everything is kept.
 //!
-//! Of a page that was fetched, menus around the text are left out too; their links give them away.
-//! Of a file that somebody uploads, lists of links are kept; long ones above all prose, such as the
-//! languages of an encyclopaedia's article, stand at its end.
+//! For fetched pages, menus around the text, which their links give away, are omitted too. For
+//! uploaded files, lists of links are kept; long ones above all prose, such as the language links
+//! of an encyclopaedia article, are moved to the end.
 //!
 //! - `tokens`: tags and text; `entities`: character references
-//! - `head`: title and canonical address of a page; `menus`: blocks that are menus
+//! - `head`: title and canonical URL of a page; `menus`: blocks that are menus
 //! - `tags`: kinds of elements
 //! - `stack`: open elements, and whether they are hidden
 //! - `page`: blocks and white space
@@ -48,22 +48,22 @@ use lodestone_types::Extracted;
 
 pub use head::HtmlHead;
 
-/// Bytes of text that a part needs to count as the main one, if it is not most of the page.
+/// Minimum bytes of text for a part to count as the main one, unless it is most of the page.
 const MAIN_BYTES_MIN: usize = 200;
 
 /// The kept text must be at least one part in this many of all visible text.
 const KEPT_SHARE_MIN: usize = 10;
 
-/// The part of a page that is taken.
+/// The part of a page to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// The contents of `<main>`.
     Main,
     /// The contents of `<article>`.
     Article,
-    /// Everything but navigation and margins of the site.
+    /// Everything except navigation and the site's margins.
     Body,
-    /// Everything that is visible.
+    /// Everything visible.
     Whole,
 }
 
@@ -74,18 +74,18 @@ impl Scope {
     }
 }
 
-/// Reads HTML that is a message or a part of another document: without navigation.
+/// Reads HTML that is a message or a part of another document, without navigation.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
     let mut reader = |scope| render(text, scope, is_xml(text));
     read_part(&mut reader, has_main(text), None)
 }
 
-/// Reads a file that somebody uploads: lists of links may be its subject, and stay.
+/// Reads an uploaded file: lists of links may be its subject, so they stay.
 pub(super) fn read_file(text: &str) -> Result<Extracted, ExtractError> {
     read_site(text, None)
 }
 
-/// Reads a page of a site: menus around its text are left out.
+/// Reads a page of a web site, omitting menus around its text.
 pub(super) fn read_page(text: &str) -> Result<Extracted, ExtractError> {
     read_site(text, Some(Scope::Article))
 }
@@ -103,8 +103,9 @@ fn read_site(text: &str, inner: Option<Scope>) -> Result<Extracted, ExtractError
     read_part(&mut reader, has_main(text), inner)
 }
 
-/// Reads the part that the page marks as its main one, if that is plausible; else `inner`, if there
-/// is next to nothing outside of it; else all but navigation, and at last everything.
+/// Reads the part that the page marks as its main one, if that is plausible; otherwise `inner`, if
+/// there is hardly anything outside it; otherwise all but navigation, and as a last resort
+/// everything.
 fn read_part(
     reader: &mut dyn FnMut(Scope) -> Result<Rendered, ExtractError>,
     has_main: bool,
@@ -131,25 +132,25 @@ fn read_part(
 }
 
 /// Whether the kept text can be the subject of the page: it is a fair share of the visible text,
-/// and either long enough by itself or more than the text left out. So a page never loses its only
-/// text, and a short page still loses its menus.
+/// and either long enough by itself or longer than the text left out. This way a page never loses
+/// its only text, while a short page still loses its menus.
 fn is_plausible(part: &Rendered) -> bool {
     let share = part.kept * KEPT_SHARE_MIN >= part.kept + part.passed;
     let is_enough = part.document.text.len() >= MAIN_BYTES_MIN || part.kept > part.passed;
     is_enough && share
 }
 
-/// Whether there is an XML declaration: the page is XHTML, where any element may close itself.
+/// Whether there is an XML declaration: the page is XHTML, where any element may be self-closing.
 fn is_xml(text: &str) -> bool {
     text.trim_start().starts_with("<?xml")
 }
 
-/// Reads a chapter of a book: XHTML, all of it.
+/// Reads a chapter of a book: XHTML, in full.
 pub(super) fn read_xhtml(text: &str) -> Result<Extracted, ExtractError> {
     Ok(render(text, Scope::Whole, true)?.document)
 }
 
-/// Reads title and canonical address from the head of a page.
+/// Reads title and canonical URL from the head of a page.
 pub(super) fn read_head(text: &str) -> HtmlHead {
     head::read(text)
 }
@@ -161,7 +162,7 @@ fn has_main(text: &str) -> bool {
     text.contains("role=\"main\"") || text.match_indices('<').any(|(at, _)| starts_main(at))
 }
 
-/// Reads a part of a page.
+/// Renders a part of a page.
 fn render(text: &str, scope: Scope, is_xml: bool) -> Result<Rendered, ExtractError> {
     let mut page = Page::new(scope);
     for token in Tokens::new(text, is_xml) {

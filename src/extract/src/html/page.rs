@@ -16,20 +16,20 @@ use lodestone_types::{BlockKind, Extracted};
 pub(super) struct Page {
     flow: Flow,
     stack: Stack,
-    /// The current block: white space is collapsed, except line breaks and preformatted text.
+    /// The current block, with white space collapsed except for line breaks and preformatted text.
     line: String,
     title: String,
     heading: Option<u8>,
     listings: usize,
     lists: Vec<List>,
     items: usize,
-    /// The mark at the beginning of the next block of an item.
+    /// The marker for the next block of the current list item.
     mark: Option<String>,
-    /// One entry for each open table: whether a cell of it is open.
+    /// One entry per open table: whether one of its cells is open.
     tables: Vec<bool>,
-    /// Letters and links of the current block that are in links.
+    /// Letters of the current block that are in links, and its links.
     linked: Letters,
-    /// Visible letters that are kept, and those that are left out.
+    /// Visible letters kept, and visible letters left out.
     kept: usize,
     passed: usize,
 }
@@ -39,17 +39,17 @@ pub(super) struct Page {
 pub(super) struct Rendered {
     /// Its text.
     pub document: Extracted,
-    /// The letters of its blocks; none for headings and tables.
+    /// The letter counts of its blocks; `None` for headings and tables.
     pub letters: Vec<Option<Letters>>,
-    /// Letters that were kept.
+    /// Number of letters kept.
     pub kept: usize,
-    /// Visible letters that were left out.
+    /// Number of visible letters left out.
     pub passed: usize,
 }
 
 impl Rendered {
-    /// The page without the blocks that `dropped` marks among those that have letters; the blocks
-    /// that `last` marks stand at its end.
+    /// Returns the page without the blocks that `dropped` marks among those with letter counts, and
+    /// with the blocks that `last` marks moved to the end.
     pub(super) fn arranged(
         self,
         dropped: impl Fn(&[Letters]) -> Vec<bool>,
@@ -92,7 +92,7 @@ struct List {
 }
 
 impl Page {
-    /// An empty page.
+    /// Creates an empty page.
     pub(super) fn new(scope: Scope) -> Self {
         Self {
             flow: Flow::default(),
@@ -111,7 +111,7 @@ impl Page {
         }
     }
 
-    /// The document, and the letters of its blocks.
+    /// Finishes the document.
     pub(super) fn finish(mut self) -> Result<Rendered, ExtractError> {
         while self.stack.last().is_some() {
             self.pop()?;
@@ -122,7 +122,7 @@ impl Page {
         Ok(Rendered { document, letters, kept: self.kept, passed: self.passed })
     }
 
-    /// A start tag.
+    /// Processes a start tag.
     pub(super) fn open(&mut self, start: StartTag<'_>) -> Result<(), ExtractError> {
         let tag = Tag::of(&start.name);
         for _ in 0..self.stack.ended_by(tag) {
@@ -132,7 +132,7 @@ impl Page {
         if tag.is_void() {
             return self.void(tag, &traits);
         }
-        // Only elements of other vocabularies, such as SVG, close themselves.
+        // Only elements of other vocabularies, such as SVG, are self-closing.
         if start.is_self_closing && tag == Tag::Unread {
             return Ok(());
         }
@@ -145,7 +145,7 @@ impl Page {
         Ok(())
     }
 
-    /// An end tag.
+    /// Processes an end tag.
     pub(super) fn close(&mut self, name: &str) -> Result<(), ExtractError> {
         for _ in 0..self.stack.closed_by(name) {
             self.pop()?;
@@ -153,7 +153,7 @@ impl Page {
         Ok(())
     }
 
-    /// Text between tags.
+    /// Processes text between tags.
     pub(super) fn text(&mut self, text: &str) -> Result<(), ExtractError> {
         let is_title = self.stack.last().is_some_and(|open| open.tag == Tag::Title);
         if is_title {
@@ -181,9 +181,9 @@ impl Page {
         Ok(())
     }
 
-    /// Appends text with its white space collapsed.
+    /// Appends text with white space collapsed.
     fn run(&mut self, text: &str) {
-        // The white space that HTML collapses; a no-break space is not part of it.
+        // The white space that HTML collapses, which does not include the no-break space.
         let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{0C}');
         for c in text.chars() {
             if !is_space(c) {
@@ -223,7 +223,7 @@ impl Page {
     /// Opens a visible block.
     fn begin(&mut self, tag: Tag, traits: &Traits) -> Result<(), ExtractError> {
         if let (Tag::Row | Tag::Cell { .. }, Some(table)) = (tag, self.flow.table()) {
-            // Text between the cells of a table belongs to none.
+            // Text between the cells of a table belongs to none of them.
             self.line.clear();
             self.linked = Letters::default();
             if let Tag::Cell { is_header } = tag {
@@ -302,7 +302,7 @@ impl Page {
         Ok(())
     }
 
-    /// Ends the block under way.
+    /// Ends the current block.
     fn flush(&mut self) -> Result<(), ExtractError> {
         let line = std::mem::take(&mut self.line);
         let content = if self.listings > 0 { line.trim_end() } else { line.trim() };
@@ -310,7 +310,7 @@ impl Page {
             return Ok(());
         }
         let linked = std::mem::take(&mut self.linked);
-        // The number of an item is not counted as a letter.
+        // The number of an item does not count as a letter.
         let all = letters(content).max(linked.linked);
         let letters = Some(Letters { all, is_in_header: self.stack.is_in_header(), ..linked });
         let kind = match self.heading {

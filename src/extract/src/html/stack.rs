@@ -5,25 +5,25 @@ use crate::html::Scope;
 use crate::html::tags::Tag;
 use crate::html::tokens::Attributes;
 
-/// The meaning of a tag's attributes.
+/// The relevant information in a tag's attributes.
 #[derive(Debug, Default)]
 pub(super) struct Traits {
     is_hidden: bool,
     is_main: bool,
-    /// The kind by its role or class, which overrides the kind by its name.
+    /// The kind according to role or class, which overrides the kind according to the name.
     chrome: Option<Tag>,
     /// Whether it has a target, as links do.
     pub leads: bool,
-    /// The text that stands for an image.
+    /// The alternative text of an image.
     pub alt: String,
-    /// Columns and rows that a cell spans.
+    /// Numbers of columns and rows that a cell spans.
     pub span: (usize, usize),
-    /// The number of an item, or of the first one of a list.
+    /// The number of a list item, or of the first one of a list.
     pub number: Option<u32>,
 }
 
 impl Traits {
-    /// Reads attributes.
+    /// Evaluates attributes.
     pub(super) fn of(attributes: Attributes<'_>) -> Self {
         let mut traits = Self { span: (1, 1), ..Self::default() };
         let count = |value: &str| value.trim().parse().unwrap_or(1);
@@ -76,8 +76,8 @@ fn of_role(role: &str) -> Option<Tag> {
     known.map(|(_, tag)| *tag)
 }
 
-/// Words of a class or an id that many sites share, for elements that are not part of the text:
-/// those that are not printed, those only for screen readers, edit links, and cookie notices.
+/// Whether a class or id is one that many sites use for elements which are not part of the text:
+/// not printed, for screen readers only, edit links, or cookie notices.
 fn is_chrome_word(word: &str) -> bool {
     let shared = [
         "noprint", "no-print", "sr-only", "visually-hidden", "screen-reader-text", "skip-link",
@@ -111,9 +111,9 @@ pub(super) struct Open {
     is_link: bool,
     /// Whether it is navigation or a margin of the site.
     is_chrome: bool,
-    /// Whether it is the head of a page.
+    /// Whether it is the header of a page.
     is_header: bool,
-    /// Whether it is a part that has its own head, foot and asides.
+    /// Whether it is a section that has its own header, footer and asides.
     is_text: bool,
 }
 
@@ -128,12 +128,12 @@ pub(super) struct Stack {
     chrome: usize,
     headers: usize,
     texts: usize,
-    /// Elements that are open beyond the depth limit.
+    /// Number of open elements beyond the depth limit.
     beyond: usize,
 }
 
 impl Stack {
-    /// A stack with nothing open.
+    /// Creates an empty stack.
     pub(super) fn new(scope: Scope) -> Self {
         Self {
             scope,
@@ -148,22 +148,22 @@ impl Stack {
         }
     }
 
-    /// Whether text here belongs to the page's text.
+    /// Whether text at this point belongs to the page's text.
     pub(super) fn is_visible(&self) -> bool {
         self.hidden == 0 && self.chrome == 0 && (!self.scope.is_part() || self.main > 0)
     }
 
-    /// Whether text here stands in the head of a page.
+    /// Whether text at this point is in the header of a page.
     pub(super) fn is_in_header(&self) -> bool {
         self.headers > 0
     }
 
-    /// Whether no element hides the text here, inside the main part or not.
+    /// Whether no element hides the text at this point, inside the main part or not.
     pub(super) fn is_title_visible(&self) -> bool {
         self.hidden == 0
     }
 
-    /// Whether text here is part of a link.
+    /// Whether text at this point is part of a link.
     pub(super) fn is_in_link(&self) -> bool {
         self.links > 0
     }
@@ -180,7 +180,7 @@ impl Stack {
             return;
         }
         let is_hidden = traits.is_hidden || tag == Tag::Unread;
-        // Sites mark the whole page with the class of their cookie notice.
+        // Some sites mark the whole page with the class of their cookie notice.
         let is_page = matches!(name, "html" | "body" | "main" | "article");
         let role = traits.chrome.filter(|_| !is_page).unwrap_or(tag);
         let is_outside = self.texts == 0;
@@ -224,7 +224,7 @@ impl Stack {
         Some(closed)
     }
 
-    /// The number of elements that a start tag of kind `tag` ends, innermost first.
+    /// Number of elements that a start tag of kind `tag` ends, innermost first.
     pub(super) fn ended_by(&self, tag: Tag) -> usize {
         for (depth, open) in self.open.iter().rev().enumerate() {
             if tag.ends(open.tag) {
@@ -237,14 +237,15 @@ impl Stack {
         0
     }
 
-    /// The number of elements that an end tag closes, innermost first. An end tag of an inline
-    /// element does not reach past the block it is in; one without a start tag closes nothing.
+    /// Number of elements that an end tag closes, innermost first. The end tag of an inline element
+    /// does not reach beyond its block; one without a start tag closes nothing.
     pub(super) fn closed_by(&mut self, name: &str) -> usize {
         if self.beyond > 0 {
             self.beyond -= 1;
             return 0;
         }
-        // Elements that are not read may hold blocks that are never closed: the options of a list.
+        // Elements that are not read may contain blocks that are never closed, such as the options
+        // of a list.
         let tag = Tag::of(name);
         let is_inline = !tag.is_block() && tag != Tag::Unread;
         for (depth, open) in self.open.iter().rev().enumerate() {

@@ -1,11 +1,11 @@
-//! Kinds of elements, by their effect on the text around them.
+//! Kinds of elements, by their effect on the surrounding text.
 
-/// The kind of an element for a reader of text.
+/// The kind of an element, as relevant to extracting text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// Runs on in the line: emphasis, links, and everything unknown.
+    /// Inline content: emphasis, links, and anything unknown.
     Inline,
-    /// Stands apart: divisions, sections, quotes.
+    /// Block content: divisions, sections, quotes.
     Block,
     /// A paragraph, which any block ends.
     Paragraph,
@@ -13,12 +13,12 @@ pub(super) enum Tag {
     Heading(u8),
     /// A list; numbered or not.
     List {
-        /// Whether its items are counted.
+        /// Whether its items are numbered.
         is_numbered: bool,
     },
     /// An item of a list.
     Item,
-    /// A term or a description of a description list.
+    /// A term or description in a description list.
     Term,
     /// Preformatted text.
     Listing,
@@ -28,22 +28,22 @@ pub(super) enum Tag {
     RowGroup,
     /// A row of a table.
     Row,
-    /// A cell of a table; whether it names a row or column.
+    /// A table cell, which may be a header.
     Cell {
         /// Whether it is `th`.
         is_header: bool,
     },
-    /// The part of a page that matters.
+    /// The main part of a page.
     Main,
-    /// Navigation: never part of a text.
+    /// Navigation; never part of the text.
     Chrome,
-    /// Stands beside or below a text, and belongs to the site unless it is inside of the text.
+    /// Content next to or below a text, which belongs to the site unless it is inside the text.
     Margin,
-    /// Stands above a text: its heading and its site's links.
+    /// Content above a text: its heading and the site's links.
     Header,
     /// The title of the document.
     Title,
-    /// Never read: programs, styles, controls, embedded things.
+    /// Never read: scripts, styles, controls, embedded objects.
     Unread,
     /// A link, or the target of one.
     Link,
@@ -51,7 +51,7 @@ pub(super) enum Tag {
     LineBreak,
     /// An image.
     Image,
-    /// Has no content and no text; some of these separate blocks.
+    /// An element without content or text; some of these separate blocks.
     Void {
         /// Whether it separates blocks.
         is_block: bool,
@@ -59,7 +59,7 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    /// The kind of the element called `name`, in small letters.
+    /// The kind of the element called `name`, in lower case.
     pub(super) fn of(name: &str) -> Self {
         match name {
             "p" => Self::Paragraph,
@@ -101,7 +101,7 @@ impl Tag {
         }
     }
 
-    /// Whether the element stands apart from the text before and after it.
+    /// Whether the element is separate from the text before and after it.
     pub(super) fn is_block(self) -> bool {
         !matches!(
             self,
@@ -115,13 +115,13 @@ impl Tag {
         )
     }
 
-    /// Whether the element is never closed.
+    /// Whether the element has no end tag.
     pub(super) fn is_void(self) -> bool {
         matches!(self, Self::LineBreak | Self::Image | Self::Void { .. })
     }
 
-    /// Whether a start tag of this kind ends an open element of kind `open`, where no element that
-    /// [`Self::stops_at`] names lies between.
+    /// Whether a start tag of this kind ends an open element of kind `open`, provided that no
+    /// element for which [`Self::stops_at`] holds is in between.
     pub(super) fn ends(self, open: Self) -> bool {
         match self {
             Self::Item => open == Self::Item,
@@ -134,7 +134,7 @@ impl Tag {
         }
     }
 
-    /// Whether a start tag of this kind looks no further than `open` for an element to end.
+    /// Whether the search for elements that a start tag of this kind ends stops at `open`.
     pub(super) fn stops_at(self, open: Self) -> bool {
         match self {
             Self::Item => matches!(open, Self::List { .. } | Self::Cell { .. } | Self::Table),

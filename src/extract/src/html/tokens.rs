@@ -1,44 +1,44 @@
-//! Markup to tags and text, by the tokenizer of the HTML standard with three simplifications that
-//! do not change the text: a script ends at its first end tag, a document type or a comment that is
-//! no comment ends at the next `>`, and repeated attributes are kept.
+//! Markup to tags and text, following the tokenizer of the HTML standard with three simplifications
+//! that do not affect the text: a script ends at its first end tag, a document type or a malformed
+//! comment ends at the next `>`, and repeated attributes are kept.
 //!
-//! Every byte is read a bounded number of times: no attribute is compared with those before it, and
-//! no state calls another. Tags of a million attributes exist.
+//! Every byte is read a bounded number of times: attributes are not compared with earlier ones, and
+//! states do not call each other. Tags with a million attributes exist.
 
 use std::borrow::Cow;
 
 use crate::html::entities;
 
-/// A piece of a page.
+/// A token of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// A start tag.
     Start(StartTag<'a>),
-    /// An end tag, its name in small letters.
+    /// An end tag, its name in lower case.
     End(String),
-    /// Text, references resolved.
+    /// Text, with references resolved.
     Text(Cow<'a, str>),
 }
 
 /// A start tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StartTag<'a> {
-    /// Its name in small letters.
+    /// The name in lower case.
     pub name: String,
-    /// The text between the name and the end.
+    /// The attributes: the text between the name and the end.
     pub attributes: Attributes<'a>,
     /// Whether it ends with `/>`.
     pub is_self_closing: bool,
 }
 
-/// The attributes of one tag, read when asked for.
+/// The attributes of one tag, parsed on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attributes<'a> {
     source: &'a str,
 }
 
 impl<'a> Iterator for Attributes<'a> {
-    /// A name as it is written, and a value with its references resolved.
+    /// A name as written, and a value with its references resolved.
     type Item = (&'a str, Cow<'a, str>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -53,26 +53,26 @@ impl<'a> Iterator for Attributes<'a> {
 #[derive(Debug)]
 pub(super) struct Tokens<'a> {
     rest: &'a str,
-    /// The element whose text is not markup, while it is open.
+    /// The currently open element whose text is not markup, if any.
     raw: Option<String>,
-    /// Whether any element may close itself.
+    /// Whether any element may be self-closing.
     is_xml: bool,
 }
 
 impl<'a> Tokens<'a> {
-    /// The tokens of `text`; in XML any element may close itself.
+    /// Tokenizes `text`; in XML any element may be self-closing.
     pub(super) fn new(text: &'a str, is_xml: bool) -> Self {
         Self { rest: text, raw: None, is_xml }
     }
 
-    /// Takes the first `length` bytes.
+    /// Consumes the first `length` bytes.
     fn take(&mut self, length: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(length);
         self.rest = rest;
         taken
     }
 
-    /// Takes the text up to the end tag of `name`, or all of it.
+    /// Consumes the text up to the end tag of `name`, or to the end.
     fn raw_text(&mut self, name: &str) -> Option<Token<'a>> {
         let ends = self.rest.match_indices("</").find(|(at, _)| {
             let after = &self.rest.as_bytes()[at + 2..];
@@ -89,7 +89,7 @@ impl<'a> Tokens<'a> {
         Some(Token::Text(text))
     }
 
-    /// Takes a tag; `None` for a tag that the page ends in.
+    /// Consumes a tag; `None` if the page ends inside it.
     fn tag(&mut self) -> Option<Token<'a>> {
         let is_end = self.rest.as_bytes()[1] == b'/';
         self.take(if is_end { 2 } else { 1 });
@@ -118,7 +118,7 @@ impl<'a> Tokens<'a> {
         Some(Token::Start(StartTag { name, attributes: Attributes { source }, is_self_closing }))
     }
 
-    /// Skips a declaration or comment, which begins with `<!`, `<?` or `</`.
+    /// Skips a declaration or comment, which starts with `<!`, `<?` or `</`.
     fn skip_declaration(&mut self) {
         let Some(comment) = self.rest.strip_prefix("<!--") else {
             let end = self.rest.find('>').map_or(self.rest.len(), |at| at + 1);
@@ -130,7 +130,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The rest behind the end of a comment: `-->` or `--!>`.
+/// The rest after the end of a comment: `-->` or `--!>`.
 fn after_comment(comment: &str) -> &str {
     let mut rest = comment;
     while let Some(at) = rest.find("--") {
@@ -180,7 +180,7 @@ fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }
 
-/// Elements whose content is text up to their end tag.
+/// Whether the element's content is text up to its end tag.
 fn is_raw(name: &str) -> bool {
     matches!(
         name,
@@ -197,15 +197,15 @@ fn is_raw(name: &str) -> bool {
     )
 }
 
-/// The first attribute of `source`, name and value as they are written, and the rest. Without an
-/// attribute the rest is the `>` of the tag, or nothing.
+/// Parses the first attribute of `source`, with name and value as written; returns it and the rest.
+/// If there is no attribute, the rest is the `>` of the tag, or empty.
 fn next_attribute(source: &str) -> (Option<(&str, &str)>, &str) {
     let start = source.bytes().take_while(|&b| is_space(b) || b == b'/').count();
     let source = &source[start..];
     if source.is_empty() || source.starts_with('>') {
         return (None, source);
     }
-    // An equals sign at the beginning belongs to the name.
+    // A leading equals sign belongs to the name.
     let is_name = |(at, b): (usize, u8)| !ends_name(b) && (b != b'=' || at == 0);
     let length = source.bytes().enumerate().take_while(|&pair| is_name(pair)).count();
     let (name, rest) = source.split_at(length);
@@ -250,8 +250,8 @@ mod tests {
         words
     }
 
-    /// Method: a recording of html5ever 0.39 over markup made by chance from tags, attributes,
-    /// references and comments: a line holds the markup and its tokens as words.
+    /// Method: compare with a recording of html5ever 0.39 on random markup of tags, attributes,
+    /// references and comments; each line holds the markup and its tokens as text.
     #[test]
     fn tokens_are_those_of_html5ever() {
         for line in include_str!("tokens.jsonl").lines() {

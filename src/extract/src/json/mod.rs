@@ -1,4 +1,4 @@
-//! JSON, and JSON values one after the other: every value becomes a `path: value` line.
+//! JSON, or a sequence of JSON values: every value becomes a `path: value` line.
 //!
 //! ```text
 //! {"team": "A", "people": [{"name": "Ada", "tags": ["x", "y"]}, {"name": "Bo"}]}
@@ -10,7 +10,7 @@
 //!
 //! people.name: Bo             record
 //! ```
-//! Empty strings and nulls are left out. A notebook (Jupyter) is read as its cells.
+//! Empty strings and nulls are omitted. A notebook (Jupyter) is read as its cells.
 //!
 //! - `scanner`: the grammar; `records`: lines and records; `notebook`: cells
 
@@ -36,12 +36,12 @@ pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
     writer.finish()
 }
 
-/// Whether `text` is JSON, whatever it holds.
+/// Whether `text` is JSON of any content.
 pub(super) fn is_valid(text: &str) -> bool {
     scanner::run(text, &mut Ignore).is_ok()
 }
 
-/// Receives the events of the scanner in order.
+/// Receives the events of the scanner, in order.
 trait Sink {
     fn open(&mut self, is_array: bool) -> Result<(), ExtractError>;
     fn close(&mut self) -> Result<(), ExtractError>;

@@ -1,4 +1,4 @@
-//! Notebooks: the source of their cells, and the text that running them printed.
+//! Notebooks: the source of their cells, and the text output of running them.
 
 use crate::flow::Flow;
 use crate::json::Sink;
@@ -6,16 +6,16 @@ use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX, md};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Nesting of a cell: the notebook, its array of cells, the cell.
+/// Nesting depth of a cell: the notebook, its array of cells, the cell.
 const CELL_DEPTH: usize = 3;
 
-/// Collects cells.
+/// Collects the cells.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     flow: Flow,
     /// The key of each open value.
     keys: Vec<String>,
-    /// The key of the value that comes next.
+    /// The key of the next value.
     key: String,
     cell_type: String,
     source: String,
@@ -23,7 +23,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// The document.
+    /// Finishes the document.
     pub(super) fn finish(self) -> Result<Extracted, ExtractError> {
         self.flow.finish()
     }
@@ -74,7 +74,7 @@ impl Sink for Writer {
         if kept + value.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
-        // Text is one string, or an array of lines that end with their line breaks.
+        // Text is a single string, or an array of lines that include their line breaks.
         let inside = self.keys.get(CELL_DEPTH..).unwrap_or(&[]);
         let name = inside.last().filter(|name| !name.is_empty()).unwrap_or(&self.key);
         match (name.as_str(), inside.first().map(String::as_str)) {

@@ -9,9 +9,9 @@ use lodestone_types::{BlockKind, Extracted};
 #[derive(Debug)]
 struct Level {
     is_array: bool,
-    /// Length of the path of this value; keys inside it are added there.
+    /// Length of the path of this value, to which keys inside it are appended.
     path_before: usize,
-    /// Whether a record ends with this value.
+    /// Whether the end of this value ends a record.
     is_record: bool,
 }
 
@@ -20,17 +20,17 @@ struct Level {
 pub(super) struct Writer {
     flow: Flow,
     levels: Vec<Level>,
-    /// Keys from the outermost value to here, joined by dots.
+    /// Keys from the outermost value to the current one, joined by dots.
     path: String,
     /// Lines of the current record.
     lines: String,
-    /// Whether the last line belongs to the array that is innermost now, and may grow.
+    /// Whether the last line belongs to the innermost array, and so may be extended.
     is_in_array_line: bool,
     is_in_record: bool,
 }
 
 impl Writer {
-    /// The document.
+    /// Finishes the document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush()?;
         self.flow.finish()
@@ -48,7 +48,7 @@ impl Sink for Writer {
     fn open(&mut self, is_array: bool) -> Result<(), ExtractError> {
         let parent = self.levels.last();
         let is_element = parent.is_none_or(|level| level.is_array);
-        // Outside of records each large member of the outermost object stands on its own.
+        // Outside of records, each large member of the outermost object becomes a block of its own.
         let is_member = self.levels.len() == 1;
         let is_record = !self.is_in_record && !is_array && is_element && parent.is_some();
         if is_record || (is_member && !self.is_in_record) || parent.is_none() {
@@ -92,7 +92,7 @@ impl Sink for Writer {
         }
         let is_in_array = self.levels.last().is_some_and(|level| level.is_array);
         if is_in_array && self.is_in_array_line {
-            // Elements that end a line themselves, as in notebooks, are lines.
+            // Elements that include their own line break, as in notebooks, are lines.
             let joint = if self.lines.ends_with("\n\n") { "\n" } else { ", " };
             let kept = self.lines.trim_end_matches('\n').len();
             self.lines.truncate(kept);

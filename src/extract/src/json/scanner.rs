@@ -1,12 +1,12 @@
 //! The grammar of JSON (RFC 8259), without recursion and without a tree.
 //!
-//! A scanner of our own, because values must come out as they were written: a number of forty
-//! digits stays one.
+//! A custom scanner, because values must come out as written: a number of forty digits stays
+//! unchanged.
 
 use crate::json::Sink;
 use crate::{DEPTH_MAX, ExtractError, error};
 
-/// Reads the values in `text`, one after the other.
+/// Scans the values in `text`, one after the other.
 pub(super) fn run(text: &str, sink: &mut impl Sink) -> Result<(), ExtractError> {
     Scanner { text, at: 0 }.run(sink)
 }
@@ -18,7 +18,7 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     fn run(&mut self, sink: &mut impl Sink) -> Result<(), ExtractError> {
-        // One entry for each open value: whether it is an array.
+        // One entry per open value: whether it is an array.
         let mut open: Vec<bool> = Vec::new();
         loop {
             self.skip_space();
@@ -34,7 +34,7 @@ impl<'a> Scanner<'a> {
                 }
             }
             let mut is_fresh = opened.is_some();
-            // Closes what ends here, and stops where the next value begins.
+            // Close everything that ends here, and stop where the next value starts.
             while let Some(&is_array) = open.last() {
                 self.skip_space();
                 if self.peek() == Some(if is_array { b']' } else { b'}' }) {
@@ -59,7 +59,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes one scalar, or the bracket that opens a value: `Some(is_array)`.
+    /// Scans one scalar, or the bracket that opens a value; for a bracket returns `Some(is_array)`.
     fn value(&mut self, sink: &mut impl Sink) -> Result<Option<bool>, ExtractError> {
         match self.peek() {
             Some(bracket @ (b'[' | b'{')) => {
@@ -107,7 +107,7 @@ impl<'a> Scanner<'a> {
         &rest[..length]
     }
 
-    /// Takes a string and resolves its escapes.
+    /// Scans a string and resolves its escapes.
     fn string(&mut self) -> Result<String, ExtractError> {
         if self.peek() != Some(b'"') {
             return Err(self.damaged("a text in quotes is missing"));
@@ -140,7 +140,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The grammar of RFC 8259, section 6.
+/// Whether the word is a number by RFC 8259, section 6.
 fn is_number(word: &str) -> bool {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let unsigned = word.strip_prefix('-').unwrap_or(word);

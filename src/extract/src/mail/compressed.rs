@@ -1,25 +1,26 @@
-//! Compressed RTF, as Outlook stores bodies (MS-OXRTFCP): runs copied from what was written before.
+//! Compressed RTF, as used by Outlook for bodies (MS-OXRTFCP): runs are copied from earlier output.
 //!
 //! ```text
-//! u32 size of what follows | u32 size as it was | "LZFu" or "MELA" | u32 checksum | runs
-//! run: a byte of flags, lowest first: 0 one letter, 1 two bytes: 12 bits place, 4 bits length - 2
+//! u32 size of the rest | u32 uncompressed size | "LZFu" or "MELA" | u32 checksum | runs
+//! run: a byte of flags, lowest bit first: 0 = literal,
+//!      1 = two bytes: 12 bits offset, 4 bits length - 2
 //! ```
-//! All numbers are little-endian except the two bytes of a copy. The checksum is not checked: a
-//! part of a damaged body is better than nothing.
+//! All numbers are little-endian except for the two bytes of a copy. The checksum is not verified:
+//! a part of a damaged body is better than nothing.
 
 use crate::TEXT_BYTES_MAX;
 
 /// Bytes of the header.
 const HEADER_BYTES: usize = 16;
-/// Bytes that a run can be copied from.
+/// Size of the window that runs can be copied from.
 const WINDOW_BYTES: usize = 4096;
-/// The first contents of the window.
+/// Initial contents of the window.
 const WINDOW: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}\
     {\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor \
     MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \
     \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
 
-/// The RTF in a compressed body.
+/// Decompresses a body to RTF.
 pub(super) fn expanded(bytes: &[u8]) -> Option<Vec<u8>> {
     let header = bytes.get(..HEADER_BYTES)?;
     let body = &bytes[HEADER_BYTES..];
@@ -52,7 +53,7 @@ pub(super) fn expanded(bytes: &[u8]) -> Option<Vec<u8>> {
             let Some(second) = rest.next() else { break 'runs };
             let place = usize::from(first) << 4 | usize::from(second >> 4);
             let length = usize::from(second & 15) + 2;
-            // A copy from where the next byte goes is the end.
+            // A copy from the current write position marks the end.
             if place == at % WINDOW_BYTES {
                 break 'runs;
             }
@@ -71,7 +72,7 @@ pub(super) fn expanded(bytes: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The example of MS-OXRTFCP 4.1.1.
+    /// Goal: the example of MS-OXRTFCP 4.1.1 decompresses.
     #[test]
     fn the_example_of_the_specification_expands() {
         let compressed = [

@@ -1,4 +1,4 @@
-//! Messages as they travel (RFC 5322 and MIME), and web archives, which are written like them.
+//! Internet messages (RFC 5322 and MIME), and web archives, which use the same syntax.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,12 +12,12 @@ use crate::mail::transfer;
 use crate::{ExtractError, TEXT_BYTES_MAX, decode, outline};
 use lodestone_types::Extracted;
 
-/// Headers by which a message without a name is known.
+/// Headers by which a message without a file extension is recognised.
 const KNOWN: [&str; 12] = [
     "from", "to", "subject", "date", "message-id", "received", "return-path", "mime-version",
     "content-type", "delivered-to", "reply-to", "cc",
 ];
-/// Known headers that make a text a message.
+/// Minimum number of known headers for a text to be a message.
 const KNOWN_MIN: usize = 3;
 /// Media types of attached signatures, whose names are not written.
 const UNNAMED: [&str; 4] = [
@@ -25,7 +25,7 @@ const UNNAMED: [&str; 4] = [
     "application/pgp-encrypted",
 ];
 
-/// Whether a text begins with the headers of a message.
+/// Whether a text starts with the headers of a message.
 pub(crate) fn is_message(head: &[u8]) -> bool {
     let (headers, _) = mime::headers_of(head, 0);
     let known: BTreeSet<&str> = headers
@@ -37,8 +37,8 @@ pub(crate) fn is_message(head: &[u8]) -> bool {
     starts_early && known.len() >= KNOWN_MIN
 }
 
-/// Reads a message. One that was saved as text in a Unicode encoding has the charsets of its parts
-/// no more, those apart that are encoded for transfer.
+/// Reads a message. In a message saved as text in a Unicode encoding, the charsets of its parts no
+/// longer apply, except for parts with a transfer encoding.
 pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     match decode::marked(bytes) {
         Some(_) => read_bytes(decode::text(bytes).as_bytes(), true, budget),
@@ -64,7 +64,7 @@ fn read_bytes(bytes: &[u8], is_decoded: bool, budget: &Budget) -> Result<Extract
             continue;
         }
         let body = match part.alternatives {
-            // The best alternative is written at the position of the first.
+            // The best alternative is written at the position of the first one.
             Some(group) if !written.insert(group) => continue,
             Some(group) => {
                 let parts = message.parts[number..].iter();
@@ -102,13 +102,13 @@ fn disposition_of(bytes: &[u8], part: &Part) -> Structured {
     header.map(|header| Structured::of(&bytes[header.value.clone()])).unwrap_or_default()
 }
 
-/// Whether a part belongs to the body, and is no attachment.
+/// Whether a part belongs to the body rather than being an attachment.
 fn is_body(bytes: &[u8], part: &Part) -> bool {
     let is_text = matches!(part.content_type.value.as_str(), "text/plain" | "text/html");
     is_text && disposition_of(bytes, part).value != "attachment"
 }
 
-/// The forms of one body.
+/// Collects the alternative forms of one body.
 fn body_of<'p>(
     bytes: &[u8],
     is_decoded: bool,
@@ -130,7 +130,7 @@ fn body_of<'p>(
             text = joined(&text);
         }
         match slot {
-            // Alternatives may consist of several parts each.
+            // An alternative may consist of several parts.
             Some(before) => {
                 before.push_str("\n\n");
                 before.push_str(&text);
@@ -141,7 +141,7 @@ fn body_of<'p>(
     Ok(body)
 }
 
-/// Joins lines that end with a space: they were broken for the screen (RFC 3676).
+/// Joins lines that end with a space: they were wrapped for display (RFC 3676).
 fn joined(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -1,21 +1,21 @@
-//! Headers: words in other encodings (RFC 2047), parameters (RFC 2045, RFC 2231).
+//! Headers: encoded words (RFC 2047) and parameters (RFC 2045, RFC 2231).
 
 use percent_encoding::percent_decode_str;
 
 use crate::decode;
 use crate::mail::transfer;
 
-/// Bytes of one header that are read.
+/// Maximum bytes read of one header.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 
-/// The text of a header, encoded words resolved and lines joined.
+/// Decodes the text of a header: resolves encoded words and unfolds lines.
 pub(super) fn text(raw: &[u8]) -> String {
     let raw = &raw[..raw.len().min(HEADER_BYTES_MAX)];
     let raw = decode::text(raw);
     let mut plain = String::with_capacity(raw.len());
     let mut rest = raw.as_str();
-    // Bytes of neighbours in one encoding are joined before they are decoded: a character may be
-    // cut between two words.
+    // Bytes of adjacent words in the same encoding are joined before decoding: a character may be
+    // split across two words.
     let mut pending: Option<(String, Vec<u8>)> = None;
     while let Some(at) = rest.find("=?") {
         let between = &rest[..at];
@@ -51,7 +51,7 @@ fn flush(pending: &mut Option<(String, Vec<u8>)>, plain: &mut String) {
     }
 }
 
-/// `=?charset?B?...?=` at the beginning: the charset and the bytes, and what follows.
+/// Parses `=?charset?B?...?=` at the start; returns the charset and the bytes, and the rest.
 fn encoded_word(source: &str) -> Option<((String, Vec<u8>), &str)> {
     let inside = source.strip_prefix("=?")?;
     let (charset, rest) = inside.split_once('?')?;
@@ -66,21 +66,21 @@ fn encoded_word(source: &str) -> Option<((String, Vec<u8>), &str)> {
         "Q" | "q" => transfer::quoted_printable(encoded.as_bytes(), true),
         _ => return None,
     };
-    // A language may follow the charset behind a star.
+    // A language may follow the charset after an asterisk.
     let charset = charset.split('*').next().unwrap_or("").to_owned();
     Some(((charset, bytes), after))
 }
 
-/// A header of a value and parameters, such as a content type.
+/// A header with a value and parameters, such as a content type.
 #[derive(Debug, Default)]
 pub(super) struct Structured {
-    /// The value, in small letters.
+    /// The value, in lower case.
     pub value: String,
     parameters: Vec<(String, String)>,
 }
 
 impl Structured {
-    /// Reads it.
+    /// Parses a header.
     pub(super) fn of(raw: &[u8]) -> Self {
         let raw = String::from_utf8_lossy(&raw[..raw.len().min(HEADER_BYTES_MAX)]);
         let mut pieces = pieces_of(&raw);
@@ -95,13 +95,13 @@ impl Structured {
         Self { value, parameters }
     }
 
-    /// The parameter as it is written.
+    /// The parameter as written.
     pub(super) fn raw(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The parameter in letters: in one piece or in several, encoded or not.
+    /// The decoded parameter, which may be split into several pieces and encoded.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         if let Some(plain) = self.raw(name) {
             return Some(text(plain.as_bytes()));
@@ -137,7 +137,7 @@ impl Structured {
     }
 }
 
-/// The pieces between semicolons, except those in quotes.
+/// Splits at semicolons, except inside quotes.
 fn pieces_of(raw: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     let mut is_escaped = false;
@@ -165,7 +165,7 @@ mod tests {
             text(b"=?utf-8?q?Gr=C3=BC=C3=9Fe?= aus =?ISO-8859-1?Q?K=F6ln?="),
             "Grüße aus Köln"
         );
-        // A character cut between two words.
+        // A character split across two words.
         assert_eq!(text(b"=?utf-8?B?4pg=?=\r\n =?utf-8?B?uA==?="), "\u{2638}");
         assert_eq!(text(b"a =?broken b =?x?y"), "a =?broken b =?x?y");
         assert_eq!(text(b"one\r\n two"), "one two");

@@ -1,48 +1,48 @@
-//! A message as it is written: headers, body, attachments.
+//! Writes the text of a message: headers, body, attachments.
 
 use crate::budget::Budget;
 use crate::flow::Flow;
 use crate::{ExtractError, detect, html, read, txt};
 use lodestone_types::{BlockKind, Extracted, Warning};
 
-/// Characters of a plain text that may be only a hint at the HTML body beside it.
+/// Maximum characters of a plain text that may merely refer to the HTML body next to it.
 const HINT_CHARS_MAX: usize = 200;
-/// Attachments that are named.
+/// Maximum number of attachments named.
 const ATTACHMENTS_MAX: usize = 500;
-/// Characters of the name of an attachment in a warning.
+/// Maximum characters of an attachment's name in a warning.
 const NAME_CHARS_MAX: usize = 100;
 
-/// The headers that are written, in this order.
+/// The headers to write, in this order.
 #[derive(Debug, Default)]
 pub(super) struct Headers {
     /// The subject.
     pub subject: String,
-    /// Name and value of the others.
+    /// Name and value of the other headers.
     pub lines: Vec<(&'static str, String)>,
 }
 
-/// A file that came with a message.
+/// A file attached to a message.
 #[derive(Debug)]
 pub(super) struct Attachment<'a> {
-    /// Its name; empty where none is given.
+    /// Its name; empty if none is given.
     pub name: String,
-    /// Its media type; empty where none is given.
+    /// Its media type; empty if none is given.
     pub media_type: String,
     /// Its bytes.
     pub content: std::borrow::Cow<'a, [u8]>,
 }
 
-/// The body of a letter in its different forms.
+/// The body of a message in its alternative forms.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// As plain text.
+    /// The plain text.
     pub plain: Option<String>,
-    /// As a page.
+    /// The HTML.
     pub page: Option<String>,
 }
 
 impl Body {
-    /// Writes the better form: the plain text, unless it only points to the page.
+    /// Writes the better form: the plain text, unless it merely refers to the HTML.
     pub(super) fn write(&self, flow: &mut Flow) -> Result<(), ExtractError> {
         let plain = self.plain.as_deref().unwrap_or("").trim();
         if let Some(page) = self.page.as_deref().filter(|page| !page.trim().is_empty())
@@ -57,7 +57,7 @@ impl Body {
     }
 }
 
-/// Writes subject and headers.
+/// Writes the subject and the headers.
 pub(super) fn write_headers(headers: &Headers, flow: &mut Flow) -> Result<(), ExtractError> {
     flow.set_title(&headers.subject);
     flow.heading(1, &headers.subject)?;
@@ -71,7 +71,7 @@ pub(super) fn write_headers(headers: &Headers, flow: &mut Flow) -> Result<(), Ex
     flow.block(BlockKind::Record, &lines)
 }
 
-/// Writes the attachments: their names, and their text where they have one that can be read.
+/// Writes the attachments: their names, and their text if they contain any that can be read.
 pub(super) fn write_attachments(
     attachments: &[Attachment<'_>],
     budget: &Budget,
@@ -100,14 +100,14 @@ pub(super) fn write_attachments(
     Ok(())
 }
 
-/// Whether nobody expects text of an attachment.
+/// Whether no text is expected of an attachment.
 fn is_picture(attachment: &Attachment<'_>, failure: &ExtractError) -> bool {
     let is_image = |name: &str| name.ends_with("image");
     attachment.media_type.starts_with("image/")
         || matches!(failure, ExtractError::Unsupported { name } if is_image(name))
 }
 
-/// The text of an attachment. A damaged one is no error of the message.
+/// Extracts the text of an attachment. A damaged attachment is not an error of the message.
 fn read_attachment(
     attachment: &Attachment<'_>,
     budget: &Budget,

@@ -1,44 +1,44 @@
-//! The parts of a message in one pass over its lines.
+//! Splits a message into its parts in one pass over its lines.
 //!
-//! A line that begins with two hyphens is compared with the boundaries that are open, the innermost
-//! first; their number is bounded, so the cost is linear whatever nests in what. A boundary that
-//! never comes leaves the rest of its parent in one part. Messages inside are parts like others,
-//! and are read as documents of their own.
+//! A line that starts with two hyphens is compared with the open boundaries, innermost first; their
+//! number is limited, so the cost is linear, however parts are nested. If a boundary never occurs,
+//! the rest of its parent is one part. Enclosed messages are parts like any others, and are read as
+//! documents of their own.
 
 use std::ops::Range;
 
 use crate::mail::header::Structured;
 
-/// Multiparts one in the other. What nests deeper is one part of text.
+/// Maximum nesting of multiparts. Anything deeper is a single part of text.
 const DEPTH_MAX: usize = 20;
-/// Parts of one message; what follows is not read.
+/// Maximum number of parts of one message; further ones are not read.
 const PARTS_MAX: usize = 1000;
-/// Headers of one part that are looked at.
+/// Maximum number of headers examined per part.
 const HEADERS_MAX: usize = 1000;
 
-/// A header as it is written.
+/// A header as written.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
-    /// The name, in small letters.
+    /// The name, in lower case.
     pub name: String,
-    /// Position of the value.
+    /// Byte range of the value.
     pub value: Range<usize>,
 }
 
-/// A part that has no parts.
+/// A part that is not a multipart.
 #[derive(Debug)]
 pub(super) struct Part {
     /// Its headers.
     pub headers: Vec<Header>,
-    /// Position of its content.
+    /// Byte range of its content.
     pub body: Range<usize>,
     /// Its content type.
     pub content_type: Structured,
-    /// The alternatives that it is one of, by number.
+    /// Number of the multipart/alternative that it belongs to, if any.
     pub alternatives: Option<usize>,
 }
 
-/// A multipart that is open.
+/// An open multipart.
 #[derive(Debug)]
 struct Open {
     boundary: Vec<u8>,
@@ -46,7 +46,7 @@ struct Open {
     is_digest: bool,
 }
 
-/// The headers of a message, and its parts.
+/// The headers and parts of a message.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// The headers of the message.
@@ -55,7 +55,7 @@ pub(super) struct Parts {
     pub parts: Vec<Part>,
 }
 
-/// Reads a message.
+/// Splits a message.
 pub(super) fn parts_of(bytes: &[u8]) -> Parts {
     let (headers, mut at) = headers_of(bytes, 0);
     let mut found = Parts { headers: headers.clone(), parts: Vec::new() };
@@ -78,7 +78,7 @@ pub(super) fn parts_of(bytes: &[u8]) -> Parts {
             let is_digest = kind == "multipart/digest";
             let boundary = boundary.as_bytes().to_vec();
             open.push(Open { boundary, alternatives: own, is_digest });
-            // What stands before the first part is for readers without MIME.
+            // A preamble before the first part is for readers without MIME.
             at = next_boundary(bytes, at, &mut open).1;
         } else {
             let alternatives = open.last().and_then(|open| open.alternatives);
@@ -95,8 +95,8 @@ pub(super) fn parts_of(bytes: &[u8]) -> Parts {
     found
 }
 
-/// The end of the content that begins at `at`, and the start of the next part; multiparts that end
-/// before it are closed.
+/// Finds the end of the content that starts at `at`, and the start of the next part; closes
+/// multiparts that end in between.
 fn next_boundary(bytes: &[u8], at: usize, open: &mut Vec<Open>) -> (usize, usize) {
     let mut content_end = None;
     let mut line_start = at;
@@ -117,7 +117,7 @@ fn next_boundary(bytes: &[u8], at: usize, open: &mut Vec<Open>) -> (usize, usize
     (content_end.unwrap_or(bytes.len()), bytes.len())
 }
 
-/// The depth of the open multipart of which the line is a boundary, and whether it is the last.
+/// The depth of the open multipart that the line is a boundary of, and whether it is the final one.
 fn boundary_of(line: &[u8], open: &[Open]) -> Option<(usize, bool)> {
     let word = line.strip_prefix(b"--")?;
     open.iter().enumerate().rev().find_map(|(depth, open)| {
@@ -129,7 +129,7 @@ fn boundary_of(line: &[u8], open: &[Open]) -> Option<(usize, bool)> {
     })
 }
 
-/// The line end before a boundary belongs to the boundary.
+/// Strips the line ending before a boundary, which belongs to the boundary.
 fn before_line_end(bytes: &[u8], start: usize, line_start: usize) -> usize {
     let content = &bytes[start..line_start];
     let content = content.strip_suffix(b"\n").unwrap_or(content);
@@ -150,7 +150,8 @@ fn content_type_of(bytes: &[u8], headers: &[Header], open: &[Open]) -> Structure
     found
 }
 
-/// The headers that begin at `at`, and where the content begins behind the empty line.
+/// Parses the headers that start at `at`; also returns the start of the content after the empty
+/// line.
 pub(super) fn headers_of(bytes: &[u8], at: usize) -> (Vec<Header>, usize) {
     let mut headers: Vec<Header> = Vec::new();
     let mut line_start = at;
@@ -175,7 +176,7 @@ pub(super) fn headers_of(bytes: &[u8], at: usize) -> (Vec<Header>, usize) {
                 headers.push(Header { name, value });
             }
         } else {
-            // No header: the content begins without an empty line.
+            // Not a header: the content starts without an empty line.
             return (headers, line_start);
         }
         line_start = line_end;
@@ -183,7 +184,7 @@ pub(super) fn headers_of(bytes: &[u8], at: usize) -> (Vec<Header>, usize) {
     (headers, bytes.len())
 }
 
-/// Whether these bytes can name a header.
+/// Whether these bytes can be the name of a header.
 pub(super) fn is_name(name: &[u8]) -> bool {
     let name = name.trim_ascii_end();
     !name.is_empty() && name.len() <= 100 && name.iter().all(|b| (33..127).contains(b))

@@ -4,16 +4,17 @@
 //! eml: lines -> parts (one pass, a stack of boundaries) -> headers, body, attachments
 //! msg: compound file -> properties -----------------------> headers, body, attachments
 //! ```
-//! MIME is read by a reader of this crate: mail-parser 0.11 keeps messages in messages in a tree of
-//! unlimited depth, and looks for the boundary of each multipart to the end of the file, which is
-//! quadratic where none of them ends.
+//! MIME is parsed by this crate itself: mail-parser 0.11 keeps nested messages in a tree of
+//! unlimited depth, and searches for the boundary of each multipart up to the end of the file,
+//! which is quadratic if none of them ends.
 //!
-//! An attachment that is a document is read like an upload of its own, under the same budget; of
-//! others the name is written.
+//! An attachment that is a document is read like a separate upload, under the same budget; for
+//! others only the name is written.
 //!
-//! - `mime`: parts of a message; `header`: encoded words, parameters; `transfer`: base64 and such
-//! - `eml`: a message in MIME; `outlook`: a message of Outlook, `properties`: its streams,
-//!   `compressed`: its compressed RTF
+//! - `mime`: parts of a message; `header`: encoded words, parameters; `transfer`: base64 and the
+//!   like
+//! - `eml`: MIME messages; `outlook`: Outlook messages, `properties`: their streams, `compressed`:
+//!   their compressed RTF
 //! - `letter`: the text of both
 
 mod compressed;

@@ -1,4 +1,4 @@
-//! Messages of Outlook (MS-OXMSG).
+//! Outlook messages (MS-OXMSG).
 
 use time::OffsetDateTime;
 
@@ -11,15 +11,15 @@ use crate::mail::properties::Properties;
 use crate::{ExtractError, decode, rtf};
 use lodestone_types::Extracted;
 
-/// Attachments that are read.
+/// Maximum number of attachments read.
 const ATTACHMENTS_MAX: usize = 200;
-/// Recipients that are written.
+/// Maximum number of recipients written.
 const RECIPIENTS_MAX: usize = 1000;
-/// Messages in messages.
+/// Maximum nesting of messages.
 const DEPTH_MAX: usize = 2;
 
-/// Bytes before the entries of a table of properties: of the message that the file is, of one
-/// inside, and of recipients and attachments.
+/// Bytes before the entries of a property table: of the top-level message, of an enclosed message,
+/// and of recipients and attachments.
 const HEADER_BYTES: [usize; 3] = [32, 24, 8];
 
 mod tag {
@@ -51,7 +51,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     let mut file = Compound::open(bytes)?;
     let mut flow = Flow::default();
     let mut attachments = Vec::new();
-    // The message, then the messages in it.
+    // The top-level message, then the messages enclosed in it.
     let mut waiting = vec![(String::new(), 0)];
     while let Some((storage, depth)) = waiting.pop() {
         message(&mut file, &storage, depth, &mut flow)?;
@@ -116,7 +116,7 @@ fn message(
     flow.append(&rtf::read(&body)?)
 }
 
-/// The recipients of a letter, and those of copies.
+/// The recipients, and those of copies.
 fn recipients(file: &mut Compound<'_>, storage: &str, label: Option<&str>) -> (String, String) {
     let mut found = [const { Vec::new() }; 2];
     let storages = file.storages(&rooted(storage));
@@ -135,7 +135,7 @@ fn recipients(file: &mut Compound<'_>, storage: &str, label: Option<&str>) -> (S
     (found[0].join(", "), found[1].join(", "))
 }
 
-/// The attachments of a message; returns the paths of those that are messages themselves.
+/// Collects the attachments of a message; returns the paths of those that are messages themselves.
 fn attached(
     file: &mut Compound<'_>,
     storage: &str,
@@ -163,7 +163,8 @@ fn rooted(storage: &str) -> String {
     if storage.is_empty() { "/".to_owned() } else { storage.to_owned() }
 }
 
-/// A name and an address, once where they are the same. Addresses of a directory are no address.
+/// A name and an address, merged if they are the same. Directory addresses do not count as
+/// addresses.
 fn person(name: Option<String>, address: Option<String>) -> String {
     let address = address.filter(|address| address.contains('@'));
     match (name, address) {
@@ -173,7 +174,7 @@ fn person(name: Option<String>, address: Option<String>) -> String {
     }
 }
 
-/// A time as a day and an hour; those of other centuries are damage.
+/// Converts a time to a date and time of day; `None` for implausible centuries, which are damage.
 fn date_of(time: u64) -> Option<String> {
     /// Seconds from 1601 to 1970.
     const EPOCH: u64 = 11_644_473_600;
@@ -184,7 +185,7 @@ fn date_of(time: u64) -> Option<String> {
     Some(format!("{} {:02}:{:02} UTC", moment.date(), moment.hour(), moment.minute()))
 }
 
-/// The label of a code page.
+/// The encoding label of a code page.
 fn label_of(code_page: u32) -> String {
     rtf::code_pages::label(code_page).to_owned()
 }

@@ -1,5 +1,5 @@
-//! The properties of an object in an Outlook message: streams named by tag and type, and a table
-//! of short values.
+//! The properties of an object in an Outlook message: streams named by tag and type, and a table of
+//! fixed-size values.
 //!
 //! ```text
 //! __substg1.0_TTTTKKKK      value of tag TTTT; type KKKK: 001F UTF-16, 001E code page, 0102 bytes
@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 use crate::compound::Compound;
 use crate::decode;
 
-/// Bytes of an entry in the table of short values.
+/// Bytes of an entry in the table of fixed-size values.
 const ENTRY_BYTES: usize = 16;
-/// Entries of one table that are read.
+/// Maximum number of entries read per table.
 const ENTRIES_MAX: usize = 4096;
 
 /// The properties of one object.
 #[derive(Debug)]
 pub(super) struct Properties {
-    /// The path of its storage, with a slash at the end.
+    /// The path of its storage, with a trailing slash.
     storage: String,
     fixed: BTreeMap<u16, [u8; 8]>,
 }
 
 impl Properties {
-    /// Reads the properties of a storage, whose table has a header of `header_bytes`.
+    /// Reads the properties of a storage whose table has a header of `header_bytes`.
     pub(super) fn read(file: &mut Compound<'_>, storage: &str, header_bytes: usize) -> Self {
         let storage = format!("{}/", storage.trim_end_matches('/'));
         let table = file.read(&format!("{storage}__properties_version1.0")).unwrap_or_default();
@@ -47,12 +47,12 @@ impl Properties {
         Some(u32::from_le_bytes([value[0], value[1], value[2], value[3]]))
     }
 
-    /// A time, in hundreds of nanoseconds since 1601.
+    /// A time, in units of 100 nanoseconds since 1601.
     pub(super) fn time(&self, tag: u16) -> Option<u64> {
         self.fixed.get(&tag).map(|value| u64::from_le_bytes(*value))
     }
 
-    /// A text; `label` is the encoding of those that are not in Unicode.
+    /// A text; `label` is the encoding of non-Unicode texts.
     pub(super) fn text(
         &self,
         file: &mut Compound<'_>,

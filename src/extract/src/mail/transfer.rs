@@ -1,6 +1,6 @@
 //! Transfer encodings: base64 and quoted-printable.
 
-/// Decodes base64; other characters are skipped, and padding is the end.
+/// Decodes base64; skips other characters, and stops at padding.
 pub(super) fn base64(encoded: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3);
     let mut bits: u32 = 0;
@@ -51,7 +51,7 @@ pub(super) fn quoted_printable(encoded: &[u8], is_header: bool) -> Vec<u8> {
     decoded
 }
 
-/// The value of a digit.
+/// The value of a hexadecimal digit.
 pub(crate) fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }

@@ -1,4 +1,4 @@
-//! Spreadsheets: tables of cells, runs of equal rows and cells written once.
+//! Spreadsheets: tables of cells, in which runs of equal rows and cells are stored once.
 
 use crate::events::{Element, Event, Events};
 use crate::flow::Flow;
@@ -8,10 +8,10 @@ use crate::sheet::Sheet;
 use crate::{ExtractError, outline};
 use lodestone_types::PageRef;
 
-/// Repetitions of a row or a cell with text at most. Runs that fill a sheet to its end hold no
-/// text; those of text are forms.
+/// Maximum repetitions of a row or cell with text. Runs that fill a sheet to its end do not contain
+/// text; runs of text are forms.
 const REPEATED_MAX: u32 = 1000;
-/// The largest row or column that is accepted; LibreOffice stops at 1,048,576 rows.
+/// The largest row or column accepted; LibreOffice stops at 1,048,576 rows.
 const INDEX_MAX: u32 = 1 << 21;
 
 /// A cell of the current row.
@@ -20,9 +20,9 @@ struct Cell {
     column: u32,
     text: String,
     is_value: bool,
-    /// Columns in which it stands, one after the other.
+    /// Number of consecutive columns in which it occurs.
     repeated: u32,
-    /// Rows and columns that it spans.
+    /// Numbers of rows and columns that it spans.
     span: (u32, u32),
 }
 
@@ -137,7 +137,7 @@ impl Table {
             }
             "p" if !self.text.is_empty() => self.text.push(' '),
             "s" | "tab" | "line-break" => self.text(" ")?,
-            // A drawing, a comment, and a table behind the cell.
+            // A drawing, a comment, or a table attached to the cell.
             "annotation" | "shapes" | "table" | "forms" | "detective" | "title" | "desc" => {
                 return Ok(false);
             }
@@ -163,7 +163,7 @@ impl Table {
                 let shown = std::mem::take(&mut self.text);
                 let value = self.value.take();
                 let is_value = value.is_some();
-                // Days are written in the order of ISO 8601, everything else as it is shown.
+                // Dates are written in ISO 8601, everything else as displayed.
                 let text = value.filter(|value| !value.is_empty()).unwrap_or(shown);
                 if !text.trim().is_empty() {
                     let (column, repeated, span) = (self.column, self.repeated, self.span);
@@ -199,8 +199,8 @@ impl Table {
     }
 }
 
-/// The value of a cell that is no text, if its attributes are better than its text; empty where the
-/// text is as good.
+/// The value of a non-text cell, if its attributes are better than its text; empty if the text is
+/// as good.
 fn value_of(element: &Element<'_>) -> Option<String> {
     let value = element.attribute("value").and_then(|value| value.parse::<f64>().ok());
     match element.attribute("value-type")?.as_str() {

@@ -5,8 +5,8 @@
 //! content.xml -> walker (texts, slides) -> flow
 //!             -> cells (spreadsheets) -> sheet -> flow
 //! ```
-//! Deleted text is kept apart in such files and is passed over, as are comments. A list whose items
-//! are numbered is told from one with bullets by its style.
+//! Deleted text is stored separately in such files and is skipped, as are comments. Whether a list
+//! is numbered or bulleted is determined by its style.
 //!
 //! - `walker`: texts and slides; `styles`: lists and titles; `cells`: spreadsheets
 

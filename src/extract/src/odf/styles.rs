@@ -1,4 +1,4 @@
-//! Styles: lists that number their items, and paragraphs that are the title.
+//! Styles: numbered lists, and paragraphs that are the title.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,22 +6,22 @@ use crate::ExtractError;
 use crate::events::{Event, Events};
 use crate::package::Package;
 
-/// Levels of a list.
+/// Maximum number of list levels.
 pub(super) const LEVELS: usize = 10;
-/// Styles of one document.
+/// Maximum number of styles of one document.
 const STYLES_MAX: usize = 10_000;
 
 /// The styles that matter for text.
 #[derive(Debug, Default)]
 pub(super) struct Styles {
-    /// The styles of lists that number, with the format of each level; empty for a bullet.
+    /// Styles of numbered lists, with the format of each level; empty for a bullet.
     pub numbered: BTreeMap<String, [String; LEVELS]>,
-    /// The styles of paragraphs that are titles of the document.
+    /// Styles of paragraphs that are titles of the document.
     pub titles: BTreeSet<String>,
 }
 
 impl Styles {
-    /// Adds those in the part called `name`.
+    /// Adds the styles in the part called `name`.
     pub(super) fn read(&mut self, package: &Package<'_>, name: &str) -> Result<(), ExtractError> {
         let Some(part) = package.part(name)? else { return Ok(()) };
         let mut events = Events::new(part)?;
@@ -45,7 +45,7 @@ impl Styles {
                             self.titles.insert(name);
                         }
                     }
-                    // Styles stand before the content.
+                    // Styles come before the content.
                     "body" => return Ok(()),
                     _ => {}
                 },

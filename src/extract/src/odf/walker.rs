@@ -1,4 +1,4 @@
-//! The content of a text or of a presentation, element by element.
+//! The content of a text document or presentation, element by element.
 
 use crate::events::{Element, Event, Events};
 use crate::flow::Flow;
@@ -9,23 +9,23 @@ use crate::package::Package;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, PageRef};
 
-/// Spaces that one element may stand for.
+/// Maximum number of spaces that one element may stand for.
 const SPACES_MAX: usize = 100;
-/// Lists in lists that are told apart.
+/// Maximum nesting of lists that is tracked.
 const LISTS_MAX: usize = 64;
 
-/// A list that is open.
+/// An open list.
 #[derive(Debug, Default)]
 struct List {
     style: String,
     count: i64,
-    /// Whether the item that is open has not begun its first paragraph.
+    /// Whether the open item has not started its first paragraph yet.
     is_fresh: bool,
-    /// Whether an item is open, and not the list's header.
+    /// Whether an item is open, rather than the list's header.
     is_item: bool,
 }
 
-/// A paragraph that is open.
+/// An open paragraph.
 #[derive(Debug, Default)]
 struct Paragraph {
     text: String,
@@ -37,13 +37,13 @@ struct Walker<'w> {
     styles: &'w Styles,
     flow: &'w mut Flow,
     lists: Vec<List>,
-    /// Lists beyond those that are told apart.
+    /// Number of open lists beyond those tracked.
     beyond: usize,
     paragraphs: Vec<Paragraph>,
-    /// The note that is open, and the paragraphs outside of it.
+    /// The depth of paragraphs outside the open note, if there is one.
     note: Option<usize>,
     slides: u32,
-    /// Whether the shape under way is the title of a slide.
+    /// Whether the current shape is the title of a slide.
     is_slide_title: bool,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn read(
 }
 
 impl Walker<'_> {
-    /// Takes an element that begins; says whether what is in it is to be read.
+    /// Processes a start tag; returns whether to read its contents.
     fn open(&mut self, element: &Element<'_>) -> Result<bool, ExtractError> {
         match element.name() {
             "p" => {
@@ -127,7 +127,7 @@ impl Walker<'_> {
                 };
                 let (columns, rows) = (span("number-columns-spanned"), span("number-rows-spanned"));
                 if let Some(table) = self.flow.table() {
-                    // The columns that it covers follow as cells of their own.
+                    // The columns that it covers follow as separate cells.
                     table.cell_over(columns, rows);
                 }
             }
@@ -148,7 +148,7 @@ impl Walker<'_> {
                 return Ok(!matches!(class.as_str(), "footer" | "date-time" | "page-number"));
             }
             "notes" => self.is_slide_title = false,
-            // Comments, deleted text, what repeats a drawing, marks of notes, what computes itself.
+            // Comments, deleted text, alternatives to drawings, note marks, computed fields.
             "annotation" | "tracked-changes" | "note-citation" | "automatic-styles" | "scripts"
             | "font-face-decls" | "page-number" | "settings" | "forms" | "sequence-decls"
             | "ruby-text" | "desc" | "thumbnail" => return Ok(false),
@@ -225,7 +225,7 @@ impl Walker<'_> {
         self.flow.item(level, &mark, text)
     }
 
-    /// Text as it is written: white space collapses, as in a page.
+    /// Adds text as written: white space collapses, as in HTML.
     fn text(&mut self, text: &str) -> Result<(), ExtractError> {
         let Some(paragraph) = self.paragraphs.last_mut() else { return Ok(()) };
         if self.flow.len() + paragraph.text.len() + text.len() > TEXT_BYTES_MAX {
