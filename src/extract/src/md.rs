@@ -1,23 +1,23 @@
-//! Markdown: the source is the text; its blocks are found line by line.
+//! Markdown reader. The source itself is kept as the text; blocks are found line by line.
 //!
 //! Recognised: headings (`#` and underlined), fenced and indented code, lists, tables with a
-//! delimiter row, paragraphs, and a head of metadata between `---` lines. What nests (quotes, items
-//! of several paragraphs) is taken flat: chunking asks where things begin, not what they are in.
+//! delimiter row, paragraphs, and front matter between `---` lines. Nesting (quotes,
+//! multi-paragraph items) is flattened: chunking needs block starts, not the hierarchy.
 
 use std::ops::Range;
 
 use crate::{ExtractError, TEXT_BYTES_MAX, outline};
 use lodestone_types::{Block, BlockKind, Extracted};
 
-/// Lines of a head of metadata.
+/// Maximum lines of front matter.
 const HEAD_LINES_MAX: usize = 200;
-/// Columns from which a line is indented as code, and to the next multiple of which a tab reaches.
+/// Indentation in columns that makes a line code; also the tab width.
 const CODE_INDENT: usize = 4;
-/// The marks round a comment.
+/// Comment delimiters.
 const COMMENT_START: &str = "<!--";
 const COMMENT_END: &str = "-->";
 
-/// Reads Markdown.
+/// Reads a Markdown document.
 pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(outline::too_long());
@@ -60,9 +60,9 @@ pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
 struct Scanner<'a> {
     text: &'a str,
     blocks: Vec<Block>,
-    /// The mark and the length of the fence that is open.
+    /// Marker character and length of the open fence.
     fence: Option<(u8, usize)>,
-    /// The last end of a comment: none that begins behind it is one.
+    /// End of the last `-->` in the text; a `<!--` after it does not open a comment.
     comments_end: usize,
     /// Whether a comment is open.
     is_comment: bool,
@@ -71,12 +71,12 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Takes one line; `next` is the trimmed line after it.
+    /// Processes one line; `next` is the trimmed line after it.
     fn line(&mut self, range: Range<usize>, next: &str) {
         let line = &self.text[range.clone()];
         let content = line.trim_start();
         if let Some((mark, length)) = self.fence {
-            // Blank lines inside are covered by the next line that is not.
+            // Blank lines within a block are covered when the next non-blank line extends it.
             if !content.is_empty() {
                 self.extend(range.end);
             }
@@ -144,8 +144,8 @@ impl Scanner<'_> {
         last.range.end = last.range.end.max(end);
     }
 
-    /// The open paragraph turns out to be a heading; only its last line would be one in HTML, but
-    /// all of it belongs together.
+    /// Turns the open paragraph into a heading. In HTML only its last line would be the heading,
+    /// but all of it belongs together.
     fn underline(&mut self, level: u8, end: usize) {
         self.extend(end);
         self.blocks.last_mut().expect("a paragraph is open").kind = BlockKind::Heading { level };
@@ -153,7 +153,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The column at which the words of a line begin.
+/// The column of the first non-blank character of a line.
 fn indent_of(line: &str) -> usize {
     let space = line.bytes().take_while(u8::is_ascii_whitespace);
     space.fold(0, |at, b| if b == b'\t' { (at / CODE_INDENT + 1) * CODE_INDENT } else { at + 1 })
@@ -163,7 +163,8 @@ fn run_length(content: &str, mark: u8) -> usize {
     content.bytes().take_while(|&b| b == mark).count()
 }
 
-/// Three or more of one mark; one of backquotes has no other backquote behind it.
+/// Parses a fence: three or more of one marker. A backtick fence has no further backtick on its
+/// line.
 fn fence_of(content: &str) -> Option<(u8, usize)> {
     let mark = content.bytes().next().filter(|b| matches!(b, b'`' | b'~'))?;
     let length = run_length(content, mark);
@@ -186,7 +187,7 @@ fn underline_level(content: &str) -> Option<u8> {
     }
 }
 
-/// A line across the page: three or more of one mark, with spaces between.
+/// Whether a line is a thematic break: three or more of one marker, with optional spaces between.
 fn is_rule(content: &str) -> bool {
     let mark = content.bytes().next().unwrap_or(0);
     matches!(mark, b'-' | b'*' | b'_')
@@ -210,14 +211,14 @@ fn is_table_delimiter(line: &str) -> bool {
         && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'\t'))
 }
 
-/// The words of a heading, without its marks.
+/// The text of a heading without its markup.
 pub(super) fn heading_text(source: &str) -> String {
     let first = source.lines().next().unwrap_or("");
     first.trim().trim_matches('#').trim().to_owned()
 }
 
-/// The head between `---` lines, without the line end. Blank lines may stand in it; every other
-/// line must look like metadata, since `---` is a line across the page as well.
+/// The range of the front matter between `---` lines, without the line end. It may contain blank
+/// lines; every other line must look like metadata, since `---` is also a thematic break.
 fn metadata_head(text: &str) -> Option<Range<usize>> {
     let mut at = 0;
     let mut has_key = false;
@@ -236,7 +237,7 @@ fn metadata_head(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Whether a line is a name and a colon, with or without a value.
+/// Whether a line is a key with a colon, with or without a value.
 fn is_key(line: &str) -> bool {
     let Some((name, value)) = line.split_once(':') else { return false };
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '"' | '\'');
@@ -246,7 +247,7 @@ fn is_key(line: &str) -> bool {
         && (value.is_empty() || value.starts_with([' ', '\t']))
 }
 
-/// Whether a line continues a value, is an item of one, a comment or blank.
+/// Whether a line continues a value, or is a list item, a comment or blank.
 fn is_metadata(line: &str, content: &str) -> bool {
     content.is_empty()
         || line.starts_with([' ', '\t', '#', ']', '}'])

@@ -1,9 +1,9 @@
-//! Numbers as lists show them.
+//! Formats list numbers.
 
-/// The largest number that is written in Roman numerals or letters.
+/// The largest number written in Roman numerals or letters.
 const SPELT_MAX: i64 = 3999;
 
-/// `count` in the format that word processors call `format`; decimal where that is unknown.
+/// Writes `count` in the given word processor number format; decimal if the format is unknown.
 pub(super) fn written(count: i64, format: &str) -> String {
     match format {
         "lowerRoman" | "i" => roman(count).to_lowercase(),
@@ -45,7 +45,7 @@ fn roman(count: i64) -> String {
     written
 }
 
-/// A to Z, then AA to ZZ, as Word does.
+/// A to Z, then AA to ZZ, as in Word.
 fn letters(count: i64) -> String {
     if !(1..=SPELT_MAX).contains(&count) {
         return count.to_string();

@@ -1,13 +1,13 @@
-//! Text under construction: blocks are appended, separated and remembered, their size is limited.
+//! Builds the text of a document: appends and separates blocks, records them and limits the size.
 
 use crate::clean::clean;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{Block, BlockKind, Extracted, Geometry, PageRef, PageStart, Warning};
 
-/// Warnings of one document.
+/// Maximum warnings per document.
 const WARNINGS_MAX: usize = 20;
 
-/// The text of a document while a reader writes it.
+/// The document text being built by a reader.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     text: String,
@@ -15,19 +15,19 @@ pub(super) struct Outline {
     first_heading: Option<String>,
     blocks: Vec<Block>,
     pages: Vec<PageStart>,
-    /// The page that begins with the next block.
+    /// The page that starts with the next block.
     page: Option<PageRef>,
     geometry: Geometry,
     warnings: Vec<Warning>,
 }
 
 impl Outline {
-    /// The next block is the first of a page.
+    /// Starts a new page at the next block.
     pub(super) fn page(&mut self, page: PageRef) {
         self.page = Some(page);
     }
 
-    /// Appends another document's blocks and warnings, without its title and pages.
+    /// Appends the blocks and warnings of another document, without its title and pages.
     pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
         for warning in &other.warnings {
             self.warn(Warning { pages: Vec::new(), ..warning.clone() });
@@ -38,7 +38,7 @@ impl Outline {
         Ok(())
     }
 
-    /// Appends a block. Blank lines around it are dropped; a blank block is no block.
+    /// Appends a block. Surrounding blank lines are dropped; a blank block is ignored.
     pub(super) fn push(&mut self, kind: BlockKind, content: &str) -> Result<(), ExtractError> {
         let content = &*clean(content);
         let content = content.trim_end().trim_start_matches('\n');
@@ -61,7 +61,7 @@ impl Outline {
         Ok(())
     }
 
-    /// Appends a heading in the notation of Markdown.
+    /// Appends a heading in Markdown syntax.
     pub(super) fn heading(&mut self, level: u8, content: &str) -> Result<(), ExtractError> {
         let content = &*clean(content.trim());
         if self.first_heading.is_none() && !is_blank(content) {
@@ -74,14 +74,14 @@ impl Outline {
         self.push(BlockKind::Heading { level }, &format!("{marks} {}", content.replace('\n', " ")))
     }
 
-    /// Tells of something that is not in the text.
+    /// Adds a warning about content missing from the text.
     pub(super) fn warn(&mut self, warning: Warning) {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(warning);
         }
     }
 
-    /// Number of blocks so far.
+    /// The number of blocks so far.
     pub(super) fn count(&self) -> usize {
         self.blocks.len()
     }
@@ -91,17 +91,17 @@ impl Outline {
         self.blocks.last()
     }
 
-    /// Positions on pages of the lines so far; the writer adds to them.
+    /// The line positions on pages so far, for the reader to add to.
     pub(super) fn geometry(&mut self) -> &mut Geometry {
         &mut self.geometry
     }
 
-    /// Bytes so far.
+    /// The text length so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Sets the title, which wins over the first heading. A blank one is none; the first stays.
+    /// Sets the title, which takes precedence over the first heading. A blank title is ignored.
     pub(super) fn set_title(&mut self, title: &str) {
         let title = clean(title).split_whitespace().collect::<Vec<_>>().join(" ");
         if self.title.is_none() && !title.is_empty() {
@@ -109,7 +109,7 @@ impl Outline {
         }
     }
 
-    /// The document.
+    /// Returns the finished document.
     pub(super) fn finish(self) -> Extracted {
         let title = self.title.or(self.first_heading);
         let Self { text, blocks, pages, geometry, warnings, .. } = self;
@@ -117,12 +117,12 @@ impl Outline {
     }
 }
 
-/// The error of a text beyond its limit.
+/// The error for text over the size limit.
 pub(super) fn too_long() -> ExtractError {
     ExtractError::BeyondLimit { what: "bytes of text", max: TEXT_BYTES_MAX }
 }
 
-/// Whether a text is invisible: white space, and characters without width.
+/// Whether a text is invisible: only whitespace and zero-width characters.
 pub(super) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| {
         c.is_whitespace() || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')

@@ -1,11 +1,11 @@
-//! ZIP containers, read under limits.
+//! Reads ZIP containers within limits.
 //!
 //! ```text
 //! bytes -> directory (entries bounded) -> part by name -> inflate (counted) -> buffered reader
 //! ```
-//! The declared size of an entry is not trusted: bytes are counted as they come out, against the
-//! upload's budget and against the compressed bytes. Only parts that a reader asks for are
-//! inflated, and none is held as a whole unless a reader collects it.
+//! The declared size of an entry is not trusted: bytes are counted as they are inflated, against
+//! the budget of the upload and relative to the compressed size. Only requested parts are inflated,
+//! and none is held in memory as a whole unless a reader collects it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -16,29 +16,29 @@ use zip::{CompressionMethod, ZipArchive};
 use crate::ExtractError;
 use crate::budget::Budget;
 
-/// The first bytes of an entry of a directory, and of the wide form of its end.
+/// Signatures of a directory entry and of the ZIP64 end of central directory.
 const ENTRY_MARK: &[u8; 4] = b"PK\x01\x02";
 const WIDE_END_MARK: &[u8; 4] = b"PK\x06\x06";
-/// Entries of one container. Presentations and books of some thousand parts exist.
+/// Maximum entries per container. Presentations and books with thousands of parts exist.
 const ENTRIES_MAX: usize = 10_000;
-/// Bytes out for each byte in. Deflate can do 1032; markup of tables reaches about 60.
+/// Maximum compression ratio. Deflate can reach 1032; table markup reaches about 60.
 const RATIO_MAX: usize = 200;
-/// Bytes out below which the ratio does not count.
+/// Output size below which the ratio is not checked.
 const RATIO_FREE_BYTES: usize = 8 << 20;
-/// Bytes that one element, or one run of text, may have.
+/// Maximum bytes of one element or run of text.
 const TOKEN_BYTES_MAX: usize = 16 << 20;
-/// Bytes of a part that is held as a whole.
+/// Maximum bytes of a part held in memory as a whole.
 const PART_BYTES_MAX: usize = 32 << 20;
-/// Bytes that are inflated at once.
+/// Bytes inflated at a time.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// A container.
+/// A ZIP container.
 #[derive(Debug)]
 pub(super) struct Package<'a> {
     bytes: &'a [u8],
     budget: &'a Budget,
     format: &'static str,
-    /// Position of the data of each part, by its name in small letters.
+    /// The location of each part, by lowercase name.
     entries: BTreeMap<String, Entry>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Package<'a> {
         budget: &'a Budget,
     ) -> Result<Self, ExtractError> {
         let broken = |problem: &str| ExtractError::Broken { format, problem: problem.to_owned() };
-        // What the directory says of itself is not believed: room is made for as many entries.
+        // The declared entry count is not trusted, because memory would be reserved for it.
         let listed = records(bytes, ENTRY_MARK).count();
         if listed > ENTRIES_MAX {
             return Err(too_many());
@@ -71,7 +71,7 @@ impl<'a> Package<'a> {
             .map_err(|_| broken("its list of parts is missing or wrong; it may be cut short"))?;
         let mut entries = BTreeMap::new();
         for index in 0..archive.len() {
-            // An entry that cannot be found is an error only for a reader that needs it.
+            // An entry that cannot be found is an error only if a reader needs it.
             let Ok(file) = archive.by_index_raw(index) else { continue };
             let (Ok(name), Some(start)) = (file.name(), file.data_start()) else { continue };
             let entry = Entry {
@@ -89,12 +89,12 @@ impl<'a> Package<'a> {
         Ok(Self { bytes, budget, format, entries })
     }
 
-    /// Whether there is a part of this name.
+    /// Whether a part of this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entries.contains_key(&normalised(name))
     }
 
-    /// The names of all parts, in small letters and in order.
+    /// The names of all parts, lowercase and sorted.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
@@ -104,7 +104,7 @@ impl<'a> Package<'a> {
         self.format
     }
 
-    /// A reader of the part of this name, where there is one.
+    /// Opens the part with this name, if it exists.
     pub(super) fn part(&self, name: &str) -> Result<Option<Part<'a>>, ExtractError> {
         let Some(entry) = self.entries.get(&normalised(name)) else { return Ok(None) };
         if entry.is_encrypted {
@@ -129,7 +129,7 @@ impl<'a> Package<'a> {
         }))
     }
 
-    /// The whole part of this name, where there is one.
+    /// Reads the whole part with this name, if it exists.
     pub(super) fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, ExtractError> {
         self.part(name)?.map(Part::collect).transpose()
     }
@@ -139,24 +139,24 @@ fn too_many() -> ExtractError {
     ExtractError::BeyondLimit { what: "files in the container", max: ENTRIES_MAX }
 }
 
-/// Names in containers are compared without case, and writers differ in slashes.
+/// Normalises a part name: names are case-insensitive, and writers differ in slashes.
 fn normalised(name: &str) -> String {
     name.trim_start_matches(['/', '\\']).replace('\\', "/").to_ascii_lowercase()
 }
 
-/// The bytes from each place on at which a record of the directory begins.
+/// The bytes from the start of each record with this signature.
 fn records<'b>(bytes: &'b [u8], mark: &'static [u8; 4]) -> impl Iterator<Item = &'b [u8]> {
     let starts = bytes.windows(mark.len()).enumerate().filter(move |(_, window)| window == mark);
     starts.map(|(at, _)| &bytes[at..])
 }
 
-/// The number of entries that the wide form of the end of a directory (ZIP64) states.
+/// The entry count stated by the ZIP64 end of central directory.
 fn wide_count(end: &[u8]) -> u64 {
     let count = end.get(32..40).and_then(|bytes| bytes.try_into().ok());
     count.map_or(u64::MAX, u64::from_le_bytes)
 }
 
-/// A part while it is read.
+/// A part being read.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     reader: BufReader<Counted<'a>>,
@@ -165,7 +165,7 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The counters it is read against.
+    /// The budget it is read against.
     pub(super) fn budget(&self) -> &'a Budget {
         self.budget
     }
@@ -175,7 +175,7 @@ impl<'a> Part<'a> {
         self.format
     }
 
-    /// Restarts the count of bytes of one element or run of text.
+    /// Resets the byte count of the current element or run of text.
     pub(super) fn begin_token(&mut self) {
         self.reader.get_mut().token = 0;
     }
@@ -223,7 +223,7 @@ enum Source<'a> {
     Deflated(DeflateDecoder<&'a [u8]>),
 }
 
-/// Inflates, and counts what comes out.
+/// Inflates a part and counts the output.
 #[derive(Debug)]
 struct Counted<'a> {
     source: Source<'a>,

@@ -1,4 +1,4 @@
-//! Pages as pictures.
+//! Renders pages as images.
 
 use std::fmt;
 
@@ -8,28 +8,28 @@ use crate::pdf::draw_page;
 use crate::{ExtractError, Format};
 use lodestone_types::PageArea;
 
-/// Pixels of a picture: a page of A4 at the greatest width has 5.9 million.
+/// Maximum pixels of an image: an A4 page at the maximum width has 5.9 million.
 pub const PIXELS_MAX: usize = 8 << 20;
 
-/// A page to be drawn.
+/// A request to render a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drawing {
-    /// The page, from 1.
+    /// The page number, from 1.
     pub page: u32,
-    /// Pixels from left to right; the height follows.
+    /// Width in pixels; the height follows from the page.
     pub width: u16,
-    /// Areas to be marked, in points of the page as shown.
+    /// Areas to highlight, in points on the page as displayed.
     pub marks: Vec<PageArea>,
 }
 
-/// A drawn page.
+/// A rendered page.
 #[derive(Clone, PartialEq)]
 pub struct PagePicture {
-    /// Pages of the document.
+    /// Pages in the document.
     pub pages: u32,
-    /// Width and height of the page as shown, in points.
+    /// Width and height of the page as displayed, in points.
     pub size: (f32, f32),
-    /// The picture, a PNG file.
+    /// The image as PNG.
     pub png: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Debug for PagePicture {
     }
 }
 
-/// Draws a page of a document.
+/// Renders a page of a document.
 ///
 /// # Errors
 /// The format has no pages; the document has no such page; it cannot be read or drawn.

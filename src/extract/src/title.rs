@@ -1,15 +1,15 @@
-//! The title among the properties of a document.
+//! Reads the title from the document properties.
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
 use crate::package::Package;
 
-/// Bytes of a title that are kept.
+/// Maximum bytes of a title.
 const TITLE_BYTES_MAX: usize = 1000;
 
-/// The title in the part called `name`, where one was given.
+/// The title in the part called `name`, if set.
 pub(super) fn title(package: &Package<'_>, name: &str) -> Option<String> {
-    // Properties are no content: their damage does not make the document unreadable.
+    // Properties are not content: if they are damaged, the document is still readable.
     read(package, name).ok().flatten().filter(|title| !title.trim().is_empty())
 }
 

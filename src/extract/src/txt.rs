@@ -1,9 +1,9 @@
-//! Plain text: kept as it is; blank lines part its paragraphs.
+//! Plain text reader: the text is kept as it is; blank lines separate paragraphs.
 
 use crate::{ExtractError, TEXT_BYTES_MAX, outline};
 use lodestone_types::{Block, BlockKind, Extracted};
 
-/// Reads plain text.
+/// Reads a plain text document.
 pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(outline::too_long());

@@ -1,4 +1,4 @@
-//! Charts and diagrams: the words in them, and the values that a chart was drawn from.
+//! Text and data of charts and diagrams.
 
 use crate::events::{Event, Events};
 use crate::flow::Flow;
@@ -7,12 +7,12 @@ use crate::package::Package;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::BlockKind;
 
-/// Points of a series that are written.
+/// Maximum points written per series.
 const POINTS_MAX: usize = 1000;
-/// Series of a chart that are written.
+/// Maximum series written per chart.
 const SERIES_MAX: usize = 100;
 
-/// A column of a chart's data: its name, then its points.
+/// A column of chart data: name and points.
 #[derive(Debug, Default)]
 struct Series {
     name: String,

@@ -1,7 +1,7 @@
-//! Comments on cells and slides, from the parts that hold them.
+//! Comments on cells and slides, from their own parts.
 //!
-//! Excel writes a comment that others have answered twice: as a thread, and as an old comment that
-//! tells older programs of it. PowerPoint writes them in one of two vocabularies.
+//! Excel stores a comment with replies twice: as a thread, and as a legacy comment that mentions
+//! the thread for older programs. PowerPoint uses one of two schemas.
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
@@ -9,12 +9,12 @@ use crate::flow::Flow;
 use crate::package::Package;
 use lodestone_types::BlockKind;
 
-/// Elements that are a comment or an answer to one.
+/// Elements that are a comment or a reply.
 const COMMENTS: [&str; 4] = ["comment", "threadedComment", "cm", "reply"];
-/// The beginning of an old comment that stands for a thread.
+/// The start of a legacy comment that stands in for a thread.
 const STANDS_FOR_THREAD: &str = "[Threaded comment]";
 
-/// Writes the comments in the part called `name`, each with its cell where it is on one.
+/// Writes the comments in the part called `name`, each with its cell if it has one.
 pub(super) fn write(
     package: &Package<'_>,
     name: &str,
@@ -36,7 +36,7 @@ pub(super) fn write(
         match events.next()? {
             Event::Open(element) => match element.name() {
                 found if COMMENTS.contains(&found) => {
-                    // An answer stands inside of the comment that it answers.
+                    // A reply is nested in the comment that it answers.
                     put(&cell, &mut text)?;
                     cell = element.attribute("ref").unwrap_or_default();
                 }

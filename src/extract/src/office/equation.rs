@@ -1,22 +1,23 @@
-//! Equations as lines of text: signs that their elements stand for, between the texts in them.
+//! Writes equations as lines of text: operators and brackets become characters between the text of
+//! their elements.
 
 use crate::events::Element;
 
-/// Equations, and the operators and brackets inside each other.
+/// The state of the open equations, with nested operators and brackets.
 #[derive(Debug, Default)]
 pub(super) struct Equations {
-    /// Equations that are open.
+    /// Open equations.
     depth: usize,
-    /// Of each open operator or pair of brackets, the sign before it until that is written, and the
-    /// one behind it.
+    /// For each open operator or pair of brackets: the opening character until it is written, and
+    /// the closing one.
     open: Vec<(Option<String>, String)>,
 }
 
-/// Operators and brackets inside each other.
+/// Maximum nesting of operators and brackets.
 const OPEN_MAX: usize = 256;
 
 impl Equations {
-    /// The text that an element begins with.
+    /// The text written at the start of an element.
     pub(super) fn open(&mut self, element: &Element<'_>) -> Option<String> {
         let name = element.name();
         if name == "oMath" {
@@ -28,12 +29,12 @@ impl Equations {
         let signs = |before: &str, behind: &str| (Some(before.to_owned()), behind.to_owned());
         let sign = element.attribute("val");
         match (name, self.open.last_mut()) {
-            // Until their properties say otherwise.
+            // Default values, until the properties say otherwise.
             ("nary", _) => self.open.push(signs("\u{222B}", "")),
             ("d", _) => self.open.push(signs("(", ")")),
             ("chr" | "begChr", Some((before, _))) => *before = Some(sign?),
             ("endChr", Some((_, behind))) => *behind = sign?,
-            // Parts of the operators above, or of others that have no sign: not theirs.
+            // These also have a `chr` property, which must not apply to the enclosing operator.
             ("acc" | "groupChr" | "bar", _) => self.open.push(signs("", "")),
             ("rad", _) => return Some("\u{221A}(".to_owned()),
             ("den", _) => return Some("/".to_owned()),
@@ -44,7 +45,7 @@ impl Equations {
         None
     }
 
-    /// The text that an element ends with; an operator's sign is known when its properties end.
+    /// The text written at the end of an element; an operator is known when its properties end.
     pub(super) fn close(&mut self, name: &str) -> Option<String> {
         match name {
             "oMath" => self.depth = self.depth.saturating_sub(1),

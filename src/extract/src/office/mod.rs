@@ -3,13 +3,13 @@
 //! ```text
 //! _rels/.rels -> main part -> its relationships -> styles, notes, slides, sheets, ...
 //! ```
-//! Parts are found by relationships, not by their names. External targets are never followed.
-//! Embedded files (a workbook in a letter) are not read.
+//! Parts are found by relationships, not by name. External targets are never followed. Embedded
+//! files, such as a workbook in a letter, are not read.
 //!
 //! - `relations`: links between parts
 //! - `document`: Word; `slides`: PowerPoint; `workbook`: Excel
-//! - `chart`: charts and diagrams as text; `comments`: those on cells and slides; `equation`: signs
-//!   of equations
+//! - `chart`: charts and diagrams as text; `comments`: comments on cells and slides;
+//!   `equation`: equations as text
 
 mod chart;
 mod comments;
@@ -24,17 +24,17 @@ pub(super) use relations::resolve;
 use crate::package::Package;
 use crate::{ExtractError, Format};
 
-/// The name of the part with the properties.
+/// The part with the document properties.
 const PROPERTIES: &str = "docProps/core.xml";
-/// Bytes of the list of content types that are read.
+/// Maximum bytes read from the list of content types.
 const TYPES_BYTES_MAX: usize = 4 << 20;
 
-/// The format of a container, by its list of content types and then by the names of its parts.
+/// Detects the format of a container from its content types, then from the names of its parts.
 pub(super) fn format_of(package: &Package<'_>) -> Result<Option<Format>, ExtractError> {
     let types = package.bytes("[Content_Types].xml").ok().flatten().unwrap_or_default();
     let types = &types[..types.len().min(TYPES_BYTES_MAX)];
     let types = String::from_utf8_lossy(types).to_ascii_lowercase();
-    // Only main parts count: a letter lists the types of the workbooks embedded in it.
+    // Only main parts are considered: a letter also lists the types of embedded workbooks.
     let mut main = types.match_indices("main+xml").map(|(at, _)| {
         let start = types[..at].rfind(['"', '\'']).map_or(0, |quote| quote + 1);
         &types[start..at]

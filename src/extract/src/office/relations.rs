@@ -1,4 +1,4 @@
-//! Relationships: the links by which one part of a container names others.
+//! Relationships: links from one part of a container to others.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use crate::ExtractError;
 use crate::events::{Event, Events};
 use crate::package::Package;
 
-/// Relationships of one part that are kept.
+/// Maximum relationships kept per part.
 const RELATIONS_MAX: usize = 20_000;
 
 /// A link to another part.
 #[derive(Debug)]
 struct Relation {
-    /// The last word of its type, such as `slide`.
+    /// The last segment of its type, such as `slide`.
     kind: String,
-    /// The name of the part that it leads to.
+    /// The name of the target part.
     target: String,
 }
 
@@ -26,8 +26,8 @@ pub(super) struct Relations {
 }
 
 impl Relations {
-    /// Reads the relationships of the part called `name`; the container's own where that is empty.
-    /// Links that lead outside of the container are left out.
+    /// Reads the relationships of the part called `name`, or of the container if it is empty. Links
+    /// out of the container are left out.
     pub(super) fn of(package: &Package<'_>, name: &str) -> Result<Self, ExtractError> {
         let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
         let separator = if folder.is_empty() { "" } else { "/" };
@@ -61,7 +61,7 @@ impl Relations {
         }
     }
 
-    /// The part that `id` leads to.
+    /// The part that `id` refers to.
     pub(super) fn target(&self, id: &str) -> Option<&str> {
         self.by_id.get(id).map(|&index| &*self.all[index].target)
     }
@@ -72,14 +72,14 @@ impl Relations {
         found.next().map(|relation| &*relation.target)
     }
 
-    /// All parts of this kind, in the order of the file.
+    /// All parts of this kind, in file order.
     pub(super) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
         let found = self.all.iter().filter(move |relation| relation.kind == kind);
         found.map(|relation| &*relation.target)
     }
 }
 
-/// The name that `target` means in `folder`. It cannot lead out of the container.
+/// Resolves `target` relative to `folder`. The result cannot leave the container.
 pub(crate) fn resolve(folder: &str, target: &str) -> String {
     let target = target.replace('\\', "/");
     let base = if target.starts_with('/') { "" } else { folder };
@@ -96,7 +96,7 @@ pub(crate) fn resolve(folder: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The part with which a document begins, and its relationships.
+/// The main part of a document and its relationships.
 pub(super) fn main_part(
     package: &Package<'_>,
     usual: &str,

@@ -1,20 +1,20 @@
-//! Accents that were drawn as signs of their own, above or below a letter.
+//! Combines accents drawn as separate glyphs with their letters.
 //!
-//! Typesetting systems without accented fonts draw a letter and set a sign on it. The two are one
-//! letter; read one after the other they would tear the word apart.
+//! Typesetting systems without accented fonts draw a letter and place an accent on it. Read one
+//! after the other, the two would split the word.
 
 use unicode_normalization::char::compose;
 
 use crate::pdf::glyphs::Glyph;
 
-/// Distance of the middle of a sign from that of its letter, in widths of the letter.
+/// Maximum distance between the centres of accent and letter, in letter widths.
 const ASIDE: f32 = 0.4;
-/// Distance of their baselines, in sizes: signs of capitals are set higher.
+/// Maximum distance of their baselines, in em: accents of capitals are set higher.
 const APART_EM: f32 = 0.4;
-/// Glyphs on either side, in the order of lines, among which the letter is looked for.
+/// Glyphs searched for the letter on either side of the accent, in line order.
 const NEAR: usize = 300;
 
-/// Sets signs on the letters that they stand over, where there is such a letter.
+/// Merges accents into the letters they are placed on, if there is one.
 pub(super) fn set(glyphs: &mut Vec<Glyph>) {
     if !glyphs.iter().any(|glyph| mark(glyph.c).is_some()) {
         return;
@@ -49,7 +49,7 @@ fn is_under(sign: &Glyph, letter: &Glyph) -> bool {
         && (middle(sign) - middle(letter)).abs() < ASIDE * (letter.right - letter.left)
 }
 
-/// Under an accent, i and j have no dot.
+/// Replaces dotless i and j, which are used under an accent.
 fn dotted(c: char) -> char {
     match c {
         'ı' => 'i',
@@ -58,7 +58,7 @@ fn dotted(c: char) -> char {
     }
 }
 
-/// The mark that a sign becomes on a letter.
+/// The combining mark for a spacing accent.
 fn mark(sign: char) -> Option<char> {
     Some(match sign {
         '`' | '\u{2CB}' => '\u{300}',
@@ -95,7 +95,7 @@ mod tests {
             glyph('e', 5.0, 100.0),
             glyph('\u{2C7}', 20.5, 98.0),
             glyph('S', 20.0, 100.0),
-            // Beside a letter, over one that takes none, and alone.
+            // Next to a letter, over one that takes no accent, and alone.
             glyph('\u{B4}', 25.0, 100.0),
             glyph('~', 40.0, 100.0),
             glyph('m', 40.0, 100.0),

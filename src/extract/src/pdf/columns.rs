@@ -1,36 +1,36 @@
-//! The order in which the parts of a page are read: columns one after the other, between the parts
-//! that span them.
+//! The reading order of the parts of a page: columns one after the other, between the parts that
+//! span them.
 //!
 //! ```text
 //!   +--------------------+   above: read first
 //!   | title              |
-//!   | left     | right   |   the strip without text between them parts columns,
-//!   | left     | right   |   if both sides hold lines of prose
+//!     | left     | right   |   a gutter without text separates columns
+//!     | left     | right   |   if both sides contain lines of prose
 //!   | footnote           |   below: read last
 //!   +--------------------+
 //! ```
-//! Each part is looked at in the same way. Rows of a table are no prose: they stay together.
+//! Each part is split in the same way. Table rows are not prose: they stay together.
 
 use std::collections::BTreeSet;
 
 use crate::pdf::direction;
 use crate::pdf::pieces::Piece;
 
-/// The width of a strip between columns, in sizes of the text.
+/// Minimum gutter width, in em.
 const GUTTER_EM: f32 = 0.7;
-/// Rows that each column has at least.
+/// Minimum rows of each column.
 const ROWS_MIN: usize = 3;
-/// Letters of a piece of prose; cells of tables and forms have fewer. Most letters of a column
-/// stand in such pieces.
+/// Minimum letters of a piece of prose; table cells and form fields have fewer. Most letters of a
+/// column are in such pieces.
 const PROSE_LETTERS_MIN: usize = 18;
-/// The share of the lower column's height at which both stand beside each other.
+/// Minimum vertical overlap of two columns, as a share of the lower column.
 const BESIDE_MIN: f32 = 0.4;
-/// Parts within parts; newspapers have five.
+/// Maximum depth of nested parts; newspapers have five.
 const DEPTH_MAX: usize = 12;
-/// Pieces above which a page is no page of columns, and not searched for any.
+/// Above this number of pieces a page is not searched for columns.
 const PIECES_MAX: usize = 10_000;
 
-/// A strip without text, and the pieces (sorted from the top) that stand on either side of it.
+/// A gutter, and the pieces on either side of it, sorted from the top.
 #[derive(Debug)]
 struct Gutter {
     middle: f32,
@@ -40,7 +40,7 @@ struct Gutter {
     letters: usize,
 }
 
-/// One side of a strip while its pieces are passed.
+/// One side of a gutter during the scan of its pieces.
 #[derive(Debug, Clone, Copy)]
 struct Side {
     rows: usize,
@@ -70,7 +70,7 @@ impl Side {
     }
 }
 
-/// The parts of a page in the order in which they are read, each sorted from the top.
+/// The parts of a page in reading order, each sorted from the top.
 pub(super) fn in_order(mut pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     pieces.sort_by(|a, b| a.baseline.total_cmp(&b.baseline).then(a.left.total_cmp(&b.left)));
     let mut parts = Vec::new();
@@ -94,13 +94,13 @@ pub(super) fn in_order(mut pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
             columns.reverse();
         }
         let [one, other] = columns;
-        // The part that is pushed last is read first.
+        // The part pushed last is read first.
         open.extend([below, other, one, above].map(|part| (part, depth + 1)));
     }
     parts
 }
 
-/// The strip that parts the most text.
+/// The gutter that separates the most text.
 fn gutter(pieces: &[Piece]) -> Option<Gutter> {
     if pieces.len() < 2 * ROWS_MIN || pieces.len() > PIECES_MAX {
         return None;
@@ -108,7 +108,7 @@ fn gutter(pieces: &[Piece]) -> Option<Gutter> {
     let mut sizes: Vec<f32> = pieces.iter().map(|piece| piece.size).collect();
     sizes.sort_by(f32::total_cmp);
     let width = GUTTER_EM * sizes[sizes.len() / 2];
-    // A strip may as well begin at the right edge of a piece.
+    // It is enough to try gutters that start at the right edge of a piece.
     let starts: BTreeSet<i32> = pieces.iter().map(|piece| piece.right.ceil() as i32).collect();
     let mut best: Option<Gutter> = None;
     for start in starts {
@@ -122,7 +122,7 @@ fn gutter(pieces: &[Piece]) -> Option<Gutter> {
     best
 }
 
-/// Stretches of the page in which no piece reaches into the strip, with columns on both sides.
+/// Vertical ranges in which no piece crosses the gutter and both sides are columns.
 fn stretches(pieces: &[Piece], start: f32, end: f32) -> Vec<Gutter> {
     let mut found = Vec::new();
     let (mut first, mut left, mut right) = (0, EMPTY, EMPTY);

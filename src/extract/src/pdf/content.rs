@@ -1,4 +1,4 @@
-//! Interpreter of content streams, the programs that draw a page, as far as they place glyphs.
+//! Interprets content streams, the programs that draw a page, as far as needed to place glyphs.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,35 +13,34 @@ use hayro_syntax::page::Resources;
 use crate::pdf::direction;
 use crate::pdf::fonts::{Font, Fonts};
 
-/// Glyphs of a page. A dense page has some ten thousand.
+/// Maximum glyphs per page. A dense page has tens of thousands.
 pub(super) const GLYPHS_MAX: usize = 1 << 20;
-/// Forms inside each other.
+/// Maximum nesting of forms.
 const FORM_DEPTH_MAX: usize = 16;
-/// States saved inside each other.
+/// Maximum nesting of saved states.
 const STATES_MAX: usize = 1_024;
-/// Bytes that each form counts for at least.
+/// Minimum bytes that each form counts as.
 const FORM_BYTES_MIN: usize = 1 << 10;
-/// Step between two glyphs above which there is a space between them, in sizes.
+/// Advance between two glyphs that is taken as a space, in em.
 const SPACE_MIN: f64 = 0.2;
-/// Units of a font's coordinates in its size.
+/// Font units per em.
 const UNITS: f64 = 1_000.0;
 
-/// A glyph that was drawn, one for each of its characters.
+/// A drawn glyph; a glyph for several characters is recorded once for each.
 #[derive(Debug)]
 pub(super) struct Drawn<'a> {
     pub c: char,
-    /// From the character's own coordinates (its size being 1, the beginning of its baseline the
-    /// origin) to those of the page.
+    /// Maps character space (1 em, origin at the start of the baseline) to page space.
     pub matrix: Affine,
-    /// Width in sizes.
+    /// Width in em.
     pub width: f64,
     pub font: Rc<Font<'a>>,
 }
 
-/// The part of the graphics state that matters to text.
+/// The part of the graphics state that affects text.
 #[derive(Debug, Clone)]
 struct State<'a> {
-    /// From the coordinates of the content to those of the page.
+    /// Maps content space to page space.
     matrix: Affine,
     text: Affine,
     line: Affine,
@@ -49,28 +48,29 @@ struct State<'a> {
     size: f64,
     char_space: f64,
     word_space: f64,
-    /// Horizontal scaling, 1 being none.
+    /// Horizontal scaling, 1 for none.
     scale: f64,
     leading: f64,
 }
 
-/// Follows content streams and collects glyphs.
+/// Executes content streams and collects glyphs.
 pub(super) struct Interpreter<'f, 'a> {
     fonts: &'f mut Fonts<'a>,
     state: State<'a>,
-    /// Bytes of forms that may still be followed.
+    /// Remaining bytes of forms that may be executed.
     form_bytes: usize,
     chars: Vec<char>,
     pub drawn: Vec<Drawn<'a>>,
-    /// Codes that were shown, and those among them of which the font does not tell the character.
+    /// Codes shown, and those of them that the font does not map to a character.
     pub codes: usize,
     pub lost: usize,
-    /// Whether a picture was drawn.
+    /// Whether an image was drawn.
     pub has_picture: bool,
 }
 
 impl<'f, 'a> Interpreter<'f, 'a> {
-    /// An interpreter that places glyphs by `matrix` and follows forms of so many bytes.
+    /// Creates an interpreter that places glyphs by `matrix` and executes up to `form_bytes` of
+    /// forms.
     pub(super) fn new(fonts: &'f mut Fonts<'a>, matrix: Affine, form_bytes: usize) -> Self {
         let state = State {
             matrix,
@@ -87,8 +87,8 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         Self { fonts, state, form_bytes, chars, drawn, codes: 0, lost: 0, has_picture: false }
     }
 
-    /// Follows a content stream with its resources, `depth` being the number of forms around it.
-    /// Stops at [`GLYPHS_MAX`] glyphs.
+    /// Executes a content stream with its resources, nested in `depth` forms. Stops at
+    /// [`GLYPHS_MAX`] glyphs.
     pub(super) fn run(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) {
         let mut saved = Vec::new();
         let mut fonts: HashMap<Vec<u8>, Option<Rc<Font<'a>>>> = HashMap::new();
@@ -98,7 +98,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
                 return;
             }
             match op {
-                // No program that people use saves as often.
+                // No program in real use saves this many states.
                 Op::SaveState(_) if saved.len() == STATES_MAX => return,
                 Op::SaveState(_) => saved.push(self.state.clone()),
                 Op::RestoreState(_) => {
@@ -126,7 +126,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         }
     }
 
-    /// Follows a form, unless it is a picture.
+    /// Executes a form, unless it is an image.
     fn form(&mut self, form: &Stream<'a>, resources: &Resources<'a>, depth: usize) {
         let dict = form.dict();
         let is_form = dict.get::<Name<'_>>(SUBTYPE).is_some_and(|name| &*name == FORM);
@@ -148,8 +148,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         self.state = outer;
     }
 
-    /// Follows an operator that concerns text. Text is not raised: what stands above or below its
-    /// line belongs to it.
+    /// Executes a text operator. Text rise is ignored: raised and lowered text belongs to its line.
     fn text(&mut self, op: Op<'_, '_>) {
         let state = &mut self.state;
         match op {
@@ -188,7 +187,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         }
     }
 
-    /// Moves on by so many sizes. A wide step is a space: many programs draw no others.
+    /// Advances by this many em. A wide advance is a space: many programs draw no others.
     fn skip(&mut self, by: f64) {
         if by > SPACE_MIN
             && let Some(font) = self.state.font.clone()
@@ -198,7 +197,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         self.state.advance(by * self.state.size);
     }
 
-    /// Draws a string in the current font.
+    /// Shows a string in the current font.
     fn show(&mut self, text: &[u8]) {
         if self.state.font.is_none() {
             self.state.font = self.fonts.load(None);
@@ -219,11 +218,11 @@ impl<'f, 'a> Interpreter<'f, 'a> {
             font.push_chars(code, &mut self.chars);
             self.codes += 1;
             self.lost += usize::from(self.chars.iter().all(|c| is_lost(*c)));
-            // The letters of a ligature stand in the order in which they are read.
+            // The characters of a ligature are recorded in reading order.
             if self.chars.iter().all(|c| direction::runs_left(*c)) {
                 self.chars.reverse();
             }
-            // A glyph of a font that is written downwards is as wide as it is high.
+            // In a vertical font a glyph is taken to be as wide as it is high.
             let width = if font.codes.is_horizontal() { step.x } else { 1.0 };
             let width = width / self.chars.len() as f64;
             for (number, c) in self.chars.iter().enumerate() {
@@ -248,13 +247,13 @@ impl State<'_> {
         self.begin_line(self.line * Affine::translate((x, y)));
     }
 
-    /// From the coordinates of the next glyph, its size being 1, to those of the page.
+    /// Maps the space of the next glyph, at 1 em, to page space.
     fn glyph(&self) -> Affine {
         let size = Affine::scale_non_uniform(self.size * self.scale, self.size);
         self.matrix * self.text * size
     }
 
-    /// Moves on in the direction in which the font is written.
+    /// Advances in the writing direction of the font.
     fn advance(&mut self, by: f64) {
         let is_horizontal = self.font.as_ref().is_none_or(|font| font.codes.is_horizontal());
         let step = if is_horizontal { Vec2::new(by * self.scale, 0.0) } else { Vec2::new(0.0, by) };
@@ -266,7 +265,7 @@ fn matrix(numbers: [Number; 6]) -> Affine {
     Affine::new(numbers.map(|number| number.as_f64()))
 }
 
-/// Whether a character stands for one that is not known. Fonts of symbols have private ones.
+/// Whether a character stands for an unknown one. Symbol fonts use private use characters.
 fn is_lost(c: char) -> bool {
     matches!(c, '\u{FFFD}' | '\u{E000}'..='\u{F8FF}') || (c.is_control() && !c.is_whitespace())
 }

@@ -1,8 +1,8 @@
-//! Reordering of letters from left to right into the order in which they are read.
+//! Reorders letters from visual (left to right) to logical order.
 //!
-//! A page shows right-to-left text from the right; glyphs come sorted from the left. So stretches
-//! of right-to-left letters are reversed, and in a line that runs from the right the whole line is,
-//! while numbers and words of the other direction inside of it keep theirs.
+//! A page shows right-to-left text from the right, but glyphs come sorted from the left. Runs of
+//! right-to-left letters are therefore reversed; in a right-to-left line the whole line is, while
+//! numbers and left-to-right words in it keep their order.
 
 use unicode_normalization::char::is_combining_mark;
 
@@ -14,7 +14,7 @@ enum Class {
     Neutral,
 }
 
-/// The text that a line shows, letters sorted from left to right.
+/// The text shown by a line whose letters are sorted from left to right.
 pub(super) fn logical(visual: &[char]) -> String {
     let classes: Vec<Class> = visual.iter().map(|c| class(*c)).collect();
     let count = |wanted: Class| classes.iter().filter(|class| **class == wanted).count();
@@ -34,7 +34,7 @@ pub(super) fn logical(visual: &[char]) -> String {
     letters.into_iter().map(|(c, _)| c).collect()
 }
 
-/// Whether a text is read from the right.
+/// Whether a text is read from right to left.
 pub(super) fn is_from_right(text: &str) -> bool {
     let (mut right, mut left) = (0_usize, 0_usize);
     for c in text.chars() {
@@ -47,7 +47,7 @@ pub(super) fn is_from_right(text: &str) -> bool {
     right > left
 }
 
-/// Whether a character is a letter that is read from the right, not a mark on one.
+/// Whether a character is a right-to-left letter, not a combining mark.
 pub(super) fn runs_left(c: char) -> bool {
     class(c) == Class::Right && !is_combining_mark(c)
 }
@@ -63,7 +63,7 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Marks between digits, and signs beside them, belong to the number.
+/// Separators between digits and signs next to them belong to the number.
 fn numbers(letters: &mut [(char, Class)]) {
     for at in 1..letters.len() {
         let is_inside = at + 1 < letters.len()
@@ -78,13 +78,13 @@ fn numbers(letters: &mut [(char, Class)]) {
     }
 }
 
-/// Reverses letters, each with the marks on it; brackets open the other way.
+/// Reverses letters, each with its combining marks, and mirrors brackets.
 fn reverse(letters: &mut [(char, Class)]) {
     letters.reverse();
     let mut at = 0;
     while at < letters.len() {
         letters[at].0 = mirrored(letters[at].0);
-        // Marks stood behind their letter and now stand before it.
+        // Marks that followed their letter now precede it.
         let marks = letters[at..].iter().take_while(|(c, _)| is_combining_mark(*c)).count();
         let end = (at + marks + 1).min(letters.len());
         if marks > 0 {
@@ -94,7 +94,7 @@ fn reverse(letters: &mut [(char, Class)]) {
     }
 }
 
-/// Reverses each stretch whose letters are of the wanted kind, neutral ones between them included.
+/// Restores runs of letters of the wanted class, including neutral ones between them.
 fn restore(letters: &mut [(char, Class)], is_wanted: impl Fn(Class) -> bool) {
     let mut at = 0;
     while at < letters.len() {
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn lines_are_read_from_the_side_where_they_begin() {
         assert_eq!(read("plain (text) 12."), "plain (text) 12.");
-        // Hebrew: shalom olam, drawn from the right.
+        // Hebrew, drawn from the right: shalom olam.
         assert_eq!(
             read("\u{5DD}\u{5DC}\u{5D5}\u{5E2} \u{5DD}\u{5D5}\u{5DC}\u{5E9}"),
             "\u{5E9}\u{5DC}\u{5D5}\u{5DD} \u{5E2}\u{5D5}\u{5DC}\u{5DD}"
         );
-        // Words and numbers of the other direction stay as they are; brackets keep their sense.
+        // Left-to-right words and numbers keep their order; brackets keep their meaning.
         assert_eq!(read(".(Py 3.12) \u{5D2}\u{5D1}\u{5D0}"), "\u{5D0}\u{5D1}\u{5D2} (Py 3.12).");
         assert_eq!(read("a \u{5D1}\u{5D0} b and c"), "a \u{5D0}\u{5D1} b and c");
         assert_eq!(read("50% \u{5D1}\u{5D0}"), "\u{5D0}\u{5D1} 50%");
-        // Marks stay behind the letter on which they stand.
+        // Combining marks stay after their letter.
         assert_eq!(read("\u{5D1}\u{5B8}\u{5D0}\u{5B7}"), "\u{5D0}\u{5B7}\u{5D1}\u{5B8}");
         assert!(is_from_right("\u{5D0}\u{5D1}\u{5D2} ab") && !is_from_right("ab"));
     }

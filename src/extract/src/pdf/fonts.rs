@@ -1,4 +1,4 @@
-//! Fonts of a document: the characters of their codes, widths, weight and height.
+//! The fonts of a document: character mapping, widths, weight and height.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,21 +13,21 @@ use hayro_syntax::object::dict::keys::{
 use hayro_syntax::object::{Array, Dict, Name, Object, String as Bytes};
 use skrifa::{FontRef, MetadataProvider};
 
-/// Flag of a font whose letters are drawn bold.
+/// Font flag: letters are drawn bold.
 const FORCE_BOLD: u32 = 1 << 18;
-/// Weight from which on a font is bold.
+/// Minimum weight of a bold font.
 const BOLD_WEIGHT: f32 = 600.0;
-/// Width of vertical stems above which a font is bold, in thousandths of its size.
+/// Stem width above which a font is bold, in thousandths of an em.
 const BOLD_STEM: f32 = 110.0;
 /// Names of bold fonts contain one of these.
 const BOLD_NAMES: [&str; 6] = ["bold", "black", "heavy", "-medi", "cmbx", "demi"];
-/// Names of fonts that are not bold, however wide their stems are.
+/// Name parts of fonts that are not bold, regardless of stem width.
 const PLAIN_NAMES: [&str; 3] = ["medium", "light", "thin"];
-/// Names of fonts whose letters are equally wide contain one of these.
+/// Names of monospaced fonts contain one of these.
 const MONO_NAMES: [&str; 7] = ["courier", "mono", "consol", "typewriter", "cmtt", "menlo", "sftt"];
-/// Rise above the baseline and fall below it of fonts that state neither, in sizes.
+/// Default ascent and descent, in em, for fonts that state none.
 const HEIGHT: (f32, f32) = (0.95, 0.35);
-/// Rise and fall of the fonts that every reader has, by the beginning of their names.
+/// Ascent and descent of the standard fonts, by the start of their names.
 const STANDARD_HEIGHTS: [(&str, (f32, f32)); 5] = [
     ("Courier", (0.629, 0.157)),
     ("Helvetica", (0.718, 0.207)),
@@ -35,28 +35,28 @@ const STANDARD_HEIGHTS: [(&str, (f32, f32)); 5] = [
     ("Symbol", (1.010, 0.293)),
     ("ZapfDingbats", (0.820, 0.143)),
 ];
-/// Characters of one code; a font that states more is damaged.
+/// Maximum characters per code; a font that states more is damaged.
 const CHARS_MAX: usize = 8;
 
-/// Style of a font, shared by all fonts of its name.
+/// Style of a font, shared by all fonts with its name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Face {
     pub is_bold: bool,
     is_mono_by_name: bool,
-    /// Least and greatest width of its letters in units of its size.
+    /// Minimum and maximum letter width, in font units.
     widths: Option<(f32, f32)>,
-    /// Whether a narrow letter and a wide one were among them.
+    /// Whether a narrow and a wide letter have been seen.
     kinds: (bool, bool),
 }
 
 impl Face {
-    /// Whether all letters are equally wide.
+    /// Whether the font is monospaced.
     pub(super) fn is_mono(&self) -> bool {
         let is_even = self.widths.is_some_and(|(least, most)| most - least < 0.01 * most);
         self.is_mono_by_name || (is_even && self.kinds == (true, true))
     }
 
-    /// Learns from a letter of that width, in units of the font's size.
+    /// Records a letter and its width, in font units.
     pub(super) fn see(&mut self, c: char, width: f32) {
         if !c.is_ascii_alphabetic() || width <= 0.0 {
             return;
@@ -68,31 +68,30 @@ impl Face {
     }
 }
 
-/// A font that can be written with.
+/// A font that can be used for text.
 #[derive(Debug)]
 pub(super) struct Font<'a> {
     pub codes: hayro_font::Font<'a>,
     fallback: Fallback,
-    /// Number for [`Fonts::face`].
+    /// Index for [`Fonts::face`].
     pub face: u16,
-    /// Rise above the baseline and fall below it, in sizes.
+    /// Ascent and descent, in em.
     pub height: (f32, f32),
 }
 
-/// Characters of codes for which a font states none.
+/// The mapping for codes that the font does not map to characters.
 #[derive(Debug)]
 enum Fallback {
     /// The code is the character.
     Code,
-    /// An East Asian collection of characters: their numbers by codes, themselves by numbers.
+    /// An East Asian character collection: codes to CIDs, and CIDs to characters.
     Collection(Box<[CMap; 2]>),
-    /// The table of the embedded font program: characters by glyphs.
+    /// The table of the embedded font program: glyphs to characters.
     Program(HashMap<u32, char>),
 }
 
 impl Font<'_> {
-    /// Appends the characters of a code in the order in which they are read; none if there is no
-    /// way to tell them.
+    /// Appends the characters of a code in reading order; none if they are unknown.
     pub(super) fn push_chars(&self, code: u32, chars: &mut Vec<char>) {
         let glyph = self.codes.map_code(code);
         let text = match self.codes.glyph(glyph, code) {
@@ -119,7 +118,7 @@ impl Font<'_> {
     }
 }
 
-/// Fonts of a document, each loaded once.
+/// The fonts of a document, each loaded once.
 pub(super) struct Fonts<'a> {
     cache: FontCache<'a>,
     programs: FontResolverFn,
@@ -146,18 +145,18 @@ impl<'a> Fonts<'a> {
         }
     }
 
-    /// Style of the fonts of that number.
+    /// The style of the fonts with this index.
     pub(super) fn face(&self, number: u16) -> &Face {
         &self.faces[usize::from(number)]
     }
 
-    /// As [`Self::face`].
+    /// See [`Self::face`].
     pub(super) fn face_mut(&mut self, number: u16) -> &mut Face {
         &mut self.faces[usize::from(number)]
     }
 
-    /// The font that a dictionary describes, or Helvetica if there is none; `None` if its codes
-    /// cannot be told apart.
+    /// The font described by a dictionary, or Helvetica if there is none; `None` if its codes
+    /// cannot be decoded.
     pub(super) fn load(&mut self, dict: Option<Dict<'a>>) -> Option<Rc<Font<'a>>> {
         let Some(dict) = dict else {
             let codes = self.cache.standard_font(StandardFont::Helvetica, &self.programs)?;
@@ -180,7 +179,7 @@ impl<'a> Fonts<'a> {
         let descriptor = descendant.as_ref().unwrap_or(dict).get::<Dict<'_>>(FONT_DESC);
         let descriptor = descriptor.unwrap_or_default();
         let fallback = match (descendant, dict.get::<Object<'_>>(TO_UNICODE)) {
-            // Some programs name the identity in place of a table.
+            // Some programs name the identity instead of giving a table.
             (None, _) | (_, Some(Object::Name(_))) => Fallback::Code,
             (Some(descendant), _) => {
                 collection(dict, &descendant).unwrap_or_else(|| program(&codes))
@@ -209,7 +208,7 @@ impl<'a> Fonts<'a> {
             is_mono_by_name: has(&MONO_NAMES),
             ..Face::default()
         };
-        // A file with more fonts than numbers is none that people read.
+        // No real file has more fonts than there are indexes.
         let number = self.faces.len().min(usize::from(u16::MAX));
         if number == self.faces.len() {
             self.faces.push(face);
@@ -219,7 +218,7 @@ impl<'a> Fonts<'a> {
     }
 }
 
-/// The East Asian collection of a font whose characters have numbers.
+/// The East Asian character collection of a font with CIDs.
 fn collection(dict: &Dict<'_>, descendant: &Dict<'_>) -> Option<Fallback> {
     let numbers = match dict.get::<Object<'_>>(ENCODING)? {
         Object::Name(name) if name.starts_with(b"Identity") => CMap::identity_h(),
@@ -240,7 +239,7 @@ fn collection(dict: &Dict<'_>, descendant: &Dict<'_>) -> Option<Fallback> {
     Some(Fallback::Collection(Box::new([numbers, chars])))
 }
 
-/// The characters in the program of an embedded font; none if it has no table of them.
+/// The characters in the program of an embedded font; none if it has no character table.
 fn program(codes: &hayro_font::Font<'_>) -> Fallback {
     let data = match codes.glyph(codes.map_code(0), 0) {
         FontGlyph::Outline(glyph) => glyph.font_data(),
@@ -256,7 +255,7 @@ fn program(codes: &hayro_font::Font<'_>) -> Fallback {
     Fallback::Program(chars)
 }
 
-/// Rise above the baseline and fall below it, in sizes. Fonts lie about both.
+/// Ascent and descent, in em. Fonts often state wrong values for both.
 fn height(name: &str, descriptor: &Dict<'_>) -> (f32, f32) {
     let name = name.split_once('+').map_or(name, |(_, name)| name);
     let standard = STANDARD_HEIGHTS.iter().find(|(start, _)| name.starts_with(start));

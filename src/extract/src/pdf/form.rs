@@ -1,7 +1,7 @@
-//! Values of form fields, as pieces of text that stand in the boxes of their fields.
+//! Values of form fields, as pieces of text placed in the boxes of their fields.
 //!
-//! Only the values are read, not what draws them: many programs that fill in forms draw nothing.
-//! Passwords and signatures are left out; a box that is ticked reads `[x]`.
+//! Only values are read, not their appearance: many programs that fill in forms draw none.
+//! Passwords and signatures are left out; a ticked checkbox reads `[x]`.
 
 use hayro_font::kurbo::Point;
 use hayro_syntax::object::dict::keys::{ANNOTS, AS, FF, FT, PARENT, RECT, SUBTYPE, V, WIDGET};
@@ -13,13 +13,13 @@ use crate::pdf::frame::Frame;
 use crate::pdf::info;
 use crate::pdf::pieces::Piece;
 
-/// Fields above a field: their values and types are its own where it has none.
+/// Maximum ancestors of a field. A field inherits their values and types.
 const PARENTS_MAX: usize = 8;
-/// Bytes of one value.
+/// Maximum bytes of one value.
 const VALUE_BYTES_MAX: usize = 1 << 20;
-/// Flag of a field that holds a password.
+/// Field flag: password.
 const PASSWORD: i64 = 1 << 13;
-/// Sizes of letters in a field, in points; its box may be higher.
+/// Font size range in a field, in points; its box may be higher.
 const SIZES: (f32, f32) = (4.0, 12.0);
 
 /// The values on a page.
@@ -31,7 +31,7 @@ pub(super) fn values(page: &Page<'_>) -> Vec<Piece> {
     fields.filter_map(|field| piece(page, &field, &value(&field)?)).collect()
 }
 
-/// The value of a field; nothing where it is empty.
+/// The value of a field; `None` if empty.
 fn value(field: &Dict<'_>) -> Option<String> {
     let inherited = |key: &[u8]| {
         let mut at = field.clone();
@@ -88,7 +88,7 @@ fn piece(page: &Page<'_>, field: &Dict<'_>, text: &str) -> Option<Piece> {
     let size = (0.7 * height).clamp(SIZES.0, SIZES.1);
     let letters = text.chars().filter(|c| !c.is_whitespace()).count();
     let advance = 0.5 * size;
-    // A text of several lines begins at the top of its box.
+    // Text of several lines starts at the top of its box.
     let is_high = height > 2.5 * size;
     let baseline = if is_high { top + size } else { (top + bottom) / 2.0 + 0.35 * size };
     Some(Piece {

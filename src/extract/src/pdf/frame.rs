@@ -1,40 +1,40 @@
-//! The page as it is shown: cropped, turned, and measured from its top left corner.
+//! The page as displayed: cropped, rotated, and measured from its top left corner.
 
 use hayro_font::kurbo::Affine;
 use hayro_syntax::page::{Page, Rotation};
 
 use lodestone_types::PageArea;
 
-/// Points of a page's edges: the widest that readers accept is 14,400 units.
+/// Maximum page edge in points: the widest that readers accept is 14,400 units.
 const EDGE_MAX: f32 = 1.0e6;
 
-/// Quarters of a full turn, against the clock, by which a text is turned on the page as shown.
+/// Rotation of text on the displayed page, in quarter turns counter-clockwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn(u8);
 
 impl Turn {
-    /// No turn.
+    /// No rotation.
     pub(super) const UPRIGHT: Self = Self(0);
-    /// All turns, in the order of [`Self::quarters`].
+    /// All rotations, in the order of [`Self::quarters`].
     pub(super) const ALL: [Self; 4] = [Self(0), Self(1), Self(2), Self(3)];
 
-    /// Quarters of a full turn, less than four.
+    /// Quarter turns, less than four.
     pub(super) fn quarters(self) -> usize {
         self.0.into()
     }
 
-    /// This turn and `quarters` more.
+    /// This rotation plus `quarters`.
     pub(super) fn and(self, quarters: i32) -> Self {
         Self((i32::from(self.0) + quarters).rem_euclid(4) as u8)
     }
 
-    /// Width and height of a page of `size`, when it is held so that the text is level.
+    /// Width and height of a page of `size` when rotated so that the text is level.
     pub(super) fn size(self, size: (f32, f32)) -> (f32, f32) {
         if self.0.is_multiple_of(2) { size } else { (size.1, size.0) }
     }
 
-    /// Moves an area from the page held so that the text is level to the page as shown, of the
-    /// size `size`.
+    /// Maps an area from the page rotated so that its text is level to the displayed page of
+    /// `size`.
     pub(super) fn shown(self, area: PageArea, size: (f32, f32)) -> PageArea {
         let PageArea { x, y, width, height } = area;
         match self.0 {
@@ -45,7 +45,7 @@ impl Turn {
         }
     }
 
-    /// The matrix that turns a page of `size` so that the text is level.
+    /// The matrix that rotates a page of `size` so that the text is level.
     pub(super) fn matrix(self, (width, height): (f32, f32)) -> Affine {
         let (width, height) = (f64::from(width), f64::from(height));
         Affine::new(match self.0 {
@@ -57,24 +57,24 @@ impl Turn {
     }
 }
 
-/// The visible box of a page and how it is turned.
+/// The visible box of a page and its rotation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     left: f32,
     bottom: f32,
     width: f32,
     height: f32,
-    /// As a reader turns the page by `/Rotate`, the text turns the other way.
+    /// Readers rotate the page by `/Rotate`; the text is rotated the opposite way.
     turn: Turn,
 }
 
 impl Frame {
-    /// The frame of a page. Where its box is none, readers assume letter paper.
+    /// The frame of a page. If its box is empty, readers assume letter size.
     pub(super) fn of_page(page: &Page<'_>) -> Self {
         let visible = page.intersected_crop_box();
         let [left, bottom, width, height] =
             [visible.x0, visible.y0, visible.width(), visible.height()].map(|edge| edge as f32);
-        // `/Rotate` turns with the clock: text is level on the page turned by as much.
+        // `/Rotate` is clockwise: text rotated by the same amount is level.
         let turn = match page.rotation() {
             Rotation::None => Turn(0),
             Rotation::Horizontal => Turn(1),
@@ -89,12 +89,12 @@ impl Frame {
         }
     }
 
-    /// Width and height of the page as shown.
+    /// Width and height of the page as displayed.
     pub(super) fn size(&self) -> (f32, f32) {
         self.turn.size((self.width, self.height))
     }
 
-    /// The matrix from the page's own coordinates to those of the page as shown, y upwards.
+    /// The matrix from page space to the displayed page, with y upwards.
     pub(super) fn matrix(&self) -> Affine {
         let origin = Affine::translate((-f64::from(self.left), -f64::from(self.bottom)));
         self.turn.matrix((self.width, self.height)) * origin
@@ -112,7 +112,7 @@ mod tests {
         (point.x as f32, point.y as f32)
     }
 
-    /// Goal: turning a page and bringing an area back ends where it began.
+    /// Goal: rotating a page and mapping an area back is the identity.
     #[test]
     fn areas_come_back_from_every_turn() {
         let size = (200.0, 100.0);
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn the_visible_box_moves_to_the_origin_and_turns() {
         let frame = |turn| Frame { left: 10.0, bottom: 20.0, width: 200.0, height: 100.0, turn };
-        // The corner below on the left is above on the left, after a quarter with the clock.
+        // A quarter turn clockwise moves the bottom left corner to the top left.
         assert_eq!(apply(frame(Turn(0)).matrix(), (10.0, 20.0)), (0.0, 0.0));
         assert_eq!(apply(frame(Turn(1)).matrix(), (10.0, 20.0)), (0.0, 200.0));
         assert_eq!(apply(frame(Turn(2)).matrix(), (10.0, 20.0)), (200.0, 100.0));

@@ -1,4 +1,4 @@
-//! Glyphs of a page at the places where a reader sees them.
+//! The glyphs of a page at their displayed positions.
 
 use std::io::{self, Read};
 
@@ -14,45 +14,45 @@ use crate::pdf::content::{Drawn, GLYPHS_MAX, Interpreter};
 use crate::pdf::fonts::Fonts;
 use crate::pdf::frame::{Frame, Turn};
 
-/// Bytes of the content that draws one page; forms may add as much.
+/// Maximum content bytes per page; forms may add the same again.
 const CONTENT_BYTES_MAX: usize = 64 << 20;
-/// Degrees by which a line of text may lean and still be read as level: scans are never straight.
+/// Maximum slope, in degrees, of a line that is read as level: scans are never straight.
 const LEAN_DEGREES_MAX: f64 = 10.0;
-/// Points by which a glyph may stand outside of the page: fonts are measured generously.
+/// Points by which a glyph may lie outside the page: font metrics are generous.
 const OUTSIDE_MAX: f32 = 3.0;
-/// Sizes of letters, in points, that somebody may read.
+/// Font sizes, in points, that can be read.
 const SIZES: std::ops::Range<f32> = 0.5..2_000.0;
-/// Letters closer than this share of their width, and than these points, were drawn twice to look
-/// bold.
+/// Letters closer than this share of their width, and than this many points, are one letter drawn
+/// twice to look bold.
 const SAME_PLACE: (f32, f32) = (0.3, 2.0);
 
-/// Letters without a character from which on a page counts as unreadable, if they are at least one
-/// in so many. Bullets and other symbols are fewer.
+/// Minimum letters without a character for a page to count as unreadable, if they also make up this
+/// share (1/n) of its letters. Bullets and other symbols are fewer.
 const LOST_MIN: usize = 20;
 const LOST_SHARE: usize = 10;
 
-/// One glyph that was drawn, or one letter of a ligature. Points from the top left corner.
+/// One drawn glyph, or one letter of a ligature. In points from the top left corner.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glyph {
     pub c: char,
     pub left: f32,
     pub right: f32,
-    /// Distance of the line on which letters stand from the top.
+    /// Distance of the baseline from the top.
     pub baseline: f32,
-    /// Rise of the font above the baseline, and its fall below it.
+    /// Ascent and descent of the font.
     pub ascent: f32,
     pub descent: f32,
     pub size: f32,
-    /// Number for [`Fonts::face`].
+    /// Index for [`Fonts::face`].
     pub face: u16,
 }
 
-/// Glyphs of a page: those that stand upright, and those that a reader turns the page for.
+/// The glyphs of a page by text rotation.
 #[derive(Debug)]
 pub(super) struct PageGlyphs {
-    /// Width and height of the page as shown.
+    /// Width and height of the page as displayed.
     pub size: (f32, f32),
-    /// Turns in which there is any text, upright first, with the text that is level then.
+    /// Rotations with any text, upright first, each with the text that is level in it.
     pub turns: Vec<(Turn, Vec<Glyph>)>,
     /// The part of the page that is missing.
     pub missing: Missing,
@@ -61,11 +61,11 @@ pub(super) struct PageGlyphs {
 /// The part of a page that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// None.
+    /// Nothing is missing.
     Nothing,
     /// All or many of its letters.
     Letters,
-    /// It has no letters, but pictures, which may show some.
+    /// It has no letters, but images that may show some.
     Pictures,
 }
 
@@ -121,7 +121,7 @@ fn streams<'a>(page: &Page<'a>) -> Vec<Stream<'a>> {
     }
 }
 
-/// The content of a page: its streams, read as one.
+/// The content of a page: its streams, concatenated.
 fn content(streams: &[Stream<'_>]) -> Result<Vec<u8>, ExtractError> {
     let mut content = Vec::new();
     for part in streams.iter().filter_map(|stream| stream.decoded_data().ok()) {
@@ -135,8 +135,8 @@ fn content(streams: &[Stream<'_>]) -> Result<Vec<u8>, ExtractError> {
     Ok(content)
 }
 
-/// Whether a stream is as its filter demands. Of a damaged one the library decodes as much as it
-/// can, which may be nothing.
+/// Whether a stream is valid for its filter. The library decodes as much as it can of a damaged
+/// one, which may be nothing.
 fn inflates(stream: &Stream<'_>) -> bool {
     let [Filter::FlateDecode] = stream.filters()[..] else { return true };
     let raw = stream.raw_data();
@@ -144,7 +144,7 @@ fn inflates(stream: &Stream<'_>) -> bool {
     io::copy(&mut { inflated }, &mut io::sink()).is_ok()
 }
 
-/// The turn in which a glyph is level.
+/// The rotation in which a glyph is level.
 fn turn_of(drawn: &Drawn<'_>) -> Option<Turn> {
     let [a, b, ..] = drawn.matrix.as_coeffs();
     let degrees = Vec2::new(a, b).atan2().to_degrees();
@@ -153,7 +153,7 @@ fn turn_of(drawn: &Drawn<'_>) -> Option<Turn> {
     (lean <= LEAN_DEGREES_MAX).then(|| Turn::UPRIGHT.and(quarters as i32))
 }
 
-/// The glyph on a page that `level` turns so that the glyph is level, of the size `page` then.
+/// Places a glyph on the page, of size `page`, rotated by `level`.
 fn glyph(
     drawn: &Drawn<'_>,
     level: Affine,
@@ -184,12 +184,12 @@ fn glyph(
     Some(Glyph { c: drawn.c, left, right, baseline, ascent, descent, size, face })
 }
 
-/// Control characters and codes to which no letter belongs.
+/// Control characters and codes without a letter.
 fn says_nothing(c: char) -> bool {
     (c.is_control() && !c.is_whitespace()) || c == '\u{FFFD}'
 }
 
-/// Drops letters that were drawn again at about the same place. Sorts the glyphs.
+/// Sorts the glyphs and drops letters drawn again at about the same place.
 fn drop_doubles(glyphs: &mut Vec<Glyph>) {
     let line = |glyph: &Glyph| glyph.baseline.round() as i32;
     glyphs.sort_by(|a, b| line(a).cmp(&line(b)).then(a.left.total_cmp(&b.left)));

@@ -1,22 +1,22 @@
-//! Checks of the bytes of a file before the library parses them.
+//! Checks the bytes of a file before the library parses them.
 //!
-//! The parser descends into arrays and dictionaries by recursion, so a file that nests deeper than
-//! any program writes is refused. For compressed streams the parser has a bound of its own, and the
-//! process that reads has little memory and little time.
+//! The parser recurses into arrays and dictionaries, so a file with deeper nesting than any program
+//! writes is rejected. For compressed streams the parser has its own limit, and the extraction
+//! process has little memory and time.
 
 use crate::{DEPTH_MAX, ExtractError};
 
-/// Objects of a file: a thousand pages have some ten thousand.
+/// Maximum objects per file: a thousand pages have tens of thousands.
 pub(super) const OBJECTS_MAX: usize = 500_000;
 
-/// Keyword at the end of a file, and bytes in which it is looked for: some programs write more
-/// behind it.
+/// End-of-file marker, and the bytes at the end in which it is searched: some programs write more
+/// after it.
 const FILE_END: &[u8] = b"%%EOF";
 const FILE_END_BYTES: usize = 4096;
 /// Keyword at the end of a stream.
 const STREAM_END: &[u8] = b"endstream";
 
-/// Refuses arrays and dictionaries nested too deep, and too many objects.
+/// Rejects files with too deeply nested arrays and dictionaries or too many objects.
 pub(super) fn check(bytes: &[u8]) -> Result<(), ExtractError> {
     if nests_too_deep(bytes) {
         let what = "arrays and dictionaries inside each other in a PDF";
@@ -33,14 +33,14 @@ pub(super) fn is_cut_off(bytes: &[u8]) -> bool {
     find(&bytes[bytes.len().saturating_sub(FILE_END_BYTES)..], FILE_END).is_none()
 }
 
-/// The error of a file with more objects than its bound.
+/// The error for a file with too many objects.
 pub(super) fn too_many_objects() -> ExtractError {
     ExtractError::BeyondLimit { what: "objects in a PDF", max: OBJECTS_MAX }
 }
 
-/// Whether any array or dictionary outside of strings and streams lies deeper than
-/// [`DEPTH_MAX`]. One pass: the end of a string or stream that has none is looked for once, and
-/// from then on none is skipped, which only makes the check stricter.
+/// Whether any array or dictionary outside strings and streams is nested deeper than [`DEPTH_MAX`].
+/// Runs in one pass: after one string (or stream) without an end, no more are skipped, which only
+/// makes the check stricter.
 pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
     let (mut at, mut depth) = (0, 0_usize);
     let (mut strings_end, mut streams_end) = (true, true);
@@ -54,7 +54,7 @@ pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
             b'%' => at += bytes[at..].iter().take_while(|b| !matches!(b, b'\r' | b'\n')).count(),
             b'[' | b'<' => depth += 1,
             b']' | b'>' => depth = depth.saturating_sub(1),
-            // Nesting ends with the object: a damaged one must not push the next ones deeper.
+            // Nesting ends with the object: a damaged object must not affect the next ones.
             b'e' if bytes[at..].starts_with(b"ndobj") => depth = 0,
             b's' if streams_end && begins_stream(&bytes[at..]) => {
                 match find(&bytes[at..], STREAM_END) {
@@ -72,7 +72,7 @@ pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
     false
 }
 
-/// The byte behind the string whose first byte is at `at`; strings hold balanced parentheses.
+/// The byte after the string whose first byte is at `at`; strings have balanced parentheses.
 fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 1_usize;
     while let Some(&byte) = bytes.get(at) {
@@ -90,7 +90,7 @@ fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-/// Whether a stream begins with the `s` before these bytes.
+/// Whether the `s` before these bytes starts a stream.
 fn begins_stream(rest: &[u8]) -> bool {
     rest.starts_with(b"tream\r") || rest.starts_with(b"tream\n")
 }
@@ -103,7 +103,7 @@ fn occurrences(bytes: &[u8], needle: &[u8]) -> usize {
     bytes.windows(needle.len()).filter(|window| *window == needle).count()
 }
 
-/// Whether the file holds pictures. Their dictionaries are never compressed.
+/// Whether the file contains images. Image dictionaries are never compressed.
 pub(super) fn has_pictures(bytes: &[u8]) -> bool {
     let names = bytes.windows(b"/Image".len()).enumerate();
     names.filter(|(_, window)| *window == b"/Image").any(|(at, _)| {
@@ -112,7 +112,7 @@ pub(super) fn has_pictures(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether the trailer says that the file is encrypted.
+/// Whether the trailer declares encryption.
 pub(super) fn says_encrypted(bytes: &[u8]) -> bool {
     find(bytes, b"/Encrypt").is_some()
 }
@@ -133,10 +133,10 @@ mod tests {
         assert!(check(&inside("(", ")")).is_ok());
         assert!(check(&inside("stream\n", "endstream")).is_ok());
         assert!(check(&inside("%", "\n")).is_ok());
-        // A string or a stream without an end hides nothing.
+        // A string or stream without an end hides nothing.
         assert!(check(&inside("(", "")).is_err());
         assert!(check(&inside("stream\n", "")).is_err());
-        // Neither do many of them, nor do they take long.
+        // Many of them do not either, and are checked quickly.
         assert!(check(&b"( stream\n ".repeat(1 << 18)).is_ok());
     }
 

@@ -1,20 +1,20 @@
-//! Headings told from prose by the size and weight of their letters.
+//! Detects headings by the size and weight of their letters.
 
 use std::collections::BTreeMap;
 
 use crate::pdf::page_block::{Kind, PageBlock};
 
-/// A heading is larger than the text below it by this.
+/// Minimum ratio of heading size to body size.
 const LARGER: f32 = 1.12;
-/// Characters of the longest heading, of larger letters and of bold ones.
+/// Maximum characters of a heading in larger letters and of one in bold.
 const CHARS_MAX: usize = 200;
 const BOLD_CHARS_MAX: usize = 120;
-/// Levels that sizes can give; bold text in the usual size is one level below.
+/// Maximum heading levels by size; bold text in body size is one level below.
 const SIZE_LEVELS_MAX: usize = 4;
-/// Sizes are told apart in steps of half a point.
+/// Sizes are compared in steps of half a point.
 const STEPS_PER_POINT: f32 = 2.0;
 
-/// Makes headings of the blocks that are.
+/// Marks the blocks that are headings.
 pub(super) fn mark<'a>(blocks: impl Iterator<Item = &'a mut PageBlock>) {
     let mut blocks: Vec<&mut PageBlock> = blocks.collect();
     let Some(body) = body_size(&blocks) else { return };
@@ -64,12 +64,12 @@ fn is_bold(block: &PageBlock, body: f32) -> bool {
         && is_title(block, BOLD_CHARS_MAX)
 }
 
-/// Whether a block could be a title: short, of words, without the end of a sentence, and not what
-/// stands on many pages.
+/// Whether a block could be a title: short, made of words, not ending like a sentence, and not a
+/// running head.
 fn is_title(block: &PageBlock, chars_max: usize) -> bool {
     let letters = block.text.chars().filter(|c| c.is_alphabetic()).count();
     let chars = block.text.chars().filter(|c| !c.is_whitespace()).count();
-    // Numbered headings look like items.
+    // Numbered headings look like list items.
     let is_kind = matches!(block.kind, Kind::Prose)
         || (block.kind == Kind::Item && block.text.starts_with(|c: char| c.is_ascii_digit()));
     is_kind

@@ -1,17 +1,17 @@
-//! The title in the document information of a file, and the encoding of such texts.
+//! The title in the document information, and the decoding of text strings.
 
 use hayro_syntax::Pdf;
 
-/// Bytes of a title.
+/// Maximum bytes of a title.
 const TITLE_BYTES_MAX: usize = 1_000;
-/// Beginnings of titles that programs make up, in lower case.
+/// Starts of generated titles, in lowercase.
 const NO_TITLES: [&str; 5] =
     ["untitled", "microsoft word - ", "microsoft powerpoint - ", "powerpoint ", "slide 1"];
-/// Endings of file names, which are no titles either.
+/// File extensions: a file name is not a title either.
 const ENDINGS: [&str; 9] =
     [".pdf", ".doc", ".docx", ".dvi", ".tex", ".ps", ".indd", ".ppt", ".pptx"];
 
-/// The title of a document, unless a program made it up.
+/// The title of a document, unless it was generated.
 pub(super) fn title(pdf: &Pdf) -> Option<String> {
     let title = text(pdf.metadata().title.as_deref()?, TITLE_BYTES_MAX);
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -22,7 +22,7 @@ pub(super) fn title(pdf: &Pdf) -> Option<String> {
     (!is_made_up).then_some(title)
 }
 
-/// A text string: UTF-16 or UTF-8 behind a mark, otherwise near Latin-1.
+/// Decodes a text string: UTF-16 or UTF-8 with a byte order mark, else Windows-1252.
 pub(super) fn text(bytes: &[u8], bytes_max: usize) -> String {
     let bytes = &bytes[..bytes.len().min(bytes_max)];
     if let Some(wide) = bytes.strip_prefix(b"\xFE\xFF") {

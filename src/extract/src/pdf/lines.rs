@@ -1,15 +1,15 @@
-//! Pieces of a column to its lines.
+//! Assembles the pieces of a column into lines.
 
 use crate::pdf::direction;
 use crate::pdf::pieces::Piece;
 use lodestone_types::PageArea;
 
-/// Baselines of one line differ by less, in sizes.
+/// Maximum baseline difference within a line, in em.
 const SAME_LINE_EM: f32 = 0.35;
-/// Lines at the end of the column so far to which a piece may still belong.
+/// Lines at the end of the column that a piece may still belong to.
 const OPEN_LINES: usize = 3;
 
-/// A line, its pieces sorted from the left.
+/// A line, with its pieces sorted from the left.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pub pieces: Vec<Piece>,
@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub size: f32,
     pub left: f32,
     pub right: f32,
-    /// Letters of its longest piece, which gives the line its size.
+    /// Letters of its longest piece, which determines the size of the line.
     most: usize,
 }
 
@@ -36,7 +36,7 @@ impl Line {
         let overlaps = |own: &Piece| {
             piece.left < own.right - 0.2 * own.size && own.left < piece.right - 0.2 * own.size
         };
-        // Pieces of a line do not overlap, so only the neighbours could.
+        // Pieces of a line do not overlap, so only the neighbours need checking.
         let place = self.place(piece);
         let beside = self.pieces[place.saturating_sub(1)..].iter().take(2);
         apart <= SAME_LINE_EM * self.size.min(piece.size) && !beside.into_iter().any(overlaps)
@@ -52,34 +52,34 @@ impl Line {
         self.pieces.insert(place, piece);
     }
 
-    /// Number of letters, without spaces.
+    /// The number of letters, without spaces.
     pub(super) fn letters(&self) -> usize {
         self.pieces.iter().map(|piece| piece.letters).sum()
     }
 
-    /// Whether most letters of the line are bold.
+    /// Whether most letters are bold.
     pub(super) fn is_bold(&self) -> bool {
         let bold = self.pieces.iter().filter(|piece| piece.is_bold).map(|piece| piece.letters);
         bold.sum::<usize>() * 2 > self.letters()
     }
 
-    /// Whether the line stands on many pages.
+    /// Whether the line is a running head.
     pub(super) fn is_running(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_running)
     }
 
-    /// Whether all letters of the line are equally wide.
+    /// Whether the line is monospaced.
     pub(super) fn is_mono(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_mono)
     }
 
-    /// Area of the page that the line covers.
+    /// The area of the page covered by the line.
     pub(super) fn area(&self) -> PageArea {
         let areas = self.pieces.iter().map(Piece::area);
         areas.reduce(PageArea::around).unwrap_or_default()
     }
 
-    /// Text of the line in the order in which it is read.
+    /// The text of the line in reading order.
     pub(super) fn text(&self) -> String {
         let mut texts: Vec<&str> = self.pieces.iter().map(|piece| piece.text.as_str()).collect();
         if self.is_from_right() {
@@ -88,7 +88,7 @@ impl Line {
         texts.join(" ")
     }
 
-    /// Whether the line is read from the right.
+    /// Whether the line is read from right to left.
     pub(super) fn is_from_right(&self) -> bool {
         let right = |piece: &&Piece| direction::is_from_right(&piece.text);
         let letters = self.pieces.iter().filter(right).map(|piece| piece.letters);

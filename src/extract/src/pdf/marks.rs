@@ -1,13 +1,13 @@
-//! Marks before the items of lists.
+//! Bullets and numbers of list items.
 
-/// Signs that stand before items.
+/// Characters used only as bullets.
 const BULLETS: &str = "\u{2022}\u{2023}\u{25CF}\u{25CB}\u{25E6}\u{25AA}\u{25AB}\u{25A0}\u{25A1}\
      \u{2043}\u{2219}\u{F0B7}\u{F0A7}\u{F0D8}\u{F076}\u{2713}\u{2714}\u{27A2}\u{2756}\u{25B6}\
      \u{25BA}\u{2794}\u{B7}";
-/// Signs that stand before items, and elsewhere: only with a space behind them.
+/// Characters that are also used elsewhere: bullets only if followed by a space.
 const DASHES: &str = "-\u{2013}\u{2014}*+";
 
-/// The mark as Markdown writes it, and the text behind it, if a line begins an item.
+/// Splits a list item into its marker in Markdown and its text.
 pub(super) fn split(line: &str) -> Option<(String, &str)> {
     let first = line.chars().next()?;
     let rest = &line[first.len_utf8()..];
@@ -23,18 +23,18 @@ pub(super) fn split(line: &str) -> Option<(String, &str)> {
     is_number(mark).then(|| (mark.to_owned(), rest.trim_start()))
 }
 
-/// Whether a line begins with a sign that only stands before items.
+/// Whether a line starts with a character used only as a bullet.
 pub(super) fn has_bullet(line: &str) -> bool {
     line.starts_with(|c| BULLETS.contains(c))
 }
 
-/// Whether a text is nothing but the mark of an item.
+/// Whether a text is only a list marker.
 pub(super) fn is_only_mark(text: &str) -> bool {
     let is_sign = text.chars().all(|c| BULLETS.contains(c) || DASHES.contains(c));
     (is_sign && text.chars().count() == 1) || is_number(text)
 }
 
-/// `1.`, `2)`, `(3)`, `a.`, `(b)`, `iv)`: a year with a stop is none.
+/// `1.`, `2)`, `(3)`, `a.`, `(b)`, `iv)`; not a year followed by a full stop.
 fn is_number(mark: &str) -> bool {
     let open = mark.strip_prefix('(');
     let Some(inner) = open.unwrap_or(mark).strip_suffix([')', '.']) else { return false };

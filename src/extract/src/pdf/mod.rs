@@ -1,4 +1,4 @@
-//! PDF: glyphs on pages to text in reading order.
+//! PDF reader: from glyphs on pages to text in reading order.
 //!
 //! `hayro-syntax` parses the file and `hayro-font` decodes the fonts; the rest is done here:
 //!
@@ -6,28 +6,28 @@
 //! bytes -> guard -> parser -> content -> glyphs -> pieces (of lines) -> running heads once
 //!   -> columns -> lines -> tables, prose, items, listings -> headings -> outline with geometry
 //! ```
-//! Pages are taken as they are shown: cropped and turned. Text at right angles is read after the
-//! rest of its page; text at other angles (stamps across a page) is not read. Invisible text is
-//! read: scans carry it under their pictures. Optional content, tags, replacement texts and notes
-//! are not looked at. Pages that cannot be read, or only in part, are named in a warning.
+//! Pages are read as displayed: cropped and rotated. Text at right angles is read after the rest of
+//! its page; text at other angles, such as stamps, is not read. Invisible text is read: scans carry
+//! it under their images. Optional content, tags, replacement text and annotations are ignored.
+//! Pages that cannot be read completely are named in a warning.
 //!
 //! Invariants
-//! - Letters of one column never get into a line of another.
-//! - The area of each line is that of the glyphs that it was made of.
-//! - Cost is that of sorting glyphs, but for columns: edges of pieces by pieces, bounded.
+//! - Letters of one column never end up in a line of another.
+//! - The area of each line is that of the glyphs it consists of.
+//! - Cost is that of sorting the glyphs, except for columns: edges of pieces times pieces, bounded.
 //!
-//! - `guard`: checks before the file is parsed; `info`: the title of the document
-//! - `content`: glyphs that a page draws; `fonts`: their characters and widths; `form`: values of
-//!   form fields
-//! - `frame`: the page as shown; `glyphs`: glyphs on the page as shown
-//! - `pieces`: glyphs to stretches of lines; `accents`: signs on letters; `direction`: text that is
-//!   read from the right
-//! - `running_heads`: headers and footers of each page; `columns`: the order of parts; `lines`:
-//!   their lines
-//! - `marks`: items of lists; `tables`: rows and columns; `prose`: paragraphs and listings
-//! - `page_block`: a block with the areas of its lines; `headings`: which blocks are titles
+//! - `guard`: checks before parsing; `info`: the title of the document
+//! - `content`: glyphs drawn by a page; `fonts`: their characters and widths;
+//!   `form`: values of form fields
+//! - `frame`: the page as displayed; `glyphs`: glyphs on the displayed page
+//! - `pieces`: glyphs to pieces of lines; `accents`: accents on letters;
+//!   `direction`: right-to-left text
+//! - `running_heads`: headers and footers of pages; `columns`: reading order of parts;
+//!   `lines`: their lines
+//! - `marks`: list items; `tables`: rows and columns; `prose`: paragraphs and listings
+//! - `page_block`: a block with the areas of its lines; `headings`: heading detection
 //! - `words`: hyphens that belong to words
-//! - `picture`: a page as a picture
+//! - `picture`: a page as an image
 
 mod accents;
 mod columns;
@@ -68,16 +68,16 @@ use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::limits::PDF_PAGES_MAX;
 use lodestone_types::{BlockKind, Extracted, PageRef, PlacedLine, Warning};
 
-/// A catalog without a tree of pages. Behind a file that has lost its own, it makes the parser look
-/// for pages among all objects.
+/// A catalog without a page tree. Appended to a file that has lost its own, it makes the parser
+/// search all objects for pages.
 const CATALOG: &[u8] = b"\n9999999 0 obj <</Type /Catalog /Pages 9999999 0 R>> endobj\n";
-/// Blocks that may stand between the two parts of a paragraph: the labels of a figure are many.
+/// Maximum blocks between the two parts of a paragraph: a figure can have many labels.
 const INTERRUPTIONS_MAX: usize = 40;
 
-/// Least bytes of the second part: a shorter one may be a piece of a formula.
+/// Minimum bytes of the second part: a shorter one may be a piece of a formula.
 const PART_BYTES_MIN: usize = 16;
 
-/// A page with its pieces, one list for each turn in which there is text.
+/// A page with its pieces, one list per text rotation.
 #[derive(Debug)]
 struct Page {
     number: u32,
@@ -87,14 +87,14 @@ struct Page {
 }
 
 impl Page {
-    /// A page of which nothing could be read.
+    /// A page that could not be read at all.
     fn unreadable(page: &hayro_syntax::page::Page<'_>, number: u32) -> Self {
         let size = Frame::of_page(page).size();
         Self { number, size, turns: Vec::new(), missing: Missing::Letters }
     }
 }
 
-/// Reads a PDF.
+/// Reads a PDF document.
 pub(super) fn read(bytes: &[u8]) -> Result<Extracted, ExtractError> {
     guard::check(bytes)?;
     // A parser may panic on a file that contradicts itself.
@@ -127,9 +127,9 @@ fn broken(problem: &str) -> ExtractError {
     ExtractError::Broken { format: "PDF", problem: problem.to_owned() }
 }
 
-/// Opens a file whose pages are within their bounds.
+/// Opens a file and checks the number of pages.
 fn open(bytes: &[u8]) -> Result<Pdf, ExtractError> {
-    // Without a password given, a file may still open with the empty one.
+    // A file may open with the empty password.
     let opened = Pdf::new(bytes.to_vec()).or_else(|error| match error {
         LoadPdfError::Invalid if !guard::says_encrypted(bytes) => {
             Pdf::new([bytes, CATALOG].concat())
@@ -155,7 +155,7 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     let (mut pages, mut fonts) = (Vec::new(), Fonts::new());
     let mut bytes_of_text = 0;
     for (page, number) in pdf.pages().iter().zip(1..) {
-        // One page that the parser stumbles over does not cost the others.
+        // If the parser panics on one page, the others are still read.
         let read = catch_unwind(AssertUnwindSafe(|| page_of(page, number, &mut fonts)));
         let read = read.unwrap_or_else(|_| Ok(Page::unreadable(page, number)))?;
         let pieces = read.turns.iter().flat_map(|(_, pieces)| pieces);
@@ -171,7 +171,7 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     Ok((pages, info::title(&pdf)))
 }
 
-/// The pieces of a page, the values of its form fields among them.
+/// The pieces of a page, including form field values.
 fn page_of<'a>(
     page: &hayro_syntax::page::Page<'a>,
     number: u32,
@@ -226,7 +226,7 @@ fn drop_running_heads(pages: &mut [Page]) {
     running_heads::drop(&mut upright);
 }
 
-/// The blocks of a page in the order in which they are read.
+/// The blocks of a page in reading order.
 fn blocks(page: Page, is_compound: &dyn Fn(&str) -> bool) -> Vec<PageBlock> {
     let mut blocks: Vec<PageBlock> = Vec::new();
     for (turn, pieces) in page.turns {
@@ -247,8 +247,8 @@ fn blocks(page: Page, is_compound: &dyn Fn(&str) -> bool) -> Vec<PageBlock> {
     blocks
 }
 
-/// The paragraph that `next` continues: the last one in letters of its size, if its end is open.
-/// Notes, figures and formulas may stand between the two.
+/// The paragraph that `next` continues: the last one of the same font size, if it is unfinished.
+/// Notes, figures and formulas may come between the two.
 fn begun<'a>(blocks: &'a mut [PageBlock], next: &PageBlock) -> Option<&'a mut PageBlock> {
     let is_part = next.kind == Kind::Prose && next.text.starts_with(char::is_lowercase);
     if !is_part || next.text.len() < PART_BYTES_MIN {
@@ -282,7 +282,7 @@ fn write(outline: &mut Outline, page: u32, block: PageBlock) -> Result<(), Extra
     let Some(written) = outline.last().filter(|written| written.range.end > before) else {
         return Ok(());
     };
-    // Pieces were cleaned and trimmed, so the outline has only put marks before the text.
+    // Pieces are already cleaned and trimmed, so the outline has only added a prefix to the text.
     let end = written.range.end;
     let start = end - block.text.len().min(written.range.len());
     for (range, area) in block.areas {

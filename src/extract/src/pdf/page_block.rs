@@ -6,7 +6,7 @@ use std::ops::Range;
 use lodestone_types::PageArea;
 use lodestone_types::script::is_wide;
 
-/// Kind of a block. Headings are told from prose when the whole document is known.
+/// The kind of a block. Headings are detected once the whole document is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Prose,
@@ -21,12 +21,12 @@ pub(super) enum Kind {
 pub(super) struct PageBlock {
     pub kind: Kind,
     pub text: String,
-    /// Areas of its lines, by bytes of the text, ascending.
+    /// Areas of its lines, by byte range of the text, ascending.
     pub areas: Vec<(Range<usize>, PageArea)>,
-    /// Size of the letters of its first line, in points.
+    /// Font size of its first line, in points.
     pub size: f32,
     pub is_bold: bool,
-    /// Whether its first line stands on many pages.
+    /// Whether its first line is a running head.
     pub is_running: bool,
 }
 
@@ -45,14 +45,14 @@ impl PageBlock {
         }
     }
 
-    /// Whether the block is made of words: rows of numbers are not.
+    /// Whether the block is made of words, unlike rows of numbers.
     pub(super) fn is_of_words(&self) -> bool {
         let letters = self.text.chars().filter(|c| c.is_alphabetic()).count();
         let all = self.text.chars().filter(|c| !c.is_whitespace()).count();
         letters * 3 >= all * 2
     }
 
-    /// Appends another block, continuing the last line.
+    /// Appends another block to the last line.
     pub(super) fn join(&mut self, other: Self, is_compound: &dyn Fn(&str) -> bool) {
         self.separate(&other.text, is_compound);
         let start = self.text.len();
@@ -62,9 +62,8 @@ impl PageBlock {
             .extend(moved.map(|(range, area)| (range.start + start..range.end + start, area)));
     }
 
-    /// Ends the last line so that `next`, the text of the line below it, can be appended: with a
-    /// space, or by joining the parts of a divided word. `is_compound` knows compounds that are
-    /// written with a hyphen.
+    /// Ends the last line so that `next`, the text of the following line, can be appended: adds a
+    /// space, or joins a hyphenated word. `is_compound` recognises compounds written with a hyphen.
     pub(super) fn separate(&mut self, next: &str, is_compound: &dyn Fn(&str) -> bool) {
         let mut before = self.text.chars().rev();
         let is_divided = matches!(before.next(), Some('-' | '\u{2010}'))
@@ -76,7 +75,7 @@ impl PageBlock {
             return;
         };
         if !first.is_lowercase() || is_compound(&compound(&self.text, next)) {
-            // Before a capital or a digit the hyphen is part of the word.
+            // Before a capital or digit the hyphen is part of the word.
             if !first.is_alphanumeric() {
                 self.text.push(' ');
             }
@@ -91,7 +90,7 @@ impl PageBlock {
     }
 }
 
-/// The word that a hyphen at the end of `text` would make with the beginning of `next`.
+/// The hyphenated word formed by the end of `text` and the start of `next`.
 fn compound(text: &str, next: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || c == '-';
     let before = text.rsplit(|c| !is_part(c)).next().unwrap_or("");
@@ -99,7 +98,7 @@ fn compound(text: &str, next: &str) -> String {
     format!("{before}{after}").to_lowercase()
 }
 
-/// Whether two texts meet in a script that puts no spaces between words.
+/// Whether two texts meet in a script without spaces between words.
 fn joins_without_space(text: &str, next: &str) -> bool {
     text.ends_with(is_wide) && next.starts_with(is_wide)
 }

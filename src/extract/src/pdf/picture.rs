@@ -1,7 +1,7 @@
-//! A page as a picture: drawn by `hayro`, areas marked on it, written as PNG.
+//! Renders a page as PNG with `hayro` and highlights areas on it.
 //!
-//! The page is drawn as shown, by the frame that places its text, so that areas of text lie on the
-//! picture where they lie on the page: their points times the scale are its pixels.
+//! The page is rendered with the same frame that places its text, so text areas match the image:
+//! points times the scale are pixels.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,15 +20,15 @@ use crate::pdf::{broken, guard, open};
 use crate::picture::{Drawing, PIXELS_MAX, PagePicture};
 use lodestone_types::PageArea;
 
-/// Yellow of a marked area; what is under it stays as dark as it is.
+/// Yellow of a highlight; the text under it stays dark.
 const MARK: AlphaColor<Srgb> = AlphaColor::new([1.0, 0.86, 0.2, 0.6]);
-/// Points by which a mark goes beyond its area, so that letters do not touch its edge.
+/// Points by which a highlight extends beyond its area, so that letters do not touch its edge.
 const MARK_MARGIN: f64 = 1.5;
-/// Channels of a pixel, and those of them with colour.
+/// Channels of a pixel, and those of them that are colour.
 const CHANNELS: usize = 4;
 const COLOURS: usize = 3;
 
-/// Draws a page.
+/// Renders a page.
 pub(crate) fn draw(bytes: &[u8], drawing: &Drawing) -> Result<PagePicture, ExtractError> {
     guard::check(bytes)?;
     // A parser may panic on a file that contradicts itself.
@@ -67,7 +67,7 @@ fn draw_page(pdf: &Pdf, drawing: &Drawing) -> Result<PagePicture, ExtractError> 
     Ok(PagePicture { pages: pages.len() as u32, size, png })
 }
 
-/// Width and height of the picture of a page of `size` points.
+/// Width and height in pixels of a page of `size` points.
 fn pixels(width: u16, size: (f32, f32)) -> Result<(u16, u16), ExtractError> {
     let height = (f32::from(width) * size.1 / size.0).round().max(1.0);
     if f32::from(width) * height > PIXELS_MAX as f32 || height > f32::from(u16::MAX) {
@@ -77,7 +77,7 @@ fn pixels(width: u16, size: (f32, f32)) -> Result<(u16, u16), ExtractError> {
     Ok((width, height as u16))
 }
 
-/// Marks areas as a text marker does. Boxes beyond the page are cut by the picture's edge.
+/// Highlights areas. Boxes beyond the page are clipped at the edge of the image.
 fn mark(context: &mut RenderContext, scale: Affine, areas: &[PageArea]) {
     context.take_current_state();
     context.set_transform(scale);
@@ -90,7 +90,7 @@ fn mark(context: &mut RenderContext, scale: Affine, areas: &[PageArea]) {
     }
 }
 
-/// A picture as PNG, in shades of grey where it has no colours.
+/// Encodes an image as PNG, in greyscale if it has no colours.
 fn png(pixmap: &Pixmap) -> Result<Vec<u8>, png::EncodingError> {
     let pixels = pixmap.data_as_u8_slice().chunks_exact(CHANNELS);
     let is_grey = pixels.clone().all(|pixel| pixel[0] == pixel[1] && pixel[1] == pixel[2]);

@@ -1,4 +1,4 @@
-//! Glyphs to pieces: stretches of one line without a gap that could part columns.
+//! Assembles glyphs into pieces: parts of a line without a gap that could separate columns.
 
 use crate::clean::clean;
 use crate::pdf::fonts::Fonts;
@@ -6,29 +6,29 @@ use crate::pdf::glyphs::Glyph;
 use crate::pdf::{accents, direction};
 use lodestone_types::PageArea;
 
-/// Baselines that differ by less, in sizes of the letters, are one.
+/// Maximum difference of baselines that count as one, in em.
 const SAME_BASELINE_EM: f32 = 0.12;
-/// Greatest size of a raised or lowered glyph, in sizes of its neighbour.
+/// Maximum size of a raised or lowered glyph, relative to its neighbour.
 const RAISED_SIZE_MAX: f32 = 0.88;
-/// Greatest distance of its baseline, in sizes of its neighbour.
+/// Maximum distance of its baseline, in em of its neighbour.
 const RAISED_EM: f32 = 0.6;
-/// Greatest gap to its neighbour, in sizes of that.
+/// Maximum gap to its neighbour, in em of the neighbour.
 const RAISED_GAP_EM: f32 = 0.35;
-/// Greatest overlap with it.
+/// Maximum overlap with its neighbour.
 const RAISED_OVERLAP_EM: f32 = 0.25;
-/// A gap that could part columns, in sizes. Justified lines rarely have wider ones between words.
+/// Gap that could separate columns, in em. Justified lines rarely have wider word spaces.
 pub(super) const GAP_EM: f32 = 0.9;
-/// A gap between words, in sizes, beyond the usual one between letters.
+/// Gap between words, in em, on top of the usual letter spacing.
 const SPACE_EM: f32 = 0.13;
-/// Greatest usual gap between letters that are set apart for looks, in sizes.
+/// Maximum letter spacing used for looks, in em.
 const TRACKING_EM_MAX: f32 = 0.35;
-/// Glyphs of a piece from which on its usual gap is looked for.
+/// Minimum glyphs of a piece to measure letter spacing.
 const TRACKING_GLYPHS_MIN: usize = 8;
 
-/// A stretch of one line.
+/// A part of a line.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    /// Text in the order in which it is read, cleaned.
+    /// Cleaned text in reading order.
     pub text: String,
     pub left: f32,
     pub right: f32,
@@ -37,25 +37,25 @@ pub(super) struct Piece {
     pub baseline: f32,
     /// Size of most of its letters, in points.
     pub size: f32,
-    /// Number of letters, without spaces.
+    /// The number of letters, without spaces.
     pub letters: usize,
     pub is_bold: bool,
     pub is_mono: bool,
     /// Average width of a letter.
     pub advance: f32,
-    /// Whether it is the copy that stays of what stands on many pages.
+    /// Whether it is the retained copy of a running head.
     pub is_running: bool,
 }
 
 impl Piece {
-    /// Area of the page that the piece covers.
+    /// The area of the page covered by the piece.
     pub(super) fn area(&self) -> PageArea {
         let (width, height) = (self.right - self.left, self.bottom - self.top);
         PageArea { x: self.left, y: self.top, width, height }
     }
 }
 
-/// Joins glyphs to pieces.
+/// Assembles glyphs into pieces.
 pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, fonts: &Fonts<'_>) -> Vec<Piece> {
     accents::set(&mut glyphs);
     let mut rows = rows(glyphs);
@@ -68,7 +68,7 @@ pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, fonts: &Fonts<'_>) -> Vec<Piece>
     pieces
 }
 
-/// Glyphs on one baseline each, from the top.
+/// Glyphs grouped by baseline, from the top.
 fn rows(mut glyphs: Vec<Glyph>) -> Vec<Vec<Glyph>> {
     glyphs.sort_by(|a, b| a.baseline.total_cmp(&b.baseline));
     let mut rows: Vec<Vec<Glyph>> = Vec::new();
@@ -86,7 +86,7 @@ fn rows(mut glyphs: Vec<Glyph>) -> Vec<Vec<Glyph>> {
     rows
 }
 
-/// Moves raised and lowered glyphs (notes, exponents, indexes) to the line that they belong to.
+/// Moves raised and lowered glyphs (footnote marks, exponents, indexes) to their line.
 fn lower_raised(rows: &mut Vec<Vec<Glyph>>) {
     for row in rows.iter_mut() {
         row.sort_by(|a, b| a.left.total_cmp(&b.left));
@@ -126,9 +126,9 @@ fn runs(row: &[Glyph]) -> Vec<Vec<Glyph>> {
     runs
 }
 
-/// The row beside which `run` of the row at `at` stands raised or lowered.
+/// The row that `run`, from the row at `at`, is a superscript or subscript of.
 fn host(rows: &[Vec<Glyph>], at: usize, run: &[Glyph]) -> Option<usize> {
-    /// Rows on either side that are looked at: marks above and below each other share a line.
+    /// Rows searched on either side: superscripts and subscripts can share a line.
     const ROWS: usize = 6;
     let first = run.iter().find(|glyph| !glyph.c.is_whitespace())?;
     let last = run.last()?;
@@ -143,14 +143,14 @@ fn host(rows: &[Vec<Glyph>], at: usize, run: &[Glyph]) -> Option<usize> {
     best.map(|(_, row)| row)
 }
 
-/// Distance of the baseline of a run from that of the larger letters beside it in `row`.
+/// Baseline distance of a run to the larger letters next to it in `row`.
 fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
     let before = row.partition_point(|glyph| glyph.left <= first.left);
     let neighbours = [before.checked_sub(1), Some(before)];
     let mut best: Option<f32> = None;
     for glyph in neighbours.into_iter().flatten().filter_map(|at| row.get(at)) {
         let gap = (first.left - glyph.right).max(glyph.left - last.right);
-        // Lines that were drawn over each other are two.
+        // Lines drawn over each other are separate lines.
         if gap < -RAISED_OVERLAP_EM * glyph.size && !glyph.c.is_whitespace() {
             return None;
         }
@@ -166,7 +166,7 @@ fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
     best
 }
 
-/// Splits a row, sorted from left to right, where gaps are wide.
+/// Splits a row, sorted from left to right, at wide gaps.
 fn split(row: &[Glyph], fonts: &Fonts<'_>, pieces: &mut Vec<Piece>) {
     let mut part: Vec<(Glyph, bool)> = Vec::new();
     let mut has_space = false;
@@ -190,7 +190,7 @@ fn split(row: &[Glyph], fonts: &Fonts<'_>, pieces: &mut Vec<Piece>) {
     pieces.extend(piece(&part, fonts));
 }
 
-/// A piece of glyphs, each with whether a space was drawn before it.
+/// Builds a piece from glyphs, each with whether a space was drawn before it.
 fn piece(part: &[(Glyph, bool)], fonts: &Fonts<'_>) -> Option<Piece> {
     let (first, _) = part.first()?;
     let tracking = tracking(part);
@@ -235,14 +235,14 @@ fn piece(part: &[(Glyph, bool)], fonts: &Fonts<'_>) -> Option<Piece> {
     })
 }
 
-/// The size that most of the glyphs have.
+/// The size that most glyphs have.
 fn usual_size(part: &[(Glyph, bool)]) -> f32 {
     let mut sizes: Vec<f32> = part.iter().map(|(glyph, _)| glyph.size).collect();
     sizes.sort_by(f32::total_cmp);
     sizes[sizes.len() / 2]
 }
 
-/// The gap that is usual between the letters, where they are set apart.
+/// The usual gap between letters, if the text is letter-spaced.
 fn tracking(part: &[(Glyph, bool)]) -> f32 {
     if part.len() < TRACKING_GLYPHS_MIN {
         return 0.0;

@@ -1,38 +1,38 @@
-//! Lines of a column to paragraphs, items and listings.
+//! Assembles the lines of a column into paragraphs, list items and code listings.
 
 use crate::pdf::lines::Line;
 use crate::pdf::marks;
 use crate::pdf::page_block::{Kind, PageBlock};
 use crate::pdf::tables;
 
-/// Paragraphs are set apart by more than so many times the usual distance of lines.
+/// Factor of the usual line spacing above which lines are separate paragraphs.
 const APART: f32 = 1.3;
-/// The distance of lines up to which they are one paragraph, in sizes, whatever is usual.
+/// Line spacing, in em, up to which lines are always one paragraph.
 const LEADING_EM: f32 = 1.45;
-/// Distances beyond so many sizes say nothing about what is usual.
+/// Line spacing above this, in em, is ignored when finding the usual one.
 const LEADING_EM_MAX: f32 = 2.6;
-/// Sizes that differ by more are different ones.
+/// Maximum relative difference of equal sizes.
 const SAME_SIZE: f32 = 0.08;
-/// Least indent of a paragraph, in sizes.
+/// Minimum indentation of a paragraph, in em.
 const INDENT_EM: f32 = 0.9;
-/// Letters of a line whose right edge says how wide the column is.
+/// Minimum letters of a line whose right edge shows the column width.
 const FULL_LETTERS_MIN: usize = 20;
-/// Spaces by which a line of a listing is indented at most.
+/// Maximum spaces of indentation in a listing.
 const INDENT_SPACES_MAX: f32 = 200.0;
 
-/// Margins and line distance of a column.
+/// Margins and line spacing of a column.
 #[derive(Debug)]
 struct Usual {
-    /// The edge at which most lines begin.
+    /// The left edge of most lines.
     left: f32,
     right: f32,
-    /// The right edge of the paragraph at hand.
+    /// The right edge of the current paragraph.
     edge: f32,
-    /// Distance of baselines.
+    /// Distance between baselines.
     leading: Option<f32>,
 }
 
-/// The blocks of a column. `is_compound` knows compounds that are written with a hyphen.
+/// The blocks of a column. `is_compound` recognises compounds written with a hyphen.
 pub(super) fn blocks(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Vec<PageBlock> {
     let mut blocks = Vec::new();
     let tables = tables::find(lines);
@@ -69,7 +69,8 @@ fn usual(lines: &[&Line]) -> Usual {
         left: common.map_or(0.0, |group| group[0] as f32 * 2.0),
         right: right.unwrap_or(0.0),
         edge: right.unwrap_or(0.0),
-        // The lower quartile: in a column of short paragraphs half of the steps are between them.
+        // The lower quartile: in a column of short paragraphs half of the distances are between
+        // them.
         leading: steps.get(steps.len() / 4).copied(),
     }
 }
@@ -78,18 +79,18 @@ fn is_same_size(a: &Line, b: &Line) -> bool {
     (a.size - b.size).abs() <= SAME_SIZE * a.size.max(b.size)
 }
 
-/// Separation of two lines.
+/// The separation of two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
-    /// None: the sentence goes on.
+    /// None: the sentence continues.
     Space,
-    /// A line break where the next word would have fitted.
+    /// A line break, since the next word would have fitted.
     Break,
     /// The end of a paragraph.
     Paragraph,
 }
 
-/// Blocks of lines outside of tables.
+/// Builds blocks from lines outside tables.
 fn flowing(
     lines: &[Line],
     usual: &Usual,
@@ -117,8 +118,8 @@ fn flowing(
             }
             None => block.put(&text, lines[at].area()),
         }
-        // A paragraph that is narrower than its column, as abstracts and quotations are, shows that
-        // itself from its second line on.
+        // The second line reveals the width of a paragraph that is narrower than its column, such
+        // as an abstract or a quotation.
         let mut edge = usual.right;
         let mut widest = lines[at].right;
         while let Some(line) = lines.get(end) {
@@ -144,7 +145,7 @@ fn flowing(
     }
 }
 
-/// Separation of the last line of `above`, which are one block, from the line below it.
+/// The separation of `line` from the last line of `above`, which form one block.
 fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -> Between {
     let last = &above[above.len() - 1];
     let size = last.size.max(line.size);
@@ -168,7 +169,7 @@ fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -
     if !would_fit(last, line, text, usual.edge) {
         return Between::Space;
     }
-    // The next word would have fitted: the line was meant to end.
+    // The next word would have fitted, so the line was ended on purpose.
     let ends = above.last().is_some_and(|line| line.text().ends_with(is_end));
     match last.is_bold() != line.is_bold() || (ends && !is_centred) {
         true => Between::Paragraph,
@@ -176,8 +177,8 @@ fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -
     }
 }
 
-/// Whether a line begins an item. In the middle of a sentence a number or a dash at the beginning
-/// of a line is none: "as shown in section\n2. The next one".
+/// Whether a line starts a list item. A number or dash in the middle of a sentence does not: "as
+/// shown in section\n2. The next one".
 fn begins_item(last: &Line, line: &Line, text: &str, kind: Kind, usual: &Usual) -> bool {
     marks::split(text).is_some()
         && (marks::has_bullet(text)
@@ -191,7 +192,7 @@ fn is_end(c: char) -> bool {
     matches!(c, '.' | '!' | '?' | ':' | ';' | '\u{2026}' | '\u{201D}' | '"' | ')')
 }
 
-/// Whether the indent of a line says that it begins a paragraph.
+/// Whether the indentation of a line shows that it starts a paragraph.
 fn is_indented(
     above: &[Line],
     line: &Line,
@@ -202,23 +203,25 @@ fn is_indented(
 ) -> bool {
     let is_first = above.len() == 1;
     if indent > INDENT_EM * size {
-        // An item's text hangs behind its mark, and a paragraph's below its first line.
+        // The text of an item is indented after its marker, and a paragraph may have a hanging
+        // indent.
         let hangs = is_first && (line.left - usual.left).abs() < 0.5 * size;
         let is_item = is_first && kind == Kind::Item;
         return !hangs && !is_item;
     }
-    // A paragraph may hang after its first line; further down it is the next one that begins.
+    // A hanging indent starts after the first line; further down, an outdent starts a new
+    // paragraph.
     -indent > INDENT_EM * size && !is_first
 }
 
-/// Whether the first word of a line would have fitted on the line before it.
+/// Whether the first word of a line would have fitted on the previous line.
 fn would_fit(last: &Line, line: &Line, text: &str, right: f32) -> bool {
     let word = text.split(' ').next().unwrap_or("").chars().count();
     let width = (line.right - line.left) * word as f32 / text.chars().count().max(1) as f32;
     right - last.right > width + 0.8 * line.size
 }
 
-/// Number of lines, from the first on, that are a listing: letters of equal width, closely set.
+/// The number of lines from the start that are a listing: monospaced and closely set.
 fn listing_end(lines: &[Line]) -> usize {
     let mut end = 0;
     for line in lines {
@@ -231,7 +234,7 @@ fn listing_end(lines: &[Line]) -> usize {
     end
 }
 
-/// A listing, with its indents and the gaps in its lines.
+/// A listing, with its indentation and the gaps in its lines.
 fn code(lines: &[Line], usual: &Usual) -> PageBlock {
     let mut block = PageBlock::new(Kind::Code, lines[0].size, false);
     let left = lines.iter().map(|line| line.left).fold(f32::MAX, f32::min);

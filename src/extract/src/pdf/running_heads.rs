@@ -1,7 +1,8 @@
-//! Running headers and footers: one copy of each stays, page numbers go.
+//! Running headers and footers: one copy of each is kept, page numbers are dropped.
 //!
-//! A running header is the same text at the same height on several pages, numbers of pages aside:
-//! `Invoice 001` and `Invoice 002` differ, so both are content. A line of a table that happens to
+//! A running head is the same text at the same height on several pages, apart from page numbers:
+//! `Invoice 001` and `Invoice 002` differ, so both are content. A table row that happens to share a
+//! cell with a line at the same height on another page is kept whole.
 //! share a cell with a line at the same height of another page stays whole.
 
 use std::collections::HashMap;
@@ -9,55 +10,55 @@ use std::iter;
 
 use crate::pdf::pieces::Piece;
 
-/// Share of a page's height, at its top and at its bottom, in which running headers stand.
+/// Share of the page height, at top and bottom, in which running heads are found.
 const ZONE: f32 = 0.12;
-/// Share of a page's height in which a number without words is a page number.
+/// Share of the page height in which a number without words is a page number.
 const NUMBER_ZONE: f32 = 0.2;
-/// Share of pages on which a text must stand at the same height. Left and right pages differ.
+/// Minimum share of pages with the same text at the same height. Left and right pages differ.
 const SHARE_MIN: f32 = 0.4;
-/// Pages on which a text must stand, and on which numbers must count the pages.
+/// Minimum pages with the same text, or with consecutive page numbers.
 const PAGES_MIN: usize = 2;
-/// Points by which its height may vary.
+/// Maximum variation of its height, in points.
 const DRIFT_MAX: f32 = 6.0;
-/// Points between baselines of one line.
+/// Maximum baseline difference within a line, in points.
 const SAME_LINE: f32 = 3.0;
-/// Numbers beside each other that may be those of a page and of all pages; dates have three.
+/// Maximum adjacent numbers that may be page number and page count; dates have three.
 const NUMBERS_MAX: usize = 2;
-/// Characters of a running header at most; a longer text is a paragraph.
+/// Maximum characters of a running head; longer text is a paragraph.
 const CHARS_MAX: usize = 300;
 
-/// Names from which on a line can be those of columns.
+/// Minimum names in a line of column headers.
 const NAMES_MIN: usize = 3;
-/// Points by which a name and a cell below it are aligned.
+/// Maximum misalignment of a column header and a cell below it, in points.
 const ALIGNED: f32 = 3.0;
-/// Rows below names of which one must be full, and how far off it may be, in sizes.
+/// Rows below column headers of which one must be complete, and its maximum distance in em.
 const ROWS_BELOW: usize = 3;
 const ROW_EM_MAX: f32 = 8.0;
 
-/// Words beside the number of a page.
+/// Words next to a page number.
 const PAGE_WORDS: [&str; 30] = [
     "page", "pages", "p", "pp", "pg", "seite", "s", "página", "pagina", "pág", "pag", "strona",
     "str", "side", "sida", "sivu", "oldal", "strana", "stránka", "страница", "стр", "с",
     "сторінка", "σελίδα", "sayfa", "halaman", "trang", "页", "ページ", "페이지",
 ];
-/// Words between the number of a page and the number of pages.
+/// Words between the page number and the page count.
 const OF_WORDS: [&str; 12] =
     ["of", "von", "de", "di", "z", "из", "av", "af", "van", "sur", "共", "第"];
 
-/// Pieces of a page, and its height.
+/// The pieces of a page and its height.
 #[derive(Debug)]
 pub(super) struct PagePieces<'a> {
     pub height: f32,
     pub pieces: &'a mut Vec<Piece>,
 }
 
-/// A text without the number of its page.
+/// A text without its page number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     text: String,
-    /// The number in it less the position of its page: the same on each page that it counts.
+    /// The number in it minus the page index: the same on all pages if it is a page number.
     offset: Option<i64>,
-    /// Whether nothing but the number of a page is in it.
+    /// Whether it contains nothing but a page number.
     is_number: bool,
 }
 
@@ -69,8 +70,8 @@ struct MarginPiece {
     baseline: f32,
 }
 
-/// Drops page numbers, and all but the first copy of each running header, unless there is nothing
-/// else on any page.
+/// Drops page numbers and all but the first copy of each running head, unless no page has anything
+/// else.
 pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
     let mut margins: HashMap<Key, Vec<MarginPiece>> = HashMap::new();
     for (number, page) in pages.iter().enumerate() {
@@ -84,7 +85,7 @@ pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
         }
     }
     let share = (SHARE_MIN * pages.len() as f32).ceil() as usize;
-    // Of each page, its pieces that are repeated, and whether they stay.
+    // The repeated pieces of each page, and whether they are kept.
     let mut repeated: Vec<Vec<Option<bool>>> =
         pages.iter().map(|page| vec![None; page.pieces.len()]).collect();
     for (key, mut found) in margins {
@@ -112,7 +113,7 @@ pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
     }
     for (number, (page, repeated)) in pages.iter_mut().zip(repeated).enumerate() {
         let foot = page.height - ZONE * page.height;
-        // At the head of the first page it may be the title.
+        // At the top of the first page it may be the title.
         for (piece, stays) in page.pieces.iter_mut().zip(&repeated) {
             piece.is_running = stays.is_some() && (number > 0 || piece.top > foot);
         }
@@ -121,8 +122,8 @@ pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
     }
 }
 
-/// Keeps lines of which less than half is repeated, rows of tables that share a cell, and the names
-/// of the columns above the rows that a table has on each page.
+/// Keeps lines less than half of which is repeated, table rows that share a cell, and column
+/// headers above table rows that are repeated on each page.
 fn spare_mixed_lines(pieces: &[Piece], repeated: &mut [Option<bool>]) {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by(|a, b| pieces[*a].baseline.total_cmp(&pieces[*b].baseline));
@@ -140,8 +141,8 @@ fn spare_mixed_lines(pieces: &[Piece], repeated: &mut [Option<bool>]) {
     }
 }
 
-/// Whether each piece of a line names a column in which a piece of the row stands. Two pieces are
-/// no sign: a running header has them at the edges of two columns of prose.
+/// Whether each piece of a line is the header of a column with a piece in the row. Two pieces are
+/// not enough: a running head has them at the edges of two columns of prose.
 fn names_columns(line: &[usize], row: &[usize], pieces: &[Piece]) -> bool {
     let middle = |piece: &Piece| (piece.left + piece.right) / 2.0;
     let is_over = |name: &Piece, cell: &Piece| {
@@ -182,8 +183,8 @@ impl Margins {
         Self { height: page.height, first, last }
     }
 
-    /// Whether a piece stands in a margin. A number without words must stand outermost: tables
-    /// hold others.
+    /// Whether a piece is in a margin. A number without words must be outermost, since tables
+    /// contain others.
     fn hold(&self, piece: &Piece) -> bool {
         if piece.letters > CHARS_MAX {
             return false;
@@ -197,7 +198,7 @@ impl Margins {
     }
 }
 
-/// The key of a text with the number of the page at that position, if one is in it.
+/// The key of a text, with the number of the page at this position if it contains one.
 fn folded(text: &str, page: usize) -> Option<Key> {
     let words = words(text);
     let is_among = |known: &[&str], word: &str| known.contains(&word.to_lowercase().as_str());
@@ -220,7 +221,7 @@ fn folded(text: &str, page: usize) -> Option<Key> {
     Some(Key { text, offset: Some(own - page as i64), is_number })
 }
 
-/// Runs of letters and of digits, with their first bytes.
+/// Runs of letters and of digits, with their start offsets.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let kind = |c: char| (c.is_alphabetic(), c.is_ascii_digit());
     let mut words = Vec::new();
@@ -239,13 +240,13 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// A number as pages are numbered: without zeros before it.
+/// A page number: without leading zeros.
 fn number(word: &str) -> Option<i64> {
     let is_page = word.len() <= 5 && !word.starts_with('0');
     if is_page { word.parse().ok() } else { None }
 }
 
-/// A number in small or in capital Roman numerals up to 399.
+/// A lowercase or uppercase Roman numeral up to 399.
 fn roman(word: &str) -> Option<i64> {
     if word.len() > 12 || (word != word.to_lowercase() && word != word.to_uppercase()) {
         return None;

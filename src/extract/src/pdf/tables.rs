@@ -1,8 +1,8 @@
-//! Rows whose cells stand below each other to tables.
+//! Detects tables from rows with aligned cells.
 //!
-//! Only the positions of words count, since many tables have no rules. Lines are a table if several
-//! in succession leave the same strips free. A wrong table costs more than one that is missed, so
-//! doubtful ones stay lines.
+//! Only word positions count, since many tables have no rules. Consecutive lines are a table if
+//! they share the same gutters. A wrong table costs more than a missed one, so doubtful ones stay
+//! lines.
 
 use std::ops::Range;
 
@@ -11,25 +11,25 @@ use crate::pdf::marks;
 use crate::pdf::page_block::{Kind, PageBlock};
 use crate::pdf::pieces::Piece;
 
-/// Rows of a table of two columns; one of more columns may have one row less.
+/// Minimum rows of a table with two columns; with more columns, one row less is enough.
 const ROWS_MIN: usize = 3;
-/// The strip that columns leave free, in sizes.
+/// Minimum gutter between columns, in em.
 const STRIP_EM: f32 = 0.3;
-/// Rows follow each other within so many sizes.
+/// Maximum distance between rows, in em.
 const ROW_EM_MAX: f32 = 3.5;
-/// Letters of a cell, on average, above which columns are prose side by side.
+/// Average letters per cell above which columns are prose side by side.
 const CELL_LETTERS_MAX: usize = 60;
-/// A line that continues the row above is nearer to it than rows are to each other.
+/// A continuation line must be closer to its row than this share of the row distance.
 const CONTINUED: f32 = 0.85;
 
-/// Rows stand further apart than the lines in them by this, where cells have several lines.
+/// Minimum ratio of row distance to line distance if cells have several lines.
 const ROWS_APART: f32 = 1.25;
-/// Lines of one cell follow each other within so many sizes.
+/// Maximum distance between lines of one cell, in em.
 const LEADING_EM: f32 = 1.45;
-/// Distances of rows that are needed to tell them from distances of lines.
+/// Minimum row distances needed to tell them from line distances.
 const ROWS_APART_MIN: usize = 2;
 
-/// Lines of something like a table from which on its end is believed.
+/// If a rejected table has more lines than this, none of them is tried again as a start.
 const RETRIED_MAX: usize = 8;
 
 /// A table: its lines and the left and right edges of its columns.
@@ -53,21 +53,21 @@ pub(super) fn find(lines: &[Line]) -> Vec<Table> {
             at = rows.end;
             tables.push(table);
         } else {
-            // A long stretch that is no table is not tried again from each of its lines.
+            // The lines of a long run that is not a table are not each tried again.
             at = if rows.len() > RETRIED_MAX { rows.end } else { at + 1 };
         }
     }
     tables
 }
 
-/// The lines from one on that leave the same strips free, if that one has several cells.
+/// The lines from `first` that share the same gutters, if it has several cells.
 fn grow(lines: &[Line], first: usize) -> Option<Table> {
     if lines[first].pieces.len() < 2 {
         return None;
     }
     let mut columns = spans(&lines[first].pieces, &[], lines[first].size);
     let mut end = first + 1;
-    // The last line with several cells: lines behind it are no part of the table.
+    // The last line with several cells: lines after it are not part of the table.
     let mut last = first;
     while let Some(line) = lines.get(end) {
         let step = line.baseline - lines[end - 1].baseline;
@@ -78,7 +78,8 @@ fn grow(lines: &[Line], first: usize) -> Option<Table> {
         if wider.len() < 2 || wider.len() < columns.len() {
             break;
         }
-        // A line of one cell is a part of the row above it, or the end: a title, what comes below.
+        // A line with one cell belongs to the row above, or ends the table, as a title or following
+        // text.
         let is_title = line.left <= columns[0].1 || wider.len() > columns.len();
         let is_wrapped = wraps(lines, end);
         if line.pieces.len() == 1 && !is_wrapped && (is_title || end - last > 2) {
@@ -93,7 +94,7 @@ fn grow(lines: &[Line], first: usize) -> Option<Table> {
     Some(Table { lines: first..last + 1, columns })
 }
 
-/// Whether a line of one cell continues the row above it: that is nearer than the row below it.
+/// Whether a line with one cell continues the row above, because that is closer than the next row.
 fn wraps(lines: &[Line], at: usize) -> bool {
     let (line, Some(next)) = (&lines[at], lines.get(at + 1)) else { return false };
     let (above, below) = (line.baseline - lines[at - 1].baseline, next.baseline - line.baseline);
@@ -105,7 +106,7 @@ fn wraps(lines: &[Line], at: usize) -> bool {
         && !line.pieces[0].text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Columns that hold `pieces` and the columns so far: stretches with free strips between them.
+/// The columns after adding `pieces`: horizontal ranges with gutters between them.
 fn spans(pieces: &[Piece], columns: &[(f32, f32)], size: f32) -> Vec<(f32, f32)> {
     let own = pieces.iter().map(|piece| (piece.left, piece.right));
     let mut all: Vec<(f32, f32)> = columns.iter().copied().chain(own).collect();
@@ -131,7 +132,7 @@ fn is_table(lines: &[Line], columns: usize) -> bool {
     let pieces = lines.iter().flat_map(|line| &line.pieces);
     let letters: usize = pieces.clone().map(|piece| piece.letters).sum();
     let full = rows().map(|line| line.pieces.len()).sum::<usize>();
-    // An itemised list is no table, nor are two columns of prose, nor a few words strewn about.
+    // Bulleted lists, two columns of prose and a few scattered words are not tables.
     marked * 2 < count
         && letters <= CELL_LETTERS_MAX * pieces.count()
         && full * 5 >= count * columns * 2
@@ -180,16 +181,16 @@ pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
     block
 }
 
-/// The least distance of two rows, where their cells have several lines and so the distances of
-/// lines are of two kinds. `steps` are those, ascending.
+/// The minimum distance of two rows if cells have several lines, so that the distances fall into
+/// two groups. `steps` are the distances, ascending.
 fn rows_apart(steps: &[f32]) -> Option<f32> {
     let apart = ROWS_APART * steps.first()?;
     let count = steps.iter().filter(|step| **step >= apart).count();
     (count >= ROWS_APART_MIN).then_some(apart)
 }
 
-/// Whether the cells of a line may be the rest of those of a row: words, and fewer of them or in
-/// the middle of a sentence. A row of its own has numbers or all cells.
+/// Whether the cells of a line may continue those of a row: words, and either fewer of them or in
+/// mid-sentence. A separate row has numbers or all cells.
 fn is_rest(cells: &[Vec<&Piece>], row: &[Vec<&Piece>]) -> bool {
     let filled = |cells: &[Vec<&Piece>]| cells.iter().filter(|cell| !cell.is_empty()).count();
     let is_number = |piece: &&Piece| !piece.text.contains(char::is_alphabetic);

@@ -1,5 +1,5 @@
-//! Goal: pages drawn here read as a person would read them, and lines stand where they were drawn.
-//! Method: small files written by hand, with the fonts that every reader has.
+//! Goal: pages drawn here read as a person would read them, and lines are where they were drawn.
+//! Method: small handwritten files with the standard fonts.
 
 mod picture;
 
@@ -11,7 +11,7 @@ use flate2::write::ZlibEncoder;
 use super::*;
 use lodestone_types::{BlockKind, JobErrorCode, PageArea, PageBox, PageStart};
 
-/// A file of these objects, the first being the catalog; object 1 stands first.
+/// A file with these objects, numbered from 1; the first is the catalog.
 fn file(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut bytes = b"%PDF-1.7\n".to_vec();
     let mut places = Vec::new();
@@ -39,8 +39,8 @@ fn stream(entries: &str, content: &[u8]) -> Vec<u8> {
     object
 }
 
-/// Helvetica, bold Helvetica, Courier, and one whose letters A, B, C, D are alef, bet, gimel and
-/// the ligature of f and i.
+/// Helvetica, bold Helvetica, Courier, and a font whose letters A, B, C, D are alef, bet, gimel and
+/// the ligature fi.
 const FONTS: &str = "/Resources <</Font <<\
     /F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding>>\
     /F2 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold /Encoding /WinAnsiEncoding>>\
@@ -55,7 +55,7 @@ fn find(bytes: &[u8], needle: &[u8]) -> usize {
     bytes.windows(needle.len()).position(|window| window == needle).unwrap()
 }
 
-/// A file of pages, each with further entries and what draws it.
+/// A file of pages, each with additional entries and its content.
 fn pages(pages: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let kids = (0..pages.len()).map(|page| format!("{} 0 R ", 4 + 2 * page)).collect::<String>();
     let mut objects = vec![
@@ -78,7 +78,7 @@ fn page(drawn: &str) -> Vec<u8> {
     pages(&[("", stream("", drawn.as_bytes()))])
 }
 
-/// A line of text whose baseline begins at x and y, from the lower left corner.
+/// A line of text whose baseline starts at x and y, from the lower left corner.
 fn line(font: &str, size: u32, x: f32, y: f32, text: &str) -> String {
     format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({text}) Tj ET\n")
 }
@@ -93,7 +93,7 @@ fn text_of(bytes: &[u8]) -> String {
     read(bytes).unwrap().text
 }
 
-/// Page and area of the line that holds `text`.
+/// Page and area of the line that contains `text`.
 fn place(extracted: &Extracted, text: &str) -> (u32, PageArea) {
     let start = extracted.text.find(text).unwrap();
     let boxes = extracted.geometry.boxes(&(start..start + text.len()));
@@ -101,7 +101,7 @@ fn place(extracted: &Extracted, text: &str) -> (u32, PageArea) {
     (page, area)
 }
 
-/// Whether an area holds a point near its lower left corner and is about as large as expected.
+/// Asserts that an area starts near this point and has about the expected size.
 fn assert_near(area: PageArea, x: f32, baseline: f32, width: f32, height: f32) {
     let is_near = (area.x - x).abs() < 2.0
         && area.y < baseline
@@ -163,12 +163,12 @@ fn a_page_is_measured_as_it_is_shown() {
     let cropped = read(&cropped).unwrap();
     assert_eq!(cropped.text, text);
     assert_near(place(&cropped, text).1, 50.0, 50.0, width, 10.0);
-    // Turned with the clock: what is drawn upwards is level.
+    // Rotated clockwise: text drawn upwards is level.
     let upwards = format!("BT /F1 10 Tf 0 1 -1 0 300 200 Tm ({text}) Tj ET");
     let turned = read(&pages(&[("/Rotate 90", stream("", upwards.as_bytes()))])).unwrap();
     assert_eq!(turned.text, text);
     assert_near(place(&turned, text).1, 200.0, 300.0, width, 10.0);
-    // The same on a page that is not turned runs upwards.
+    // On a page without rotation the same text runs upwards.
     let stamp = line("F1", 10, 100.0, 700.0, "level") + &upwards;
     let stamped = read(&page(&stamp)).unwrap();
     assert_eq!(stamped.text, format!("level\n\n{text}"));
@@ -299,7 +299,7 @@ fn of_running_headers_one_copy_stays_and_page_numbers_go() {
         .map(|(text, number)| PageStart { page: PageRef::Page(number), start: start(text) });
     assert_eq!(extracted.pages, expected.collect::<Vec<_>>());
     assert_eq!(place(&extracted, body[2]).0, 3);
-    // A text that is all there is stays.
+    // Text is kept if there is nothing else.
     let same = vec![vec![(72.0, 760.0, "Annual Report".to_owned())]; 3];
     assert_eq!(text_of(&drawn_pages(&same)), "Annual Report\n\nAnnual Report\n\nAnnual Report");
 }
@@ -342,7 +342,7 @@ fn headers_that_differ_between_pages_are_content() {
 
 #[test]
 fn rows_of_tables_in_the_margins_of_a_page_stay() {
-    // Rows closer than the drift of headers, at the foot of one page and then of two.
+    // Rows closer than the drift of headers, at the bottom of one page and then of two.
     let row = |page: usize, row: usize| -> Vec<(f32, f32, String)> {
         let y = 110.0 - 10.0 * row as f32;
         let (name, amount) = (format!("Row {page}{row}"), format!("{}", 100 * page + row));
@@ -410,7 +410,7 @@ fn a_bomb_costs_no_more_than_its_page() {
     let good = stream("", line("F1", 10, 72.0, 700.0, "still here").as_bytes());
     assert_eq!(text_of(&pages(&[("", bomb.clone()), ("", good)])), "still here");
     assert!(read(&pages(&[("", bomb)])).unwrap().text.is_empty());
-    // Letters instead of nothing: one string, and many.
+    // Letters instead of spaces: one string, and many.
     let shown = line("F1", 10, 72.0, 700.0, &"a".repeat(20 << 20));
     let many = line("F1", 10, 72.0, 700.0, "aaaaaaaa").repeat(200_000);
     for shown in [shown, many] {
@@ -426,7 +426,7 @@ fn nesting_ends_before_the_stack_does() {
         let entries = format!("/Deep {deep}");
         let failure = read(&pages(&[(&entries, stream("", drawn.as_bytes()))])).unwrap_err();
         assert!(matches!(failure, ExtractError::BeyondLimit { .. }), "{failure}");
-        // In what draws the page, where it is known only then.
+        // In the page content, where it is found only during interpretation.
         let content = format!("{deep} {drawn}");
         let hidden = read(&pages(&[("", flate(content.as_bytes()))])).unwrap();
         assert_eq!(hidden.text, "");
@@ -470,12 +470,12 @@ fn damage_is_told_or_healed() {
     }
     assert!(found >= 3, "{found}");
     assert_eq!(read(b"%PDF-1.7\nnothing").unwrap_err().error_code(), JobErrorCode::CorruptFile);
-    // Without the catalog, which stands first, and without all that follows the pages.
+    // Without the catalog at the start, and without everything after the pages.
     let (start, end) = (find(&whole, b"2 0 obj"), find(&whole, b"xref\n"));
     assert_eq!(text_of(&whole[start..end]).matches("page number").count(), 4);
 }
 
-/// Two-byte codes of a font that says nothing about them.
+/// Two-byte codes of a font without a character mapping.
 const SECRET: &str = "/Resources <</Font <<\
     /F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> \
     /F9 <</Type /Font /Subtype /Type0 /BaseFont /Secret /Encoding /Identity-H /DescendantFonts \
@@ -488,7 +488,7 @@ fn pages_that_cannot_be_read_are_named() {
     let codes = "BT /F9 10 Tf 72 700 Td <00410042004300440045004600470048> Tj ET\n".repeat(5);
     let secret = stream("", codes.as_bytes());
     let damaged = stream("/Filter /FlateDecode", b"\x78\x9C\xFF\xFF no such stream");
-    // More of them than any bound on lost pages, then one that is whole.
+    // More of them than any limit on unreadable pages, then a readable one.
     let mut drawn = vec![("", good.clone())];
     drawn.extend(vec![(SECRET, secret); 20]);
     drawn.extend([("", damaged), ("", good)]);
@@ -568,8 +568,8 @@ fn a_file_without_its_end_is_damaged_or_says_what_is_missing() {
     assert_eq!(read(&whole).unwrap().warnings, []);
 }
 
-/// A file under RC4 with keys of 40 bits, revision 2, made for these tests: the two keys and what
-/// draws its page.
+/// A file encrypted with RC4, 40-bit keys, revision 2, made for these tests: owner and user key,
+/// and the page content.
 fn encrypted(owner: &str, user: &str, content: &str) -> Vec<u8> {
     let objects = [
         b"<</Type /Catalog /Pages 2 0 R>>".to_vec(),
@@ -603,8 +603,8 @@ fn a_file_without_a_user_password_opens() {
     assert_eq!(failure.error_code(), JobErrorCode::EncryptedFile, "{failure}");
 }
 
-/// Phrases of the shared files: file, page, left, top, right, bottom, as `pdftotext -bbox`
-/// (poppler 22.12) measured them.
+/// Phrases of the shared files: file, page, left, top, right, bottom, as measured by `pdftotext
+/// -bbox` (poppler 22.12).
 const MEASURED: [(&str, u32, [f32; 4], &str); 16] = [
     ("multi_page", 1, [72.0, 72.588, 262.987, 85.872], "The Evolution of the Word Processor"),
     ("multi_page", 2, [427.894, 295.548, 512.871, 308.832], "making it a staple"),
@@ -661,14 +661,14 @@ fn phrases_stand_where_another_reader_finds_them() {
         let bytes = std::fs::read(shared.join(format!("files/{name}.pdf"))).unwrap();
         let extracted = read(&bytes).unwrap();
         let (width, height) = (right - left, bottom - top);
-        // The same words may stand in other places too.
+        // The same words may occur elsewhere too.
         let is_there = extracted.text.match_indices(phrase).any(|(start, _)| {
             let boxes = extracted.geometry.boxes(&(start..start + phrase.len()));
             boxes.iter().any(|PageBox { page: number, area }| {
                 let wide = right.min(area.x + area.width) - left.max(area.x);
                 let high = bottom.min(area.y + area.height) - top.max(area.y);
                 let covered = wide.max(0.0) * high.max(0.0);
-                // Half of it is covered, by a box that is no higher than a line.
+                // Half of it is covered by a box no higher than a line.
                 *number == page
                     && covered >= 0.5 * width * height
                     && area.width.min(area.height) < 2.0 * width.min(height)

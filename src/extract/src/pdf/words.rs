@@ -1,23 +1,23 @@
-//! The words of a document, which say whether a hyphen at the end of a line belongs to one.
+//! The words of a document, used to decide whether a hyphen at a line end belongs to a word.
 
 use std::collections::HashSet;
 
 use crate::pdf::pieces::Piece;
 
-/// Letters of a part of a compound: shorter ones are syllables as often as words.
+/// Minimum letters of each part of a compound: shorter parts may be syllables.
 const PART_LETTERS_MIN: usize = 4;
 
-/// Words that stand inside of lines, in lower case.
+/// Lowercase words from within lines.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// With a hyphen between two letters.
+    /// Words with a hyphen.
     compounds: HashSet<String>,
-    /// Without.
+    /// Words without a hyphen.
     plain: HashSet<String>,
 }
 
 impl Words {
-    /// The words of all pieces. The first and the last of a piece may be parts of one.
+    /// The words of all pieces. The first and last word of a piece may be incomplete.
     pub(super) fn of_pieces<'a>(pieces: impl Iterator<Item = &'a Piece>) -> Self {
         let mut words = Self::default();
         for piece in pieces {
@@ -43,8 +43,8 @@ impl Words {
         }
     }
 
-    /// Whether a word with a hyphen, in lower case, is written with it: the document does so
-    /// elsewhere, or it knows both parts and not what they make together.
+    /// Whether a lowercase word is written with its hyphen: it occurs so elsewhere in the document,
+    /// or both parts occur but not the joined word.
     pub(super) fn has_compound(&self, word: &str) -> bool {
         if self.compounds.contains(word) {
             return true;

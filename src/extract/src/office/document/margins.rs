@@ -1,4 +1,4 @@
-//! Headers and footers of a document.
+//! Headers and footers of a Word document.
 
 use crate::ExtractError;
 use crate::flow::Flow;
@@ -9,7 +9,7 @@ use crate::office::document::walker::Walker;
 use crate::office::relations::Relations;
 use crate::package::Package;
 
-/// Headers and footers of one document: each section may have six.
+/// Maximum headers and footers per document: each section may have six.
 const HEADERS_MAX: usize = 60;
 
 /// Adds the headers and footers, which are written at the end of the document.

@@ -1,12 +1,13 @@
-//! Word documents: paragraphs, headings, lists, tables, notes, text boxes, in reading order.
+//! Reads Word documents: paragraphs, headings, lists, tables, notes and text boxes, in reading
+//! order.
 //!
 //! ```text
 //! styles, numbering, notes -> walker over the body -> flow
 //! ```
-//! The text is that of the printed page: inserted text stays, deleted text and hidden text go, a
-//! text box stands before its paragraph, a note or a comment behind the paragraph that refers to
-//! it. Headers and footers are written once, at the end: often only a letterhead has the address.
-//! Page numbers are left out.
+//! The text is that of the printed page: inserted text is kept, deleted and hidden text is dropped.
+//! A text box comes before its paragraph, a note or comment after the paragraph that refers to it.
+//! Headers and footers are written once, at the end, because often only the letterhead has the
+//! address. Page numbers are left out.
 //!
 //! - `properties`, `styles`, `numbering`: kinds of paragraphs
 //! - `walker`: the body; `paragraph`: one paragraph; `notes`: notes and comments;

@@ -1,4 +1,4 @@
-//! Notes and comments of a document.
+//! Notes and comments of a Word document.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use crate::ExtractError;
 use crate::events::{Event, Events};
 use crate::package::Package;
 
-/// The notes and comments of a document, by their kind and id.
+/// The notes and comments of a document, by kind and ID.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     texts: BTreeMap<String, String>,
 }
 
 impl Notes {
-    /// Reads the part called `name`, whose notes are simple: their text is taken line by line.
+    /// Reads the part called `name`. Notes have simple content and are read line by line.
     pub(super) fn read(&mut self, package: &Package<'_>, name: &str) -> Result<(), ExtractError> {
         let Some(part) = package.part(name)? else { return Ok(()) };
         let mut events = Events::new(part)?;
@@ -52,7 +52,7 @@ impl Notes {
         }
     }
 
-    /// Takes the note that the text refers to: each is written once, however often that is done.
+    /// Takes a referenced note. Each is written only once, even if referenced again.
     pub(super) fn take(&mut self, kind: &str, id: &str) -> Option<String> {
         self.texts.remove(&key_of(kind, id))
     }

@@ -1,4 +1,4 @@
-//! Lists: the mark of each item, counted as Word counts.
+//! Word lists: the label of each item, counted as Word does.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const LEVELS: usize = 9;
 struct Level {
     start: i64,
     format: String,
-    /// The pattern of the mark, such as `%1.%2`.
+    /// The pattern of the label, such as `%1.%2`.
     pattern: String,
 }
 
@@ -26,14 +26,14 @@ impl Default for Level {
 
 #[derive(Debug, Default)]
 struct List {
-    /// The definition that it counts with.
+    /// The definition it counts with.
     definition: String,
-    /// The first number of levels that start anew.
+    /// Start numbers of restarted levels.
     starts: BTreeMap<usize, i64>,
     is_begun: bool,
 }
 
-/// The lists of a document, and their counts.
+/// The lists of a document and their counters.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
     definitions: BTreeMap<String, Vec<Level>>,
@@ -41,14 +41,14 @@ pub(super) struct Numbering {
     counts: BTreeMap<String, [Option<i64>; LEVELS]>,
 }
 
-/// The mark of an item.
+/// The label of a list item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A bullet, without a number.
+    /// A bullet without a number.
     Bullet,
-    /// Its number, as it is shown.
+    /// A number as displayed.
     Number(String),
-    /// Nothing is shown.
+    /// No label.
     None,
 }
 
@@ -111,7 +111,7 @@ impl Numbering {
         }
     }
 
-    /// Counts an item of the list called `id`, and tells its mark.
+    /// Counts an item of the list called `id` and returns its label.
     pub(super) fn next(&mut self, id: &str, level: usize) -> Mark {
         let level = level.min(LEVELS - 1);
         let Some(list) = self.lists.get_mut(id) else { return Mark::Bullet };
@@ -147,7 +147,7 @@ impl Numbering {
             mark.push_str(&numerals::written(count, format));
         }
         let mark = mark.trim().to_owned();
-        // A pattern without a number is a sign of its own.
+        // A pattern without a number is a bullet.
         if mark.is_empty() {
             Mark::None
         } else if mark.chars().any(char::is_alphanumeric) {

@@ -1,4 +1,4 @@
-//! One paragraph while its runs are read, and its block.
+//! One paragraph being read, and how it is written as a block.
 
 use crate::ExtractError;
 use crate::flow::Flow;
@@ -7,10 +7,10 @@ use crate::office::document::properties::Properties;
 use crate::office::document::styles::Styles;
 use lodestone_types::BlockKind;
 
-/// Characters of a heading at most; a longer one is prose with the style of a heading.
+/// Maximum characters of a heading; anything longer is body text with a heading style.
 const HEADING_CHARS_MAX: usize = 400;
 
-/// A paragraph while it is read.
+/// A paragraph being read.
 #[derive(Debug, Default)]
 pub(super) struct Paragraph {
     /// Its text so far.
@@ -20,7 +20,7 @@ pub(super) struct Paragraph {
 }
 
 impl Paragraph {
-    /// Writes it as the block that its style and list make of it.
+    /// Writes it as the kind of block given by its style and list.
     pub(super) fn write(
         &self,
         styles: &Styles,
@@ -38,7 +38,7 @@ impl Paragraph {
         };
         let list = self.properties.list.clone().or(effect.list).filter(|id| id != "0");
         let level = self.properties.list_level.or(effect.list_level).unwrap_or(0);
-        // An empty paragraph in a list shows no number and does not count.
+        // An empty paragraph in a list shows no number and is not counted.
         let mark = match list {
             Some(id) if !text.is_empty() => Some(numbering.next(&id, level)),
             _ => None,
@@ -60,7 +60,7 @@ impl Paragraph {
         }
     }
 
-    /// Appends a space where there is none.
+    /// Appends a space unless the text already ends with whitespace.
     pub(super) fn space(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
             self.text.push(' ');

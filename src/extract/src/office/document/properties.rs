@@ -1,24 +1,24 @@
-//! Properties of a paragraph: style, outline, list, whether it was deleted.
+//! Paragraph properties: style, outline level, list, and whether its end was deleted.
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
 
-/// The properties of a paragraph that count.
+/// The paragraph properties used.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Properties {
     /// The style.
     pub style: Option<String>,
-    /// The level in the outline, from 0; 9 is the body.
+    /// The outline level, from 0; 9 is body text.
     pub outline: Option<u8>,
-    /// The list; `0` takes a paragraph out of its style's.
+    /// The list; `0` overrides the list of the style with none.
     pub list: Option<String>,
-    /// The level in that list, from 0.
+    /// The list level, from 0.
     pub list_level: Option<usize>,
-    /// Whether the end of the paragraph was deleted: the next one goes on in its line.
+    /// Whether the paragraph mark was deleted, so that the next paragraph continues this one.
     pub is_joined: bool,
 }
 
-/// Reads to the end of the `pPr` that has just begun.
+/// Reads to the end of the `pPr` that has just started.
 pub(super) fn of_paragraph(events: &mut Events<'_>) -> Result<Properties, ExtractError> {
     let mut found = Properties::default();
     let mut depth = 1;
@@ -57,7 +57,7 @@ pub(super) fn of_paragraph(events: &mut Events<'_>) -> Result<Properties, Extrac
     Ok(found)
 }
 
-/// Reads to the end of the properties that have just begun, and hands on each element in them.
+/// Reads to the end of the properties that have just started, passing on each element in them.
 pub(super) fn each(
     events: &mut Events<'_>,
     mut found: impl FnMut(&crate::events::Element<'_>),

@@ -1,4 +1,4 @@
-//! Styles of paragraphs: headings, and numbered paragraphs.
+//! Paragraph styles: headings and numbered paragraphs.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use crate::events::{Event, Events};
 use crate::office::document::properties::{self, Properties};
 use crate::package::Package;
 
-/// Styles that a style may be based on, one on the other.
+/// Maximum length of a chain of styles based on one another.
 const CHAIN_MAX: usize = 20;
 
-/// Names of headings in programs that translate the built-in names: the words before the number, in
-/// small letters.
+/// Heading style names in programs that translate built-in names: the words before the number, in
+/// lowercase.
 const HEADING_WORDS: [&str; 14] = [
     "heading", "überschrift", "berschrift", "titre", "título", "titolo", "kop", "rubrik",
     "overskrift", "otsikko", "nagłówek", "заголовок", "标题", "見出し",
@@ -27,7 +27,7 @@ struct Style {
 /// The effect of a style on a paragraph.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Effect {
-    /// The level of a heading, from 1.
+    /// The heading level, from 1.
     pub heading: Option<u8>,
     /// Whether it is the title of the whole document.
     pub is_title: bool,
@@ -75,7 +75,7 @@ impl Styles {
         }
     }
 
-    /// The effect of the style called `id`, with that of the styles it is based on.
+    /// The effect of the style called `id`, including the styles it is based on.
     pub(super) fn effect(&self, id: &str) -> Effect {
         let mut effect = Effect::default();
         let mut outline = None;
@@ -83,7 +83,7 @@ impl Styles {
         for _ in 0..CHAIN_MAX {
             let Some(name) = next else { break };
             let Some(style) = self.all.get(name) else {
-                // A style that is used but not described may still be called by its built-in name.
+                // A style that is used but not defined may still have a built-in name.
                 effect.heading = effect.heading.or_else(|| named_level(name));
                 break;
             };
@@ -94,7 +94,7 @@ impl Styles {
             effect.list_level = effect.list_level.or(style.properties.list_level);
             next = style.based_on.as_deref();
         }
-        // Level 10 of the outline is the body of the text.
+        // Outline level 10 is body text.
         let by_outline = outline.filter(|level| *level < 9).map(|level| level + 1);
         effect.heading = by_outline.or(effect.heading.filter(|_| outline.is_none()));
         effect

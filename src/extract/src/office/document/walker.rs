@@ -1,5 +1,5 @@
-//! The body of a document, element by element. Nesting is kept on stacks: paragraphs in text boxes
-//! in paragraphs, tables in cells of tables.
+//! Reads the body of a Word document element by element. Nesting is kept on stacks: paragraphs in
+//! text boxes in paragraphs, tables in table cells.
 
 use crate::events::{Element, Event, Events};
 use crate::flow::Flow;
@@ -15,12 +15,12 @@ use crate::outline::too_long;
 use crate::package::Package;
 use crate::{ExtractError, TEXT_BYTES_MAX, decode, html};
 
-/// Fields in fields.
+/// Maximum nesting of fields.
 const FIELDS_MAX: usize = 64;
-/// Bytes of a field's instruction that are kept.
+/// Maximum bytes kept of a field instruction.
 const INSTRUCTION_BYTES_MAX: usize = 100;
 
-/// A field: text that Word computes.
+/// A field: text computed by Word.
 #[derive(Debug, Default)]
 struct Field {
     instruction: String,
@@ -37,9 +37,9 @@ pub(super) struct Walker<'w> {
     numbering: &'w mut Numbering,
     notes: &'w mut Notes,
     flow: &'w mut Flow,
-    /// The paragraphs that are open, outermost first.
+    /// The open paragraphs, outermost first.
     paragraphs: Vec<Paragraph>,
-    /// A paragraph whose end was deleted.
+    /// A paragraph whose paragraph mark was deleted.
     joined: Option<Paragraph>,
     fields: Vec<Field>,
     is_text: bool,
@@ -49,13 +49,13 @@ pub(super) struct Walker<'w> {
     /// Whether the current content control shows only its placeholder.
     is_placeholder: bool,
     skips_page_numbers: bool,
-    /// Charts and diagrams to be written after the paragraph.
+    /// Charts and diagrams to write after the paragraph.
     charts: Vec<String>,
     equations: Equations,
 }
 
 impl<'w> Walker<'w> {
-    /// A walker over a part with these relationships.
+    /// Creates a walker over a part with these relationships.
     pub(super) fn new(
         package: &'w Package<'w>,
         relations: &'w Relations,
@@ -84,7 +84,7 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// Leaves numbers of pages out.
+    /// Leaves out page numbers.
     pub(super) fn without_page_numbers(mut self) -> Self {
         self.skips_page_numbers = true;
         self
@@ -193,7 +193,7 @@ impl<'w> Walker<'w> {
                     .map(str::to_owned),
             ),
             "altChunk" => self.foreign(element)?,
-            // The first of the alternatives is taken; the others repeat it for older programs.
+            // The first alternative is taken; the others repeat it for older programs.
             "del" | "moveFrom" | "Fallback" | "rt" | "sectPr" | "tblPr" | "tblGrid" | "tblPrEx"
             | "cNvPr" => return Ok(Next::Skip),
             _ => {}
@@ -238,7 +238,7 @@ impl<'w> Walker<'w> {
         Ok(())
     }
 
-    /// Writes a paragraph whose end was deleted, where none follows that goes on with it.
+    /// Writes a paragraph whose mark was deleted if no paragraph follows to continue it.
     fn settle(&mut self) -> Result<(), ExtractError> {
         match self.joined.take() {
             Some(paragraph) => paragraph.write(self.styles, self.numbering, self.flow),
@@ -270,7 +270,7 @@ impl<'w> Walker<'w> {
         Ok(())
     }
 
-    /// Writes a sign of a symbol font; one of the private area means nothing without the font.
+    /// Writes a character of a symbol font; private use characters mean nothing without the font.
     fn symbol(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
         let code = element.attribute("char").and_then(|code| u32::from_str_radix(&code, 16).ok());
         let sign = code.filter(|code| !(0xF000..=0xF0FF).contains(code)).and_then(char::from_u32);
@@ -302,8 +302,8 @@ impl<'w> Walker<'w> {
         self.skips_page_numbers && matches!(word, "PAGE" | "NUMPAGES" | "SECTIONPAGES")
     }
 
-    /// Writes the description of a picture by its author. Programs that guess a description note
-    /// that in a second line.
+    /// Writes the alternative text of a picture if a person wrote it. Generated descriptions carry
+    /// a note in a second line.
     fn picture(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
         let description = element.attribute("descr").unwrap_or_default();
         let line = description.lines().next().unwrap_or("").trim();
@@ -317,7 +317,7 @@ impl<'w> Walker<'w> {
         self.write(" ")
     }
 
-    /// A web page inside the document.
+    /// Reads an embedded web page.
     fn foreign(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
         let Some(name) = element.prefixed("id") else { return Ok(()) };
         let Some(name) = self.relations.target(&name) else { return Ok(()) };
@@ -360,7 +360,7 @@ impl<'w> Walker<'w> {
     }
 }
 
-/// The next step for an element that has begun. It is done by the caller, who owns the stream.
+/// The next step for an element that has started. The caller does it, since it owns the stream.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Go,

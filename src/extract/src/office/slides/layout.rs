@@ -8,7 +8,7 @@ use crate::office::slides::parser;
 use crate::office::slides::shape::{Bounds, Role, Shape};
 use crate::package::Package;
 
-/// A placeholder of a layout or a master.
+/// A placeholder of a layout or master.
 #[derive(Debug)]
 struct Placeholder {
     role: Role,
@@ -17,14 +17,14 @@ struct Placeholder {
     has_bullets: bool,
 }
 
-/// The layouts that were read, each once.
+/// The layouts read so far, each once.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
     all: BTreeMap<String, Vec<Placeholder>>,
 }
 
 impl Layouts {
-    /// Gives shapes what the layout called `name` says about them.
+    /// Applies to shapes the settings of the layout called `name`.
     pub(super) fn apply(
         &mut self,
         package: &Package<'_>,

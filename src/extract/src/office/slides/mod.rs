@@ -1,14 +1,14 @@
-//! PowerPoint presentations: slide by slide, in the order in which they are shown.
+//! Reads PowerPoint presentations slide by slide, in presentation order.
 //!
 //! ```text
 //! presentation -> slides -> shapes of each -> order of reading -> flow
 //!                 layouts: positions of placeholders that have none themselves
 //! ```
-//! The title comes first, then the other shapes in reading order, the comments, the speaker's
-//! notes. Numbers, dates and footers of slides are left out.
+//! The title comes first, then the other shapes in reading order, the comments and the speaker
+//! notes. Slide numbers, dates and footers are left out.
 //!
 //! - `shape`: shapes of a slide; `parser`: shapes from XML
-//! - `layout`: positions and bullets of placeholders; `order`: the order of reading
+//! - `layout`: positions and bullets of placeholders; `order`: reading order
 
 mod layout;
 mod order;
@@ -27,9 +27,9 @@ use crate::package::Package;
 use crate::title::title;
 use lodestone_types::{Extracted, PageRef};
 
-/// Slides of one presentation.
+/// Maximum slides per presentation.
 const SLIDES_MAX: usize = 5000;
-/// The title that PowerPoint gives to a presentation without one.
+/// The title PowerPoint gives to an untitled presentation.
 const UNTITLED: &str = "PowerPoint Presentation";
 
 /// Reads a presentation.
@@ -49,7 +49,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     flow.finish()
 }
 
-/// The relationships of the slides, in order.
+/// The relationship IDs of the slides, in order.
 fn slide_ids(package: &Package<'_>, main: &str) -> Result<Vec<String>, ExtractError> {
     let Some(part) = package.part(main)? else { return Ok(Vec::new()) };
     let mut events = Events::new(part)?;
@@ -86,7 +86,7 @@ fn slide(
     let Some(notes) = relations.first("notesSlide") else { return Ok(()) };
     let relations = Relations::of(package, notes)?;
     let mut notes = parser::read(package, notes, &relations)?;
-    // The other shapes of notes are a picture of the slide, its number and its date.
+    // The other shapes on a notes page are the slide thumbnail, number and date.
     notes.retain(|shape| shape.role == Role::Body);
     for shape in &mut notes {
         shape.has_bullets = false;
@@ -97,7 +97,7 @@ fn slide(
     write(package, notes, flow)
 }
 
-/// Writes shapes in the order of reading, titles first.
+/// Writes shapes in reading order, titles first.
 fn write(package: &Package<'_>, shapes: Vec<Shape>, flow: &mut Flow) -> Result<(), ExtractError> {
     let (titles, others): (Vec<Shape>, Vec<Shape>) =
         shapes.into_iter().partition(|shape| shape.role.heading_level().is_some());

@@ -1,14 +1,14 @@
-//! Reading order of the shapes on a slide: rows where gaps separate them, else columns, and the
-//! same inside each; shapes without a gap between them go from top to bottom (recursive X-Y cut).
+//! Reading order of the shapes on a slide, by recursive X-Y cut: split into rows where gaps allow
+//! it, else into columns, and recurse; shapes without a gap between them go from top to bottom.
 
 use crate::office::slides::shape::{Bounds, Shape};
 
-/// Cuts one inside the other. Slides need three; more only cost.
+/// Maximum depth of cuts. Slides need three; more only cost time.
 const CUTS_MAX: usize = 8;
-/// Edges may overlap by one part in this many of their length and still be apart.
+/// Edges may overlap by this fraction (1/n) of their length and still count as separate.
 const OVERLAP_PART: i64 = 8;
 
-/// Sorts shapes into the order of reading. Those without a place follow the one before them.
+/// Sorts shapes into reading order. Shapes without a position follow the one before them.
 pub(super) fn sorted(shapes: Vec<Shape>) -> Vec<Shape> {
     let mut places = Vec::with_capacity(shapes.len());
     let mut last = Bounds::default();
@@ -17,7 +17,7 @@ pub(super) fn sorted(shapes: Vec<Shape>) -> Vec<Shape> {
         places.push(last);
     }
     let mut sorted = Vec::with_capacity(shapes.len());
-    // Groups that wait, the next one on top, with the number of cuts that made them.
+    // Groups still to split, the next on top, with the number of cuts that produced them.
     let mut waiting: Vec<(Vec<usize>, usize)> = vec![((0..shapes.len()).collect(), 0)];
     while let Some((mut group, cuts)) = waiting.pop() {
         let parts = match () {
@@ -42,7 +42,7 @@ pub(super) fn sorted(shapes: Vec<Shape>) -> Vec<Shape> {
     sorted.into_iter().filter_map(|n| shapes[n].take()).collect()
 }
 
-/// Parts a group where no shape reaches across. `extent` gives the start and the length of one.
+/// Splits a group at gaps that no shape crosses. `extent` gives start and length of a shape.
 fn parted(group: &mut [usize], extent: impl Fn(usize) -> (i64, i64)) -> Vec<Vec<usize>> {
     let inner = |n: usize| {
         let (start, length) = extent(n);
@@ -79,14 +79,14 @@ mod tests {
 
     #[test]
     fn columns_are_read_one_after_the_other_where_no_row_parts_them() {
-        // One tall box on the right beside three on the left.
+        // One tall box on the right next to three on the left.
         let tall =
             [(500, 100, 400, 400), (0, 380, 400, 100), (0, 100, 400, 100), (0, 240, 400, 100)];
         assert_eq!(order(&tall), [2, 3, 1, 0]);
         // Two by two: rows.
         let square = [(500, 300, 90, 90), (0, 300, 90, 90), (500, 0, 90, 90), (0, 0, 90, 90)];
         assert_eq!(order(&square), [3, 2, 1, 0]);
-        // Overlapping a little, or wholly.
+        // Overlapping slightly, or entirely.
         assert_eq!(order(&[(0, 95, 900, 100), (0, 0, 900, 100)]), [1, 0]);
         assert_eq!(order(&[(0, 0, 9, 9), (0, 0, 9, 9)]), [0, 1]);
         assert_eq!(order(&[(i64::MAX, i64::MAX, i64::MAX, 1), (0, 0, -5, -5)]), [1, 0]);

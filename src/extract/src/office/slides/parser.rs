@@ -1,5 +1,5 @@
-//! The shapes of a slide, from its part. Groups are on a stack; a group that ends is sorted and
-//! becomes a run of shapes at the place of the group.
+//! Parses the shapes of a slide. Groups are kept on a stack; a finished group is sorted and becomes
+//! a run of shapes in place of the group.
 
 use crate::events::{Element, Event, Events};
 use crate::grid::{Grid, Piece};
@@ -11,10 +11,10 @@ use crate::package::Package;
 use crate::{ExtractError, outline};
 use lodestone_types::BlockKind;
 
-/// Levels of lists.
+/// Maximum list levels.
 const LEVELS_MAX: i64 = 8;
 
-/// Reads the shapes of the part called `name`. Those of groups stand in their group.
+/// Reads the shapes of the part called `name`. Grouped shapes stay in their group.
 pub(super) fn read(
     package: &Package<'_>,
     name: &str,
@@ -46,9 +46,9 @@ pub(super) fn read(
 #[derive(Debug)]
 struct Parser<'p> {
     relations: &'p Relations,
-    /// The root, then the shapes and groups that are open.
+    /// The root, then the open groups and shapes.
     open: Vec<Shape>,
-    /// The paragraph under way.
+    /// The current paragraph.
     line: Line,
     /// Bytes of text so far.
     size: usize,
@@ -84,7 +84,7 @@ impl<'p> Parser<'p> {
         self.open.last_mut().expect("the root is never closed")
     }
 
-    /// Takes an element that begins; says whether what is in it is to be read.
+    /// Handles the start of an element; returns whether to read its content.
     fn open(&mut self, element: &Element<'_>) -> bool {
         self.line.text.extend(self.equations.open(element));
         match element.name() {
@@ -117,7 +117,7 @@ impl<'p> Parser<'p> {
             "t" => self.is_text = true,
             "br" => self.line.text.push('\n'),
             "tab" => self.line.text.push(' '),
-            // Numbers of slides and dates compute themselves.
+            // Slide numbers and dates are computed fields.
             "fld" => {
                 let kind = element.attribute("type").unwrap_or_default();
                 return !(kind == "slidenum" || kind.starts_with("datetime"));
@@ -147,7 +147,7 @@ impl<'p> Parser<'p> {
         if !std::mem::take(&mut self.is_picture) {
             return;
         }
-        // Programs that guess what a picture shows say so in a second line.
+        // Generated descriptions carry a note in a second line.
         let description = element.attribute("descr").unwrap_or_default();
         let text = description.lines().next().unwrap_or("").to_owned();
         self.size += text.len();
@@ -202,7 +202,7 @@ impl<'p> Parser<'p> {
                 table.cell(1, 1);
                 table.reshape(1, true);
             }
-            // A merged cell's other columns follow as cells of their own.
+            // The further columns of a merged cell follow as cells of their own.
             () if is_on("hMerge") => table.cell(1, 1),
             () => table.cell(1, span("rowSpan")),
         }

@@ -1,4 +1,4 @@
-//! Shapes of a slide, and their text.
+//! Shapes of a slide and their text.
 
 use crate::ExtractError;
 use crate::flow::Flow;
@@ -6,10 +6,10 @@ use crate::grid::Grid;
 use crate::numerals;
 use lodestone_types::BlockKind;
 
-/// The purpose of a placeholder.
+/// The role of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Role {
-    /// No placeholder.
+    /// Not a placeholder.
     #[default]
     Free,
     /// The title of a slide.
@@ -18,12 +18,12 @@ pub(super) enum Role {
     MainTitle,
     /// Text and lists.
     Body,
-    /// Dates, numbers, footers, the picture of a slide in its notes: not read.
+    /// Dates, numbers, footers, and the slide thumbnail on a notes page: not read.
     Unread,
 }
 
 impl Role {
-    /// By the word for it; placeholders without one are bodies.
+    /// Parses a placeholder type; a placeholder without one is a body.
     pub(super) fn of(word: &str) -> Self {
         match word {
             "title" => Self::Title,
@@ -33,7 +33,7 @@ impl Role {
         }
     }
 
-    /// The level of the heading that it makes.
+    /// The heading level it is written with.
     pub(super) fn heading_level(self) -> Option<u8> {
         match self {
             Self::MainTitle => Some(1),
@@ -46,31 +46,31 @@ impl Role {
 /// The position of a shape, in its parent's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Bounds {
-    /// The left edge.
+    /// Left edge.
     pub x: i64,
-    /// The upper edge.
+    /// Top edge.
     pub y: i64,
-    /// The width.
+    /// Width.
     pub width: i64,
-    /// The height.
+    /// Height.
     pub height: i64,
 }
 
-/// The mark of a paragraph that is an item of a list.
+/// The bullet or number of a list item.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Bullet {
-    /// The mark of its placeholder.
+    /// Inherited from the placeholder.
     #[default]
     Inherited,
-    /// Nothing.
+    /// No bullet.
     None,
-    /// A sign.
+    /// A bullet character.
     Sign,
     /// A number.
     Number {
-        /// The format, as numerals know it.
+        /// The format, as used by `numerals`.
         format: &'static str,
-        /// The first number.
+        /// The start number.
         start: i64,
     },
 }
@@ -80,32 +80,32 @@ pub(super) enum Bullet {
 pub(super) struct Line {
     /// Its text.
     pub text: String,
-    /// Its level of indentation, from 0.
+    /// Its indentation level, from 0.
     pub level: usize,
-    /// Its mark.
+    /// Its bullet.
     pub bullet: Bullet,
 }
 
-/// A shape, or a group of them.
+/// A shape or a group of shapes.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// Its own position, where it has one.
+    /// Its own position, if it has one.
     pub bounds: Option<Bounds>,
-    /// Its purpose.
+    /// Its role.
     pub role: Role,
-    /// The number by which a placeholder finds its layout.
+    /// The index that links a placeholder to its layout.
     pub index: Option<i64>,
-    /// Whether its paragraphs are items unless they say otherwise.
+    /// Whether its paragraphs have bullets by default.
     pub has_bullets: bool,
     /// Its paragraphs.
     pub lines: Vec<Line>,
-    /// The table in it.
+    /// Its table.
     pub table: Option<Grid>,
-    /// Charts and diagrams in it, by the names of their parts.
+    /// Its charts and diagrams, by part name.
     pub parts: Vec<String>,
-    /// The shapes that it groups, in the order of reading.
+    /// The shapes of the group, in reading order.
     pub children: Vec<Shape>,
-    /// Whether it is invisible.
+    /// Whether it is hidden.
     pub is_hidden: bool,
 }
 

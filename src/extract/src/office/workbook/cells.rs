@@ -1,4 +1,4 @@
-//! The cells of one sheet, as they stream by.
+//! Reads the cells of a sheet as a stream.
 
 use crate::ExtractError;
 use crate::events::{Element, Event, Events};
@@ -7,10 +7,10 @@ use crate::office::workbook::strings::SharedStrings;
 use crate::package::Package;
 use crate::sheet::Sheet;
 
-/// The largest row or column that is accepted; Excel stops at 1,048,576 rows.
+/// The largest accepted row or column; Excel stops at 1,048,576 rows.
 const INDEX_MAX: u32 = 1 << 21;
 
-/// The element to which text belongs.
+/// The element that the current text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,
@@ -18,7 +18,7 @@ enum Inside {
     Inline,
 }
 
-/// Reads the part called `name`; returns also the number of its formulas without a value.
+/// Reads the part called `name` and returns the number of formulas without a value.
 pub(super) fn read(
     package: &Package<'_>,
     name: &str,
@@ -71,7 +71,7 @@ pub(super) fn read(
     }
 }
 
-/// A cell while it is read.
+/// A cell being read.
 #[derive(Debug, Default)]
 struct Cell {
     /// Counted from 1; 0 before the first row.
@@ -83,7 +83,7 @@ struct Cell {
     value: String,
     has_formula: bool,
     has_value: bool,
-    /// Cells so far with a formula and no value.
+    /// Formula cells without a value so far.
     unvalued: usize,
 }
 
@@ -127,7 +127,7 @@ impl Cell {
                 let word = if value == "1" { "TRUE" } else { "FALSE" };
                 sheet.cell(self.row, self.column, word, true)
             }
-            // The error of a formula says nothing about the content.
+            // A formula error says nothing about the content.
             "e" => Ok(()),
             "d" => {
                 let day = value.strip_suffix("T00:00:00").unwrap_or(value).replace('T', " ");

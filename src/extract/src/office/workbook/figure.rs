@@ -1,35 +1,35 @@
-//! Numbers with the unit, the decimals and the zeros that their format shows.
+//! Formats numbers with the unit, decimals and zeros of their number format.
 
 use std::str::Chars;
 
-/// Characters of the words before or behind a number at most; longer ones are left out.
+/// Maximum characters of the text before or after a number; longer text is left out.
 const WORDS_CHARS_MAX: usize = 24;
-/// Digits before and behind the point that a format can ask for.
+/// Maximum digits before and after the decimal point that a format can require.
 const DIGITS_MAX: usize = 15;
-/// Numbers from which on a double has no digit behind the point that means something.
+/// From this value on, an `f64` has no meaningful decimals.
 const EXACT_MAX: f64 = 1e15;
 
-/// The form of a number. It has no separators of thousands: which ones, the reader's machine says.
+/// The form of a number. Thousands separators are left out, since they depend on the locale.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Figure {
     before: String,
     after: String,
-    /// Digits before the point at least.
+    /// Minimum digits before the decimal point.
     digits: usize,
-    /// Digits behind the point, at least and at most.
+    /// Minimum and maximum decimals.
     decimals: (usize, usize),
-    /// Thousands in which it is counted.
+    /// The number of thousands scalings.
     thousands: i32,
 }
 
 impl Figure {
-    /// A number with so many decimals.
+    /// A number with this many decimals.
     pub(super) fn with_decimals(decimals: usize) -> Self {
         Self { digits: 1, decimals: (decimals, decimals), ..Self::default() }
     }
 
-    /// The form that a format code asks for; `None` for a code that shows no number, a fraction or
-    /// an exponent, or words between digits.
+    /// Parses a format code; `None` if it shows no number, a fraction, an exponent or text between
+    /// digits.
     pub(super) fn of_code(code: &str) -> Option<Self> {
         let mut figure = Self::default();
         let mut characters = code.chars();
@@ -74,14 +74,14 @@ impl Figure {
         }
     }
 
-    /// A number in this form; `None` for one beyond the digits that are exact.
+    /// Formats a number; `None` if it has more digits than are exact.
     pub(super) fn written(&self, value: f64) -> Option<String> {
         let unit = 10_f64.powi(self.decimals.1 as i32);
         let scaled = value.abs() / 1000_f64.powi(self.thousands) * unit;
         if scaled.is_nan() || scaled >= EXACT_MAX {
             return None;
         }
-        // Rounded as people round: 2.675, which is a little less in binary, to 2.68.
+        // Rounded in decimal: 2.675, slightly less in binary, becomes 2.68.
         let scaled: f64 = format!("{scaled:.14e}").parse().unwrap_or(scaled);
         let rounded = scaled.round() / unit;
         let (least, most) = self.decimals;
@@ -99,13 +99,13 @@ impl Figure {
     }
 }
 
-/// The words that begin with a character of a format code: quoted ones, an escaped character, a
+/// The text introduced by a character of a format code: a quoted string, an escaped character, a
 /// currency in brackets, or the character itself.
 fn words_of(first: char, rest: &mut Chars<'_>) -> String {
     match first {
         '"' => rest.by_ref().take_while(|c| *c != '"').collect(),
         '\\' => rest.next().into_iter().collect(),
-        // A space as wide as a character, and one that fills the cell.
+        // A space as wide as a character, or fill up to the cell width.
         '_' | '*' => {
             rest.next();
             String::new()
@@ -115,7 +115,7 @@ fn words_of(first: char, rest: &mut Chars<'_>) -> String {
             let currency = inside.strip_prefix('$').unwrap_or_default();
             currency.split('-').next().unwrap_or_default().to_owned()
         }
-        // The sign of a number is its own.
+        // The sign comes from the number itself.
         '-' | '+' | '(' | ')' => String::new(),
         other => other.to_string(),
     }

@@ -1,4 +1,4 @@
-//! Formats of numbers in cells: a number, a percentage, a day, a time.
+//! Number formats of cells: number, percentage, date or time.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use crate::office::workbook::figure::Figure;
 use crate::package::Package;
 use crate::sheet::dates;
 
-/// Formats of one workbook; Excel stops at 65,490.
+/// Maximum formats per workbook; Excel stops at 65,490.
 const FORMATS_MAX: usize = 70_000;
 
-/// The form in which a number is shown.
+/// The way a number is displayed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Shown {
-    /// A number as it is.
+    /// The plain number.
     #[default]
     Number,
-    /// A number with a unit, or with so many digits.
+    /// A number with a unit or a fixed number of digits.
     Figure(Figure),
-    /// Parts of a hundred, with so many decimals.
+    /// A percentage with this many decimals.
     Percent(usize),
-    /// A day, a time of day, or both.
+    /// A date, a time of day, or both.
     Moment {
-        /// Whether the day is shown.
+        /// Whether the date is shown.
         has_date: bool,
         /// Whether the time is shown.
         has_time: bool,
     },
-    /// A length of time in hours.
+    /// A duration in hours.
     Elapsed,
 }
 
-/// The formats of a workbook, by the number that cells name.
+/// The formats of a workbook, by the index used in cells.
 #[derive(Debug, Default)]
 pub(super) struct Formats {
     shown: Vec<Shown>,
@@ -73,9 +73,9 @@ impl Formats {
         }
     }
 
-    /// The number `raw` as it is shown with the format of this number.
+    /// Formats the value `raw` with the format at this index.
     pub(super) fn written(&self, raw: &str, format: usize) -> String {
-        // An integer is kept to its last digit.
+        // An integer keeps all its digits.
         let is_plain = raw.len() <= 15 && raw.bytes().all(|b| b.is_ascii_digit());
         let Ok(value) = raw.trim().parse::<f64>() else { return raw.to_owned() };
         match self.shown.get(format).unwrap_or(&Shown::Number) {
@@ -92,7 +92,7 @@ impl Formats {
     }
 }
 
-/// A number with the 15 digits that a spreadsheet keeps.
+/// Formats a number with the 15 digits that a spreadsheet keeps.
 pub(crate) fn number(value: f64) -> String {
     let rounded: f64 = format!("{value:.14e}").parse().unwrap_or(value);
     if rounded == 0.0 || (1e-6..1e15).contains(&rounded.abs()) {
@@ -101,7 +101,7 @@ pub(crate) fn number(value: f64) -> String {
     format!("{rounded:e}")
 }
 
-/// Parts of a hundred, without zeros at the end.
+/// Formats a percentage without trailing zeros.
 pub(crate) fn percent(value: f64, decimals: usize) -> String {
     let written = format!("{:.*}", decimals.min(6), value * 100.0);
     let written = match written.contains('.') {
@@ -111,7 +111,7 @@ pub(crate) fn percent(value: f64, decimals: usize) -> String {
     format!("{written}%")
 }
 
-/// The formats that have a number and no code.
+/// The built-in formats, which have no code.
 fn built_in(id: i64) -> Shown {
     match id {
         1 | 3 | 5 | 6 | 37 | 38 | 41 | 42 => Shown::Figure(Figure::with_decimals(0)),
@@ -126,7 +126,7 @@ fn built_in(id: i64) -> Shown {
     }
 }
 
-/// The form that a format code asks for, by its letters outside of quotes, brackets and escapes.
+/// Parses a format code by its letters outside quotes, brackets and escapes.
 fn of_code(code: &str) -> Shown {
     let mut letters = String::new();
     let mut characters = code.chars();

@@ -1,18 +1,18 @@
-//! Excel workbooks: a heading for each visible sheet, then its tables.
+//! Reads Excel workbooks: a heading for each visible sheet, then its tables.
 //!
 //! ```text
 //! workbook -> sheets in order -> cells (streamed) -> sheet -> tables, records
 //!             shared strings, formats
 //! ```
-//! The stored value of a formula is taken, not the formula. Dates, times, percentages and units are
-//! written as such. A hidden sheet is read only where no other has text.
+//! For formulas the stored value is used. Dates, times, percentages and units are written as such.
+//! A hidden sheet is read only if no other sheet has text.
 //!
-//! calamine 0.38 does not serve here: it does not know percentages, holds a sheet as a full
-//! rectangle of cells (one cell in the last corner is 17 billion), and unpacks outside of the
-//! upload's budget.
+//! calamine 0.38 is not usable here: it does not support percentages, allocates a sheet as a full
+//! rectangle of cells (one cell in the last corner makes 17 billion), and decompresses outside the
+//! budget of the upload.
 //!
-//! - `strings`: text that cells share; `cells`: one sheet
-//! - `formats`: formats of numbers; `figure`: numbers with a unit
+//! - `strings`: shared strings; `cells`: one sheet
+//! - `formats`: number formats; `figure`: numbers with a unit
 
 mod cells;
 mod figure;
@@ -31,10 +31,10 @@ use crate::package::Package;
 use crate::title::title;
 use lodestone_types::{Extracted, PageRef, Warning};
 
-/// Sheets of one workbook.
+/// Maximum sheets per workbook.
 const SHEETS_MAX: usize = 2000;
 
-/// A sheet as the workbook lists it.
+/// A sheet as listed in the workbook.
 #[derive(Debug)]
 struct Listed {
     name: String,
@@ -43,7 +43,7 @@ struct Listed {
     is_hidden: bool,
 }
 
-/// The parts that all sheets share.
+/// The parts shared by all sheets.
 #[derive(Debug)]
 struct Book<'b> {
     package: &'b Package<'b>,
@@ -80,7 +80,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     flow.finish()
 }
 
-/// The sheets in order, and whether days are counted from 1904.
+/// The sheets in order, and whether dates are counted from 1904.
 fn listed(package: &Package<'_>, main: &str) -> Result<(Vec<Listed>, bool), ExtractError> {
     let mut sheets = Vec::new();
     let mut has_late_epoch = false;
@@ -112,7 +112,7 @@ fn listed(package: &Package<'_>, main: &str) -> Result<(Vec<Listed>, bool), Extr
 }
 
 impl Book<'_> {
-    /// Writes a sheet; returns the number of its formulas without a value.
+    /// Writes a sheet and returns the number of its formulas without a value.
     fn sheet(&self, listed: &Listed, flow: &mut Flow) -> Result<usize, ExtractError> {
         let Some(name) = self.relations.target(&listed.id) else { return Ok(0) };
         let (sheet, unvalued) = cells::read(self.package, name, &self.strings, &self.formats)?;

@@ -1,4 +1,4 @@
-//! The table of texts that cells refer to by number, in one buffer.
+//! The shared strings of a workbook, in one buffer.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use crate::outline::too_long;
 use crate::package::Package;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 
-/// All shared texts.
+/// All shared strings.
 #[derive(Debug, Default)]
 pub(super) struct SharedStrings {
     text: String,
-    /// The end of each.
+    /// The end offset of each string.
     ends: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl SharedStrings {
             match events.next()? {
                 Event::Open(element) => match element.name() {
                     "t" => is_text = true,
-                    // The pronunciation of a text.
+                    // Phonetic text.
                     "rPh" => events.skip()?,
                     _ => {}
                 },
@@ -47,7 +47,7 @@ impl SharedStrings {
         }
     }
 
-    /// The text of this number.
+    /// The string at this index.
     pub(super) fn get(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)?;
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
