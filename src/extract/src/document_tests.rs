@@ -1,5 +1,5 @@
-//! Goal: documents built here say what their authors meant, and no damage to one of them brings a
-//! reader down. Real documents give their text within time and memory.
+//! Goal: documents built here yield the text their authors meant, and no damage to one of them
+//! crashes a reader. Real documents yield their text within time and memory limits.
 
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn stored(parts: &[(&str, &str)]) -> Vec<u8> {
     zipped(parts, CompressionMethod::Stored)
 }
 
-/// Judges and reads a document; its name says nothing.
+/// Detects and reads a document; the name gives no hint.
 fn read(bytes: &[u8]) -> Extracted {
     let format = detect("upload", None, bytes).unwrap();
     let extracted = extract(format, bytes).unwrap();
@@ -414,7 +414,7 @@ fn book_sample() -> Vec<u8> {
     )
 }
 
-/// A package with further parts, and with further relationships of one part.
+/// A package with additional parts, and additional relationships of one part.
 fn with_parts(sample: &[u8], parts: &[(&str, &str)]) -> Vec<u8> {
     let mut whole = zip::ZipArchive::new(Cursor::new(sample)).unwrap();
     let names: Vec<String> = whole.file_names().map(|name| name.unwrap().into_owned()).collect();
@@ -502,7 +502,7 @@ fn equations_keep_their_operators() {
     assert!(slides.text.contains(expected), "{}", slides.text);
 }
 
-/// A message that was saved as text by a program of Windows.
+/// A message saved as text by a Windows program.
 #[test]
 fn a_message_in_utf_16_is_read_as_a_message() {
     let message = "From: a@b\r\nTo: c@d\r\nSubject: Caf\u{E9}\r\nContent-Type: text/plain; \
@@ -517,7 +517,7 @@ fn a_message_in_utf_16_is_read_as_a_message() {
     }
 }
 
-/// A directory that is said to hold more entries than it does.
+/// A directory that claims more entries than it has.
 #[test]
 fn counts_of_containers_are_not_believed() {
     let sound = word_sample();
@@ -547,7 +547,7 @@ fn counts_of_containers_are_not_believed() {
         [sound[..start as usize].to_vec(), entry.repeat(10_001), sound[end..].to_vec()].concat();
     let failure = extract(Format::Docx, &long).unwrap_err();
     assert!(matches!(failure, ExtractError::BeyondLimit { .. }), "{failure}");
-    // The usual end of a file that was cut.
+    // The usual end of a truncated file.
     let cut = extract(Format::Docx, &sound[..sound.len() / 2]).unwrap_err().to_string();
     assert!(cut.contains("cut short") && !cut.contains("EOCD"), "{cut}");
 }
@@ -568,7 +568,7 @@ fn parts_that_are_stored_count_like_others() {
     assert_eq!(failure.error_code(), JobErrorCode::TooLarge);
 }
 
-/// Detection sees names in the bytes; the reader opens the archive and knows better.
+/// Detection sees names in the bytes; the reader, which opens the archive, knows better.
 #[test]
 fn archives_are_judged_twice() {
     let presentation = slides_sample();
@@ -584,7 +584,7 @@ fn archives_are_judged_twice() {
     assert_eq!(failure.to_string(), "Unsupported file format: ZIP archive");
 }
 
-/// Excel writes line ends that came from Windows as numbers.
+/// Excel writes line ends from Windows as numeric references.
 #[test]
 fn carriage_returns_in_cells_do_not_reach_the_text() {
     let row = |number: u8, text: &str| {
@@ -721,7 +721,7 @@ fn what_needs_a_password_is_said() {
     assert_eq!(failure.error_code(), JobErrorCode::EncryptedFile);
 }
 
-/// Shapes that unpack, repeat or nest without end.
+/// Inputs that decompress, repeat or nest without end.
 #[test]
 fn bombs_end_in_errors() {
     let started = processor_time();
@@ -746,7 +746,7 @@ fn bombs_end_in_errors() {
     let many: Vec<(String, &str)> = (0..10_001).map(|n| (format!("p{n}"), "")).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|(name, part)| (name.as_str(), *part)).collect();
     refused(Format::Docx, &stored(&many));
-    // Messages in messages end at a depth, not at an error.
+    // Nested messages end at the maximum depth, not with an error.
     let mut mail = String::from("innermost");
     for n in 0..50 {
         mail = format!("Subject: {n}\nContent-Type: message/rfc822\n\n{mail}");
@@ -801,7 +801,7 @@ fn shared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/documents")
 }
 
-/// The entries of the manifest, where the checkout has them beside it.
+/// The manifest entries, if the shared documents are present.
 fn manifest(test: &str) -> Vec<serde_json::Value> {
     let Ok(manifest) = std::fs::read(shared().join("manifest.json")) else {
         eprintln!("skipped: {test} (no {})", shared().display());
@@ -810,7 +810,7 @@ fn manifest(test: &str) -> Vec<serde_json::Value> {
     serde_json::from_slice(&manifest).unwrap()
 }
 
-/// Method: real documents, every one cut and changed in many places.
+/// Method: real documents, each truncated and changed in many places.
 #[test]
 fn damage_to_real_documents_brings_no_reader_down() {
     for entry in manifest("damage_to_real_documents_brings_no_reader_down") {
@@ -828,13 +828,13 @@ fn damage_to_real_documents_brings_no_reader_down() {
     }
 }
 
-/// The name under which a copy of this test finds its document.
+/// The variable by which a copy of this test finds its document.
 const DOCUMENT: &str = "LODESTONE_TEST_DOCUMENT";
-/// The largest time and memory that a document may take (manifest of the shared documents).
+/// Time and memory limit of a document (manifest of the shared documents).
 const SECONDS_MAX: f32 = 2.0;
 const MEMORY_MIB_MAX: u64 = 256;
 
-/// Method: a process for each document, so that its memory can be told.
+/// Method: a process for each document, so that its memory can be measured.
 #[test]
 fn real_documents_give_their_outcome() {
     for entry in manifest("real_documents_give_their_outcome") {
@@ -887,7 +887,7 @@ fn one_real_document() {
     }
 }
 
-/// The share of the expected words that was found, after what must and must not be there.
+/// The share of the expected words that was found, after checking required and forbidden text.
 fn compare(entry: &serde_json::Value, extracted: &Extracted) -> f64 {
     let folded = extracted.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let folded = folded.replace(['\u{2018}', '\u{2019}'], "'");
@@ -901,7 +901,7 @@ fn compare(entry: &serde_json::Value, extracted: &Extracted) -> f64 {
     }
     let Some(expected) = entry["expected"].as_str() else { return 1.0 };
     let expected = std::fs::read_to_string(shared().join(expected)).unwrap();
-    // A reference that was made without undoing the division of words marks each with U+0002.
+    // A reference produced without rejoining hyphenated words marks each with U+0002.
     let expected = expected.replace('\u{2}', "");
     let (found, wanted) = (words(&extracted.text), words(&expected));
     let shared = wanted.iter().filter(|word| found.contains(*word)).count();
@@ -916,7 +916,7 @@ fn words(text: &str) -> std::collections::BTreeSet<String> {
     lower.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The largest resident memory of this process so far; 0 where the system does not tell.
+/// Peak resident memory of this process; 0 if the system does not report it.
 fn memory_peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

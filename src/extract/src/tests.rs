@@ -1,4 +1,4 @@
-//! Goal: no bytes bring a reader down or slow it beyond linear; real documents give their text.
+//! Goal: no input crashes a reader or makes it slower than linear; real documents yield their text.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const FORMATS: [Format; 17] = [
     Format::Msg,
 ];
 
-/// Time that this thread has had the processor: the clock also counts what others do with it.
+/// CPU time of this thread; wall-clock time would include what others do.
 pub(super) fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -69,7 +69,7 @@ fn a_fence_left_open_does_not_end_in_blank_lines() {
     assert_eq!(&code.text[code.blocks[0].range.clone()], "```\na\n\nb");
 }
 
-/// Formats can write any character as a number, past the decoding of line ends.
+/// Formats can write any character as a numeric reference, after line ends are normalised.
 #[test]
 fn carriage_returns_and_zeros_that_are_written_as_numbers_do_not_reach_the_text() {
     for (format, source) in [
@@ -107,7 +107,7 @@ proptest! {
     }
 }
 
-/// Shapes that are quadratic, or overflow a stack, in readers that do not guard against them.
+/// Inputs that are quadratic, or overflow the stack, in readers without guards.
 #[test]
 fn hostile_shapes_cost_no_more_than_others() {
     let attributes: String = (0..80_000).map(|n| format!(" a{n}=\"x\"")).collect();
@@ -314,7 +314,7 @@ fn a_head_of_metadata_may_hold_blank_lines() {
         let kinds: Vec<BlockKind> = extracted.blocks.iter().map(|block| block.kind).collect();
         assert_eq!(kinds, [BlockKind::Record, BlockKind::Paragraph], "{head}");
     }
-    // A line across the page, a text, and another line.
+    // A thematic break, a text, and another break.
     let ruled = extract(Format::Md, b"---\n\nA text: of words.\n\nMore\n\n---\nEnd").unwrap();
     assert_eq!(ruled.blocks[0].kind, BlockKind::Paragraph);
 }
@@ -353,11 +353,11 @@ fn a_text_that_is_not_quite_in_its_format_is_still_a_text() {
             "it was read as plain text: line 1 holds a comment, and comments are not JSON";
         assert_eq!(read.warnings[0].message, message, "{text}");
     }
-    // Rows of different lengths are read, cell by cell.
+    // Rows of different lengths are read cell by cell.
     let ragged = extract(Format::Csv, b"name,age\nAda,36,x\nBo\n").unwrap();
     assert_eq!(ragged.text, "name: Ada\nage: 36\ncolumn 3: x\n\nname: Bo");
     assert_eq!(ragged.warnings, []);
-    // A zero among many letters is a slip of a program.
+    // A zero byte among many letters is a bug of the writer.
     let log = "2026-11-22 10:00:00 the pump runs\n".repeat(40) + "\0 restarted\n";
     assert_eq!(detect("pump.log", None, log.as_bytes()), Ok(Format::Txt));
     let wide: Vec<u8> = "a text of Windows".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -374,7 +374,7 @@ fn a_text_beyond_the_limit_is_refused_before_it_is_accepted() {
         assert_eq!(failure.error_code(), JobErrorCode::TooLarge);
         assert!(detect(name, None, &long.as_bytes()[..super::TEXT_BYTES_MAX]).is_ok(), "{name}");
     }
-    // Pages are more markup than text, and wide letters more bytes.
+    // Pages are mostly markup, and wide letters take more bytes.
     assert_eq!(detect("a.html", None, long.as_bytes()), Ok(Format::Html));
     let wide: Vec<u8> = long[..20 << 20].encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(detect("a.txt", None, &wide), Ok(Format::Txt));

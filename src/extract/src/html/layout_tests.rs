@@ -1,11 +1,11 @@
-//! Goal: of a page that was fetched, the article is whole and the menus around it are gone, in the
-//! layouts that sites have. Method: pages by hand, each sentence of the article marked.
+//! Goal: from a fetched page, the article is complete and the menus around it are gone, in common
+//! site layouts. Method: handwritten pages with every sentence of the article marked.
 
 use std::path::Path;
 
 use crate::html::{read, read_file, read_page};
 
-/// An article of a heading, `paragraphs` paragraphs with a link each, a list and a table.
+/// An article with a heading, `paragraphs` paragraphs with a link each, a list and a table.
 fn article(paragraphs: usize) -> String {
     let prose = |number: usize| {
         format!(
@@ -19,13 +19,13 @@ fn article(paragraphs: usize) -> String {
     format!("<h1>KEEPH Herons</h1>{all}{list}{table}{}", prose(99))
 }
 
-/// A list of links, each of them marked.
+/// A list of links, each marked.
 fn menu(links: usize) -> String {
     let item = |number| format!("<li><a href='/{number}'>DROP{number}</a></li>");
     format!("<ul>{}</ul>", (0..links).map(item).collect::<String>())
 }
 
-/// The numbers of marks of `page` beginning with `mark` that `text` lacks, and that it has.
+/// The numbers of the marks in `page` starting with `mark` that `text` lacks, and those it has.
 fn marks(page: &str, mark: &str, text: &str) -> (usize, usize) {
     let all: Vec<&str> = page
         .match_indices(mark)
@@ -150,7 +150,7 @@ fn a_short_page_has_no_menus_either() {
     }
 }
 
-/// Elements of a site that hold the text itself, and a page that has no other.
+/// Site elements that contain the text itself, and a page with no other text.
 #[test]
 fn the_only_text_of_a_page_is_never_lost() {
     let text = article(6);
@@ -195,7 +195,7 @@ fn a_real_page_loses_its_languages_and_nothing_of_its_article() {
         assert!(all.contains(dropped) && !part.contains(dropped), "{dropped}");
     }
     assert!(part.len() * 10 > all.len() * 8, "{} of {}", part.len(), all.len());
-    // A file keeps them, behind its article.
+    // A file keeps them, after its article.
     let file = read_file(&page).unwrap().text;
     let start = |text: &str| file.find(text).unwrap();
     assert!(start("The word duck comes from") < start("Kapampangan"), "{file:.500}");

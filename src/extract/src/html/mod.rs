@@ -6,7 +6,7 @@
 //! ```
 //! Builds no tree, and uses a tokenizer of its own. html5ever's tree builder is quadratic in
 //! nesting (html5ever #290), and its tokenizer in the number of attributes of a tag; html5gum 0.9.0
-//! recurses for each attribute and overflows the stack at some ten thousand. Extracting text needs
+//! recurses for each attribute and overflows the stack at about ten thousand. Extracting text needs
 //! neither trees nor most attributes. In tests, a recording of html5ever serves as the oracle for
 //! our tokens. Rules take the place of the tree: `tags` knows which tags end others, and misnested
 //! tags close elements up to the nearest block at most.

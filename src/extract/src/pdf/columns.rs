@@ -4,8 +4,8 @@
 //! ```text
 //!   +--------------------+   above: read first
 //!   | title              |
-//!     | left     | right   |   a gutter without text separates columns
-//!     | left     | right   |   if both sides contain lines of prose
+//!   | left     | right   |   a gutter without text separates columns
+//!   | left     | right   |   if both sides contain lines of prose
 //!   | footnote           |   below: read last
 //!   +--------------------+
 //! ```

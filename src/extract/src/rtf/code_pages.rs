@@ -1,6 +1,6 @@
-//! Code pages of Windows, and character sets of its fonts, by the labels of the web.
+//! Encoding labels for Windows code pages and font character sets.
 
-/// The label of a code page; the Western one where it is unknown.
+/// The encoding label of a code page; Western if unknown.
 pub(crate) fn label(code_page: u32) -> &'static str {
     match code_page {
         874 => "windows-874",
@@ -34,7 +34,7 @@ pub(crate) fn label(code_page: u32) -> &'static str {
     }
 }
 
-/// The code page of a font's character set; `None` for that of the document.
+/// The code page of a font character set; `None` for the document default.
 pub(super) fn of_charset(charset: i32) -> Option<u32> {
     Some(match charset {
         77 => 10000,

@@ -1,34 +1,34 @@
-//! Destinations: the purpose of a group's text.
+//! Destinations: the purpose of the text in a group.
 
-/// A destination.
+/// The destination of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Destination {
-    /// Text of the document.
+    /// Document text.
     #[default]
     Body,
-    /// Nothing that is read.
+    /// Not read.
     Skipped,
-    /// Fonts and their character sets.
+    /// The font table, with character sets.
     Fonts,
-    /// Names of styles.
+    /// Style names.
     Styles,
-    /// Metadata of the document, of which the title is read.
+    /// Document metadata; only the title is read.
     Metadata,
     /// The title.
     Title,
-    /// The mark of an item.
+    /// The marker of a list item.
     Mark,
     /// A note.
     Note,
     /// A text box.
     Box,
-    /// A header or a footer.
+    /// A header or footer.
     Margin,
 }
 
 impl Destination {
-    /// The destination that a word opens. Words behind a star that are not known open one that is
-    /// passed over; others open none.
+    /// The destination opened by a control word. Unknown starred words open a skipped destination;
+    /// other unknown words open none.
     pub(super) fn of(word: &str, is_starred: bool) -> Option<Self> {
         Some(match word {
             "fonttbl" => Self::Fonts,
@@ -44,7 +44,7 @@ impl Destination {
             | "private" | "filetbl" | "ftnsep" | "ftnsepc" | "ftncn" | "aftnsep" | "aftnsepc"
             | "aftncn" | "template" | "sp" | "nonesttables" | "objdata" | "datafield"
             | "listtable" | "revtbl" | "rsidtbl" | "themedata" => Self::Skipped,
-            // Known and read although they stand behind a star.
+            // Read although they are starred.
             "shpinst" | "ud" | "shppict" | "shpgrp" => return None,
             _ if is_starred => Self::Skipped,
             _ => return None,

@@ -1,14 +1,14 @@
-//! Rich Text Format: words, groups and bytes in code pages.
+//! Reads Rich Text Format: control words, groups and text in code pages.
 //!
 //! ```text
 //! bytes -> tokens -> groups (destination, font, hidden) -> paragraphs and rows -> flow
 //! ```
-//! Destinations that hold no text of the document (fonts, pictures, styles, unknown ones behind a
-//! star) are passed over. A table is a run of rows; nested tables are taken as text of their cell.
+//! Destinations without document text (fonts, pictures, styles, unknown starred ones) are skipped.
+//! A table is a run of rows; a nested table is read as text of its cell.
 //!
-//! - `tokens`: the grammar; `destinations`: purposes of groups
-//! - `reader`: groups and words; `writer`: paragraphs, rows, notes
-//! - `code_pages`: bytes to letters
+//! - `tokens`: the grammar; `destinations`: the purpose of groups
+//! - `reader`: groups and control words; `writer`: paragraphs, rows, notes
+//! - `code_pages`: encodings
 
 pub(super) mod code_pages;
 mod destinations;
@@ -21,7 +21,7 @@ use crate::rtf::reader::Reader;
 use crate::rtf::tokens::Tokens;
 use lodestone_types::Extracted;
 
-/// Reads RTF.
+/// Reads an RTF document.
 pub(super) fn read(bytes: &[u8]) -> Result<Extracted, ExtractError> {
     if !bytes.starts_with(b"{\\rtf") {
         let problem = "it does not begin with {\\rtf".to_owned();

@@ -1,4 +1,4 @@
-//! Groups and words of RTF.
+//! Interprets the groups and control words of RTF.
 
 use std::collections::BTreeMap;
 
@@ -9,59 +9,59 @@ use crate::rtf::writer::{Merge, Properties, Writer};
 use crate::{ExtractError, decode};
 use lodestone_types::Extracted;
 
-/// Groups in groups.
+/// Maximum nesting of groups.
 const DEPTH_MAX: usize = 2000;
-/// Fonts and styles of one document.
+/// Maximum fonts and styles per document.
 const TABLE_MAX: usize = 10_000;
-/// Bytes of a name or a title.
+/// Maximum bytes of a name or title.
 const NAME_BYTES_MAX: usize = 1000;
-/// The Western code page, which a document that names none is in.
+/// The Western code page, the default of a document that names none.
 const WESTERN: u32 = 1252;
 
-/// The state that ends with its group.
+/// State scoped to a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Group {
     destination: Destination,
-    /// Whether the group itself opened its destination, and so ends it.
+    /// Whether this group opened its destination, and therefore ends it.
     is_own: bool,
     code_page: Option<u32>,
     is_hidden: bool,
-    /// Bytes that stand for a character that is given by its number.
+    /// The number of substitute bytes after a Unicode character.
     substitutes: Option<usize>,
     heading: Option<u8>,
     level: usize,
     is_in_table: bool,
 }
 
-/// A document while it is read.
+/// The state of reading a document.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     writer: Writer,
     groups: Vec<Group>,
     group: Group,
-    /// Whether nothing but a star stood in the group so far.
+    /// Whether the group has contained nothing but a star so far.
     is_starred: bool,
     is_group_fresh: bool,
-    /// Whether the next group repeats what one behind it says better.
+    /// Whether to skip the next group, which repeats a better one after it.
     skips_next: bool,
     code_page: Option<u32>,
     fonts: BTreeMap<i32, u32>,
     font: i32,
     styles: BTreeMap<i32, u8>,
     style: i32,
-    /// The name under way in a table of names, and the title.
+    /// The current name in a table of names, or the title.
     name: String,
-    /// Bytes that wait for those that complete their character.
+    /// Bytes of an incomplete character.
     bytes: Vec<u8>,
-    /// Characters that are still to be passed over behind one given by its number.
+    /// Substitute characters still to skip after a Unicode character.
     skipped: usize,
-    /// The first half of a pair.
+    /// The first half of a surrogate pair.
     surrogate: Option<u16>,
     merge: Merge,
 }
 
 impl Reader {
-    /// Takes one token.
+    /// Processes one token.
     pub(super) fn token(&mut self, token: Token<'_>) -> Result<(), ExtractError> {
         let is_fresh = std::mem::take(&mut self.is_group_fresh);
         match token {
@@ -172,7 +172,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Words about paragraphs, tables and special characters.
+    /// Handles control words for paragraphs, tables and special characters.
     fn layout(&mut self, name: &str, number: i32) -> Result<(), ExtractError> {
         match name {
             "pard" => {
@@ -236,7 +236,7 @@ impl Reader {
             b'~' => self.put("\u{A0}"),
             b'_' => self.put("-"),
             b'\\' | b'{' | b'}' => self.text(&[sign]),
-            // A line end behind a backslash ends a paragraph.
+            // A backslash before a line end ends the paragraph.
             b'\r' | b'\n' => self.layout("par", 0),
             b'\t' => self.put("\t"),
             _ => Ok(()),
@@ -268,7 +268,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A character by its number in UTF-16, negative from 32768 on.
+    /// Adds a UTF-16 code unit, written as a signed 16-bit number.
     fn unicode(&mut self, number: i32) -> Result<(), ExtractError> {
         self.flush()?;
         self.skipped = self.group.substitutes.unwrap_or(1).min(100);
@@ -288,7 +288,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Decodes the bytes that wait.
+    /// Decodes the pending bytes.
     fn flush(&mut self) -> Result<(), ExtractError> {
         if self.bytes.is_empty() {
             return Ok(());
@@ -326,7 +326,7 @@ impl Reader {
         }
     }
 
-    /// The name of a style ends with its group; those of headings are remembered.
+    /// Ends a style name; the names of heading styles are remembered.
     fn end_style(&mut self) {
         let name = std::mem::take(&mut self.name);
         let name = name.trim().trim_end_matches(';').to_lowercase();
@@ -340,7 +340,7 @@ impl Reader {
         }
     }
 
-    /// The document.
+    /// Returns the finished document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush()?;
         let properties = self.properties();

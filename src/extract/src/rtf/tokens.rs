@@ -1,24 +1,24 @@
-//! RTF as groups, words and text, in one pass over the bytes.
+//! Splits RTF into groups, control words and text, in one pass.
 
 use crate::mail;
 
-/// Letters of a word at most; longer ones are no words of RTF.
+/// Maximum letters of a control word; anything longer is not valid RTF.
 const WORD_BYTES_MAX: usize = 40;
 
-/// A piece of RTF.
+/// An RTF token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// A group begins.
+    /// Start of a group.
     Open,
-    /// A group ends.
+    /// End of a group.
     Close,
-    /// A word, with the number behind it.
+    /// A control word and its numeric parameter.
     Word(&'a str, Option<i32>),
-    /// A sign behind a backslash.
+    /// A control symbol.
     Sign(u8),
-    /// A byte in two digits.
+    /// A byte written as two hex digits.
     Byte(u8),
-    /// Bytes as they stand, without line ends.
+    /// Literal bytes, without line ends.
     Text(&'a [u8]),
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// The tokens of `bytes`.
+    /// Creates an iterator over the tokens of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }

@@ -1,4 +1,4 @@
-//! Paragraphs and rows of RTF as blocks.
+//! Writes RTF paragraphs and rows as blocks.
 
 use crate::flow::{Flow, INDENT_LEVELS_MAX};
 use crate::grid::Piece;
@@ -6,59 +6,59 @@ use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Cells of one row.
+/// Maximum cells per row.
 const CELLS_MAX: usize = 256;
-/// Groups of text in groups of text: a note in a box in a note.
+/// Maximum nesting of text groups, such as a note in a box in a note.
 const NESTED_MAX: usize = 16;
 
-/// The merging of a cell with others.
+/// The merge state of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Merge {
-    /// Not at all, or as the first of others.
+    /// Not merged, or the first of merged cells.
     #[default]
     None,
-    /// With the one to its left.
+    /// Merged with the cell to its left.
     Left,
-    /// With the one above it.
+    /// Merged with the cell above it.
     Above,
 }
 
-/// The properties of a paragraph.
+/// Paragraph properties.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Properties {
-    /// The level of a heading, from 1.
+    /// The heading level, from 1.
     pub heading: Option<u8>,
-    /// The level in a list, from 0.
+    /// The list level, from 0.
     pub level: usize,
-    /// Whether it stands in a cell.
+    /// Whether it is in a table cell.
     pub is_in_table: bool,
 }
 
-/// A document under construction.
+/// The document being built.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     flow: Flow,
-    /// The paragraph under way.
+    /// The current paragraph.
     line: String,
-    /// The mark of the item under way.
+    /// The marker of the current list item.
     mark: String,
-    /// Paragraphs that were left for a note or a box.
+    /// Paragraphs interrupted by a note or text box.
     left: Vec<String>,
-    /// The cells of the row under way, and the blocks of the cell under way.
+    /// The cells of the current row, and the blocks of the current cell.
     cells: Vec<Vec<Piece>>,
     cell: Vec<Piece>,
-    /// The merging of the cells of the row.
+    /// The merge states of the cells in the row.
     merges: Vec<Merge>,
     held: usize,
 }
 
 impl Writer {
-    /// Names the document.
+    /// Sets the title of the document.
     pub(super) fn set_title(&mut self, title: &str) {
         self.flow.set_title(title);
     }
 
-    /// Appends to the paragraph, or to the mark of its item.
+    /// Appends to the paragraph, or to the marker of its list item.
     pub(super) fn text(&mut self, text: &str, is_mark: bool) -> Result<(), ExtractError> {
         self.held += text.len();
         if self.flow.len() + self.held > TEXT_BYTES_MAX * 2 {
@@ -95,7 +95,7 @@ impl Writer {
         self.flow.write_notes()
     }
 
-    /// The paragraph as a block, marks and tabs resolved.
+    /// Takes the paragraph as a block, with markers and tabs resolved.
     fn take_block(&mut self, properties: Properties) -> (BlockKind, String) {
         let line = std::mem::take(&mut self.line);
         let mut mark = std::mem::take(&mut self.mark).trim().to_owned();
@@ -123,12 +123,12 @@ impl Writer {
         )
     }
 
-    /// Begins to describe a row.
+    /// Starts a row definition.
     pub(super) fn row_begins(&mut self) {
         self.merges.clear();
     }
 
-    /// Describes the next cell of the row.
+    /// Adds the definition of the next cell in the row.
     pub(super) fn cell_described(&mut self, merge: Merge) {
         if self.merges.len() < CELLS_MAX {
             self.merges.push(merge);
@@ -171,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Leaves the paragraph for a note, a box or a header; says whether that may be read.
+    /// Interrupts the paragraph for a note, text box or header; returns whether it may be read.
     pub(super) fn leave(&mut self) -> bool {
         if self.left.len() >= NESTED_MAX {
             return false;
@@ -180,7 +180,7 @@ impl Writer {
         true
     }
 
-    /// Goes back to the paragraph that was left, and returns what was written meanwhile.
+    /// Resumes the interrupted paragraph and returns the text written since.
     fn back(&mut self) -> String {
         let text = std::mem::take(&mut self.line);
         self.line = self.left.pop().unwrap_or_default();
@@ -193,7 +193,7 @@ impl Writer {
         self.flow.note(&note);
     }
 
-    /// Ends a text box: it stands before the paragraph that it hangs on.
+    /// Ends a text box, which comes before the paragraph it is anchored to.
     pub(super) fn end_box(&mut self) -> Result<(), ExtractError> {
         let text = self.back();
         for line in text.lines() {
@@ -208,7 +208,7 @@ impl Writer {
         self.flow.margin(&text);
     }
 
-    /// The document.
+    /// Returns the finished document.
     pub(super) fn finish(mut self, properties: Properties) -> Result<Extracted, ExtractError> {
         while !self.left.is_empty() {
             self.end_box()?;
@@ -224,7 +224,7 @@ impl Writer {
     }
 }
 
-/// Whether what stands before a tab is the mark of an item: a sign, or a number with a point.
+/// Whether the text before a tab is a list marker: a bullet, or a number with a full stop.
 fn is_mark(sign: &str) -> bool {
     let mut characters = sign.chars();
     match (characters.next(), characters.next()) {

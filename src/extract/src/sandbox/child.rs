@@ -1,17 +1,17 @@
-//! The child process: confined, it reads one document and writes one answer.
+//! The child process: confines itself, reads one document and writes one answer.
 
 use std::io::{self, BufRead, Read, Write};
 
 use crate::sandbox::confine::confine;
 use crate::sandbox::{Answer, InProcess, Parser, Request};
 
-/// Bytes of the line before the document: a page to be drawn has some hundred marks at most.
+/// Maximum bytes of the request line: a page to render has at most a few hundred highlights.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
-/// Bytes of a document; uploads are limited far below.
+/// Maximum bytes of a document; uploads are limited to far less.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
-/// Drops every right that a parser does not need, reads a document from standard input, and writes
-/// its text, or the picture of a page, to standard output.
+/// Drops every privilege a parser does not need, reads a document from standard input and writes
+/// its text, or the image of a page, to standard output.
 ///
 /// # Errors
 /// Errors of the pipes, a malformed request, or a kernel that refuses to confine the process.

@@ -1,14 +1,14 @@
-//! Confinement of a child before it reads a document: limits, system calls, Landlock.
+//! Confines a child before it reads a document: resource limits, seccomp, Landlock.
 
 use std::io;
 
-/// Bytes of memory that a child may take: a document that needs more is a decompression bomb.
+/// Memory limit of a child in bytes: a document that needs more is a decompression bomb.
 pub const MEMORY_BYTES_MAX: u64 = 512 << 20;
-/// Seconds of CPU time.
+/// CPU time limit in seconds.
 #[cfg(unix)]
 const CPU_SECONDS: u64 = 20;
 
-/// Confines the calling process permanently. It must have one thread.
+/// Confines the calling process permanently. It must be single-threaded.
 ///
 /// # Errors
 /// Errors of the kernel: a process that could not be confined must not read anything.
@@ -32,19 +32,19 @@ fn limit() -> io::Result<()> {
         (Resource::Nofile, 16),
     ];
     for (resource, most) in limits {
-        // macOS does not enforce limits of address space.
+        // macOS does not enforce address space limits.
         if cfg!(target_os = "macos") && resource == Resource::As {
             continue;
         }
-        // Of CPU time the kernel tells by SIGXCPU: at equal limits it would kill, as it does for
-        // want of memory.
+        // The kernel signals the CPU limit with SIGXCPU. With equal soft and hard limits it would
+        // send SIGKILL, as it does when out of memory.
         let maximum = most + u64::from(resource == Resource::Cpu);
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?;
     }
     Ok(())
 }
 
-/// Bytes of address space that the process takes now; 0 where the system does not say.
+/// Current address space of the process in bytes; 0 if the system does not report it.
 #[cfg(unix)]
 fn address_bytes() -> io::Result<u64> {
     if !cfg!(target_os = "linux") {
@@ -57,8 +57,8 @@ fn address_bytes() -> io::Result<u64> {
     Ok(kib << 10)
 }
 
-/// Whether this process could have Landlock confine its children: the kernel has it, and no filter
-/// of system calls forbids it. Changes nothing.
+/// Whether Landlock can confine children of this process: the kernel supports it and no seccomp
+/// filter forbids it. Changes nothing.
 pub fn has_landlock() -> bool {
     #[cfg(target_os = "linux")]
     return linux::has_landlock();
@@ -79,8 +79,8 @@ pub(super) mod linux {
         SeccompRule, TargetArch, apply_filter,
     };
 
-    /// System calls for memory, pipes and exit. All others, opening files and sockets first of all,
-    /// fail with EPERM; so does a signal to another process.
+    /// Allowed system calls: memory, pipes and exit. All others, above all opening files and
+    /// sockets, fail with EPERM, as does a signal to another process.
     const CALLS: [libc::c_long; 31] = [
         libc::SYS_read,
         libc::SYS_readv,
@@ -120,8 +120,8 @@ pub(super) mod linux {
         rules.handle_access(AccessFs::Execute).and_then(Ruleset::create).is_ok()
     }
 
-    /// Allows the calls above only, and, where the kernel has Landlock, no path and no port even if
-    /// that list were wrong.
+    /// Installs the seccomp filter and, if the kernel supports Landlock, denies all paths and
+    /// ports, in case the call list is wrong.
     pub fn lock() -> io::Result<()> {
         let landlock = Ruleset::default()
             .handle_access(AccessFs::from_all(ABI::V5))
@@ -142,7 +142,7 @@ pub(super) mod linux {
         apply_filter(&program).map_err(io::Error::other)
     }
 
-    /// The calls above, and signals to this process.
+    /// The seccomp rules: the calls above, and signals to this process.
     pub(crate) fn rules(
         own: u32,
     ) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {

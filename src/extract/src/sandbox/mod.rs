@@ -1,8 +1,8 @@
-//! Parsers in a child process that can do nothing but compute.
+//! Runs parsers in a child process that can do nothing but compute.
 //!
 //! Uploads are untrusted, and some of their readers are third-party code. Stack overflows and
-//! exhausted memory cannot be caught inside a process, so each such file is read by a child process
-//! of its own:
+//! out-of-memory cannot be caught within a process, so each such file is read in its own child
+//! process:
 //!
 //! ```text
 //! server                                 child: `lodestone parse`
@@ -12,18 +12,18 @@
 //!   kill after 60 s
 //! ```
 //!
-//! Formats with a safe reader of one linear pass (`Format::is_plain`) are read in the server's
-//! process: a child costs some milliseconds.
+//! Formats whose reader is safe and makes a single linear pass (`Format::is_plain`) are read in the
+//! server process, since a child costs some milliseconds.
 //!
 //! Invariants
-//! - The server survives anything that a child does, and the job ends with a stable code: the limit
-//!   of memory, that of time, a crash and a child that the system killed have one each.
-//! - A child has [`MEMORY_BYTES_MAX`] beyond what the program takes by itself: its allocator
+//! - The server survives anything a child does, and the job ends with a stable code: one each for
+//!   exceeding memory, exceeding time, a crash, and a child killed by the system.
+//! - A child has [`MEMORY_BYTES_MAX`] beyond the memory of the program itself: its allocator
 //!   reserves nothing in advance.
-//! - A child sees one document and no file, socket, argument or variable of the server's.
+//! - A child sees one document and no file, socket, argument or environment variable of the server.
 //!
-//! - `confine`: rights that a child drops; `child`: reading one document
-//! - `parent`: spawning, feeding, waiting, killing
+//! - `confine`: drops privileges; `child`: reads one document
+//! - `parent`: spawns, feeds, waits for and kills children
 
 mod child;
 mod confine;
@@ -43,34 +43,34 @@ use crate::budget::Budget;
 use crate::{Drawing, ExtractError, Format, PagePicture, draw, read};
 use lodestone_types::{Extracted, JobErrorCode};
 
-/// The format and the content of a document.
+/// The format and content of a document.
 pub type Parsed = Result<(Format, Extracted), ExtractError>;
 
-/// A picture of a page.
+/// The image of a page.
 pub type Drawn = Result<PagePicture, ExtractError>;
 
-/// A reader of documents, in this process or in another.
+/// Reads documents, in this process or another.
 pub trait Parser: fmt::Debug + Send + Sync {
-    /// As [`crate::extract`] for a document that was judged to be of `format`; with the format that
-    /// it turned out to have, which differs where an archive was named for another.
+    /// Like [`crate::extract`] for a document detected as `format`. Returns the actual format,
+    /// which differs if an archive was named as another one.
     ///
     /// # Errors
     /// As [`crate::extract`], and errors of the child process.
     fn parse(&self, format: Format, bytes: &[u8]) -> Parsed;
 
-    /// As [`crate::draw`].
+    /// Like [`crate::draw`].
     ///
     /// # Errors
     /// As [`crate::draw`], and errors of the child process.
     fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn;
 }
 
-/// A result of [`Parser::parse`] as bytes, for another process of this release.
+/// Serialises a result of [`Parser::parse`] for another process of the same release.
 pub fn parsed_to_bytes(result: Parsed) -> Vec<u8> {
     serde_json::to_vec(&Answer::of_text(result)).expect("plain data always prints")
 }
 
-/// The result that [`parsed_to_bytes`] made bytes of; `None` of other bytes.
+/// Parses the output of [`parsed_to_bytes`]; `None` for other bytes.
 pub fn parsed_from_bytes(bytes: &[u8]) -> Option<Parsed> {
     match serde_json::from_slice(bytes).ok()? {
         Answer::Drawn { .. } => None,
@@ -78,7 +78,7 @@ pub fn parsed_from_bytes(bytes: &[u8]) -> Option<Parsed> {
     }
 }
 
-/// A reader in the process of the caller: for tests, and where there is no program to start.
+/// Reads in the calling process: for tests, and if there is no program to start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;
 
@@ -92,15 +92,15 @@ impl Parser for InProcess {
     }
 }
 
-/// The request to the child, before the bytes of the document.
+/// The request to the child, sent before the bytes of the document.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     format: Format,
-    /// The page to be drawn, where a picture is wanted and not the text.
+    /// The page to render, if an image is wanted instead of the text.
     drawing: Option<Drawing>,
 }
 
-/// The answer of the child. Behind that of a picture stand the bytes of its file.
+/// The answer of the child. For an image, the bytes of the PNG follow.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Read(Format, Extracted),
@@ -110,12 +110,12 @@ enum Answer {
 }
 
 impl Answer {
-    /// The answer that tells of text.
+    /// Creates the answer for an extracted text.
     fn of_text(result: Parsed) -> Self {
         result.map_or_else(Self::of_error, |(format, extracted)| Self::Read(format, extracted))
     }
 
-    /// The answer that tells of a picture, and the bytes behind it.
+    /// Creates the answer for an image, and the bytes that follow it.
     fn of_picture(result: Drawn) -> (Self, Vec<u8>) {
         match result {
             Ok(PagePicture { pages, size, png }) => {
@@ -135,7 +135,7 @@ impl Answer {
         }
     }
 
-    /// The text, where this tells of one.
+    /// The text, if this is an answer for one.
     fn into_text(self) -> Parsed {
         match self {
             Self::Read(format, extracted) => Ok((format, extracted)),
@@ -143,10 +143,10 @@ impl Answer {
         }
     }
 
-    /// The picture, where this and the bytes behind it tell of one.
+    /// The image, if this and the bytes that follow are an answer for one.
     fn into_picture(self, png: Vec<u8>) -> Drawn {
         match self {
-            // A child may have ended in the middle of it.
+            // A child may have died while writing it.
             Self::Drawn { pages, size, png_bytes } if png_bytes == png.len() => {
                 Ok(PagePicture { pages, size, png })
             }

@@ -1,4 +1,4 @@
-//! The parent's side of child processes: spawning, feeding, waiting, killing.
+//! The parent side of child processes: spawning, feeding, waiting, killing.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -11,70 +11,69 @@ use wait_timeout::ChildExt;
 use crate::sandbox::{Answer, Drawn, InProcess, Parsed, Parser, Request};
 use crate::{Drawing, ExtractError, Format};
 
-/// Time that a child may take in all; its CPU time is limited in the child.
+/// Wall-clock limit of a child; its CPU time is limited in the child.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Time that drawing a page may take: somebody waits for it, and others may wait for their turn. A
-/// page of text takes a tenth of a second.
+/// Time limit for rendering a page: someone is waiting for it, and others may be queued. A page of
+/// text takes a tenth of a second.
 const DRAWING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between closing its output and its end.
+/// Time from closing its output until the child must have exited.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const NONE: Duration = Duration::ZERO;
-/// Bytes of an answer: the text at its largest, escaped, with its structure.
+/// Maximum bytes of an answer: the largest text, escaped, with its structure.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of what a child says of its end.
+/// Maximum bytes kept of the error output of a child.
 const LAST_WORDS_BYTES_MAX: u64 = 4 << 10;
-/// The words of a Rust program that cannot have the memory that it asks for: where it must have it,
-/// and where it can do without.
+/// Error messages of a Rust program that runs out of memory: for infallible and for fallible
+/// allocations.
 const OUT_OF_MEMORY: [&str; 2] = ["memory allocation of", "out of memory"];
-/// The variable by which mimalloc reserves no address space in advance. It would reserve a
-/// gigabyte before the child limits itself, and what was reserved before does not count.
+/// Keeps mimalloc from reserving address space in advance. It would reserve a gigabyte before the
+/// child limits itself, and memory reserved before then does not count.
 const NO_RESERVE: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0");
 
-/// Reads documents in children of this program.
+/// Reads documents in child processes of this program.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     program: PathBuf,
     arguments: Vec<String>,
     timeout: Duration,
-    /// Held to write by a child that must have no other beside it.
+    /// Locked for writing by a child that must run alone.
     pub(super) beside: Arc<RwLock<()>>,
 }
 
-/// The end of a child that gave no answer.
+/// The reason a child gave no answer.
 #[derive(Debug)]
 enum ChildError {
-    /// It was killed after the timeout.
+    /// Killed after the timeout.
     TooSlow,
-    /// It ended by itself, or by the kernel.
+    /// Exited by itself or killed by the kernel.
     Ended(ExitStatus),
-    /// It asked for more memory than it may have.
+    /// Exceeded its memory limit.
     OutOfMemory,
-    /// It could not be started, or a pipe failed.
+    /// Could not be started, or a pipe failed.
     Failed(io::Error),
 }
 
 /// The outcome of a child.
 #[derive(Debug)]
 struct Exchange {
-    /// Its whole output, if it came in time.
+    /// Its complete output, if it arrived in time.
     answer: Option<io::Result<Vec<u8>>>,
-    /// Its exit status, if it ended by itself.
+    /// Its exit status, if it exited by itself.
     ended: Option<ExitStatus>,
-    /// The beginning of what it wrote as errors.
+    /// The start of its error output.
     last_words: String,
 }
 
 impl Sandbox {
-    /// Children run `program` with `arguments`, which must end in a call of
-    /// [`super::serve_one`].
+    /// Children run `program` with `arguments`, which must lead to a call of [`super::serve_one`].
     pub fn new(program: PathBuf, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
         Self { program, arguments, timeout: TIMEOUT, beside: Arc::default() }
     }
 
-    /// Children of the program that is running, under `verb`. On Linux that is the very file, even
-    /// if another has taken its name since.
+    /// Children run the current program with `verb`. On Linux that is the same file, even if it has
+    /// been replaced on disk since.
     pub fn of_this_program(verb: &str) -> Self {
         let own = std::env::current_exe().unwrap_or_else(|_| "lodestone".into());
         let program = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { own };
@@ -87,7 +86,7 @@ impl Sandbox {
         Self { timeout, ..self }
     }
 
-    /// The answer of a child, and the bytes behind it.
+    /// Runs a child and returns its answer and the bytes that follow.
     fn ask(&self, request: &Request, bytes: &[u8]) -> Result<(Answer, Vec<u8>), ChildError> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
@@ -114,8 +113,8 @@ impl Sandbox {
         })
     }
 
-    /// Reads in a child, or in a second one where the first was lost to something that may pass:
-    /// the machine was the cause of a crash, or it had too little memory for all that ran.
+    /// Runs a child, and once more if the first was lost to a possibly transient cause: a crash due
+    /// to the machine, or too little memory for everything running.
     fn retried(&self, request: &Request, bytes: &[u8]) -> Result<(Answer, Vec<u8>), ChildError> {
         let shared = self.beside.read().unwrap_or_else(PoisonError::into_inner);
         let lost = match self.ask(request, bytes) {
@@ -135,7 +134,7 @@ impl Sandbox {
         self.ask(request, bytes)
     }
 
-    /// Sends the document and receives everything that the child writes.
+    /// Sends the document and receives the complete output of the child.
     fn exchange(
         &self,
         child: &mut Child,
@@ -147,7 +146,7 @@ impl Sandbox {
         let mut errors = child.stderr.take().expect("it was asked for");
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                // A child that ends early closes the pipe: its answer says why.
+                // A child that exits early closes the pipe; its answer gives the reason.
                 let request = serde_json::to_vec(request).unwrap_or_default();
                 let sent = input.write_all(&request).and_then(|()| input.write_all(b"\n"));
                 let _ = sent.and_then(|()| input.write_all(bytes));
@@ -161,12 +160,12 @@ impl Sandbox {
             let errors = scope.spawn(move || {
                 let mut words = Vec::new();
                 let _ = errors.by_ref().take(LAST_WORDS_BYTES_MAX).read_to_end(&mut words);
-                // The rest is read as well: a child must not wait for a reader.
+                // The rest is read as well, so that the child does not block on writing.
                 let _ = io::copy(&mut errors, &mut io::sink());
                 String::from_utf8_lossy(&words).into_owned()
             });
             let answer = receive.recv_timeout(self.timeout).ok();
-            // The threads end with the child's ends of the pipes: it must have ended here.
+            // The threads end when the child closes its pipes, so it must have exited by then.
             let exit_timeout = if answer.is_some() { EXIT_TIMEOUT.min(self.timeout) } else { NONE };
             let ended = child.wait_timeout(exit_timeout).unwrap_or_default();
             if ended.is_none() {
@@ -177,7 +176,7 @@ impl Sandbox {
         })
     }
 
-    /// As [`Self::retried`], with an error for the caller.
+    /// Like [`Self::retried`], with an error for the caller.
     fn answer(&self, request: &Request, bytes: &[u8]) -> Result<(Answer, Vec<u8>), ExtractError> {
         let error = match self.retried(request, bytes) {
             Ok(answer) => return Ok(answer),
@@ -197,7 +196,7 @@ impl Sandbox {
 }
 
 impl Parser for Sandbox {
-    /// Reads in a child.
+    /// Reads in a child process.
     fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
         if format.is_plain() {
             return InProcess.parse(format, bytes);
@@ -205,7 +204,7 @@ impl Parser for Sandbox {
         self.answer(&Request { format, drawing: None }, bytes)?.0.into_text()
     }
 
-    /// Draws in a child.
+    /// Renders in a child process.
     fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn {
         if format != Format::Pdf {
             return Err(ExtractError::NoPages { format: format.as_str() });
@@ -228,7 +227,7 @@ impl ChildError {
         matches!(self, Self::TooSlow) || self.signal() == Some(libc::SIGXCPU)
     }
 
-    /// Whether it was killed, and not by us: the kernel does so for want of memory.
+    /// Whether it was killed by someone else: the kernel does so when out of memory.
     fn is_killed(&self) -> bool {
         self.signal() == Some(libc::SIGKILL)
     }

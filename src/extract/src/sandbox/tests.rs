@@ -9,7 +9,7 @@ use super::confine::confine;
 use super::*;
 use lodestone_types::ErrorKind;
 
-/// A child that is a line of shell, for everything a parser may do wrong.
+/// A child that runs a shell script, to simulate any misbehaviour of a parser.
 fn shell(script: &str, timeout_millis: u64) -> Sandbox {
     Sandbox::new("/bin/sh".into(), &["-c", script])
         .with_timeout(Duration::from_millis(timeout_millis))
@@ -86,7 +86,7 @@ fn a_child_that_takes_too_long_is_killed() {
         assert_eq!(error.error_code(), JobErrorCode::Timeout);
         assert!(begun.elapsed() < Duration::from_secs(50), "{script}");
     }
-    // As the kernel ends a child that has used up its CPU time.
+    // This is how the kernel ends a child that has used up its CPU time.
     let error = ask("kill -XCPU $$", LONG).unwrap_err();
     assert_eq!(error, ExtractError::TooSlow { format: "html" });
 }
@@ -104,7 +104,8 @@ fn a_child_without_memory_says_so_and_is_not_tried_again() {
     let (error, tries) = count("echo 'memory allocation of 1 bytes failed' >&2; kill -ABRT $$");
     assert_eq!((&error, tries), (&ExtractError::OutOfMemory { format: "html" }, 1));
     assert_eq!((error.error_code(), error.kind()), (JobErrorCode::TooLarge, ErrorKind::TooLarge));
-    // As the kernel does where the machine has no memory left: not the fault of the document.
+    // This is how the kernel kills if the machine is out of memory, which is not the fault of the
+    // document.
     let (error, tries) = count("kill -KILL $$");
     assert_eq!((&error, tries), (&ExtractError::Killed { format: "html" }, 2));
     assert_eq!(
@@ -113,7 +114,7 @@ fn a_child_without_memory_says_so_and_is_not_tried_again() {
     );
 }
 
-/// The second child of a document whose first was killed runs while no other does.
+/// After a killed first attempt the second child runs while no other does.
 #[test]
 fn a_killed_child_is_tried_again_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,7 +128,7 @@ fn a_killed_child_is_tried_again_alone() {
     let sandbox = shell(&script, LONG);
     let parsed = sandbox.parse(Format::Html, b"x").unwrap();
     assert_eq!(parsed.1.text, "t");
-    // While a child runs, no one gets to be alone.
+    // While a child runs, no other can run alone.
     let shared = sandbox.beside.read().unwrap();
     assert!(sandbox.beside.try_write().is_err());
     drop(shared);
@@ -155,7 +156,7 @@ fn a_missing_program_is_no_error_of_the_document() {
 
 const CHILD: &str = "LODESTONE_TEST_CONFINED_CHILD";
 
-/// Runs in a process of its own (see below), since there is no way back.
+/// Runs in its own process (see below), since confinement cannot be undone.
 #[test]
 #[cfg(target_os = "linux")]
 fn confined_child() {

@@ -1,13 +1,13 @@
-//! Days and times as spreadsheets count them: days since the end of 1899, times as parts of a day.
+//! Spreadsheet dates and times: days since the end of 1899, with times as fractions of a day.
 
 use time::Date;
 
-/// Days after which no calendar goes: the end of the year 9999.
+/// The day after the last valid date, 31 December 9999.
 const DAYS_MAX: f64 = 2_958_466.0;
 /// The Julian day of day 0, 30 December 1899.
 const DAY_ZERO: i32 = 2_415_019;
 
-/// A day, a time of day, or both, in the order of ISO 8601; `None` for no day of any calendar.
+/// Formats a date, a time of day, or both in ISO 8601; `None` if it is not a valid date.
 pub(crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String> {
     if !(0.0..DAYS_MAX).contains(&days) {
         return None;
@@ -21,17 +21,17 @@ pub(crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String
             _ => format!("{hour:02}:{minute:02}:{second:02}"),
         }
     };
-    // Day 0 is no day: such cells hold a time, whatever their format.
+    // Day 0 is not a date: such cells contain a time, regardless of their format.
     if !has_date || day == 0 {
         return Some(time());
     }
-    // Day 60 is 29 February 1900, which did not exist: days before it are one later.
+    // Day 60 is 29 February 1900, which did not exist: days before it are off by one.
     let date = Date::from_julian_day(DAY_ZERO + day + i32::from(day < 60)).ok()?;
-    // A time of midnight is mostly a day that was formatted with a time.
+    // A time of midnight is usually a date formatted with a time.
     Some(if has_time && second != 0 { format!("{date} {}", time()) } else { date.to_string() })
 }
 
-/// A length of time in hours, minutes and seconds.
+/// Formats a duration in hours, minutes and seconds.
 pub(crate) fn elapsed(days: f64) -> String {
     let seconds = (days.abs().min(DAYS_MAX) * 86_400.0).round() as i64;
     let sign = if days < 0.0 { "-" } else { "" };

@@ -1,4 +1,4 @@
-//! One table of a sheet: its titles, the row that names its columns, and its rows.
+//! One table of a sheet: its titles, header row and data rows.
 
 use crate::ExtractError;
 use crate::flow::Flow;
@@ -7,17 +7,17 @@ use crate::sheet::names::{NAME_CHARS_MAX, in_two_lines};
 use crate::sheet::{Cell, text_of};
 use lodestone_types::BlockKind;
 
-/// Rows of a single cell that may stand above a table as its titles.
+/// Maximum single-cell rows above a table that count as titles.
 const TITLES_MAX: usize = 4;
-/// Rows by which it is decided which one names the columns.
+/// Rows considered when looking for the header row.
 const HEAD_ROWS: usize = 12;
-/// Columns from which a row of words above rows of words counts as their names. A form of two
-/// columns (label, answer) looks the same and has no names: some of its answers are words.
+/// Minimum columns for a row of text above rows of text to count as a header. A two-column form
+/// (label, answer) looks the same but has no header: some of its answers are words.
 const WORDY_COLUMNS_MIN: usize = 3;
-/// Columns that a Markdown row may reach over; tables wider than that are scattered cells.
+/// Maximum columns of a Markdown table; wider tables are scattered cells.
 const WIDTH_MAX: u32 = 512;
 
-/// The names of columns.
+/// Column headers.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     names: Vec<(u32, String)>,
@@ -34,8 +34,8 @@ impl Header {
     }
 }
 
-/// Writes a table. `above` is the header of the table before, which is also that of this one where
-/// an empty row splits a table. Returns the header that the next one may have.
+/// Writes a table. `above` is the header of the previous table, which also applies to this one if
+/// an empty row splits a table. Returns the header that may apply to the next table.
 pub(super) fn write(
     rows: &[&[Cell]],
     text: &str,
@@ -80,8 +80,8 @@ pub(super) fn write(
     Ok(None)
 }
 
-/// The number of rows above the one that names the columns, where behind `titles`, or a first row
-/// with gaps, a fuller row does.
+/// The number of rows above the header row, if a fuller header row follows `titles` or a first row
+/// with gaps.
 fn titles_above(rows: &[&[Cell]], titles: usize, text: &str, left: u32, right: u32) -> usize {
     let width = (right - left + 1) as usize;
     if width > WIDTH_MAX as usize || (titles == 0 && rows[0].len() == width) {
@@ -102,9 +102,9 @@ fn titles_above(rows: &[&[Cell]], titles: usize, text: &str, left: u32, right: u
     (titles + 1..kinds.len().min(TITLES_MAX + 1)).find(is_names).unwrap_or(titles)
 }
 
-/// Whether the row at `at` names the columns although others stand above it: it is full, fuller
-/// than each of those, and in some column of another kind than all the rows below it. A row is told
-/// by its cells: whether a number stands in them, `None` for an empty one.
+/// Whether the row at `at` is the header although other rows precede it: it is complete, fuller
+/// than each of them, and differs in kind from all rows below it in some column. Rows are given as
+/// whether each cell is a number, `None` for an empty one.
 pub(crate) fn names_columns(rows: &[Vec<Option<bool>>], at: usize) -> bool {
     let Some((row, below)) = rows.get(at).map(|row| (row, &rows[at + 1..])) else { return false };
     let filled = |row: &Vec<Option<bool>>| row.iter().flatten().count();
@@ -117,8 +117,8 @@ pub(crate) fn names_columns(rows: &[Vec<Option<bool>>], at: usize) -> bool {
     is_fullest && row.iter().enumerate().any(is_unlike)
 }
 
-/// The first row, where it names columns: short, different words over most of the width, none a
-/// number, with rows below that are of another kind.
+/// The first row, if it is a header: short, distinct words over most of the width, no numbers, with
+/// rows of a different kind below.
 fn header_of(rows: &[&[Cell]], text: &str, left: u32, right: u32) -> Option<Header> {
     let (first, below) = rows.split_first()?;
     if below.is_empty() {
@@ -149,7 +149,7 @@ fn header_of(rows: &[&[Cell]], text: &str, left: u32, right: u32) -> Option<Head
     Some(Header { names: names.collect() })
 }
 
-/// The first two rows, where together they name the columns.
+/// The first two rows, if together they form the header.
 fn header_in_two_lines(rows: &[&[Cell]], text: &str, left: u32, right: u32) -> Option<Header> {
     if right - left >= WIDTH_MAX {
         return None;

@@ -1,11 +1,11 @@
-//! Groups of cells that belong together: those that touch, and those inside the frame of others.
+//! Islands: groups of cells that touch or lie within the frame of others.
 
 use crate::sheet::Cell;
 
-/// Islands beyond which a sheet is no set of tables but scattered cells: it is taken as one.
+/// Above this many islands a sheet has scattered cells instead of tables, and is read as one table.
 const ISLANDS_MAX: usize = 300;
 
-/// A frame round cells: first and last row, first and last column.
+/// The bounding box of cells: first and last row, first and last column.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     top: u32,
@@ -34,8 +34,8 @@ impl Frame {
     }
 }
 
-/// The islands of cells that are sorted by row and column, each sorted in the same way, from top
-/// to bottom and from left to right.
+/// The islands in cells sorted by row and column, each sorted the same way, from top to bottom and
+/// left to right.
 pub(super) fn found(cells: &[Cell]) -> Vec<Vec<Cell>> {
     let mut parents: Vec<u32> = (0..cells.len() as u32).collect();
     join_neighbours(cells, &mut parents);
@@ -91,7 +91,7 @@ fn join_neighbours(cells: &[Cell], parents: &mut [u32]) {
 fn root_of(parents: &mut [u32], index: u32) -> u32 {
     let mut at = index;
     while parents[at as usize] != at {
-        // Halving the path keeps the cost near to constant.
+        // Path halving keeps the cost almost constant.
         parents[at as usize] = parents[parents[at as usize] as usize];
         at = parents[at as usize];
     }
@@ -103,7 +103,7 @@ fn join(parents: &mut [u32], one: u32, other: u32) {
     parents[one.max(other) as usize] = one.min(other);
 }
 
-/// Joins islands whose frames overlap, until none do: holes in a table part no table.
+/// Joins islands whose frames overlap until none do: holes do not split a table.
 fn join_frames(frames: &mut [(u32, Frame)]) {
     loop {
         let mut is_changed = false;

@@ -1,17 +1,17 @@
-//! A sheet of cells of any format: its tables are found and written as records or rows.
+//! Finds the tables in a sheet of cells, in any format, and writes them as records or rows.
 //!
 //! ```text
 //! cells, merges -> islands (cells that touch) -> titles, header -> records or Markdown
 //! ```
-//! A sheet may hold several tables beside and below each other, with titles between them. Cells
-//! that touch belong together. Where a table has a row of names, each row below becomes a record of
-//! `name: value` lines, because a row with the names of its columns resembles a question about it;
-//! other tables become Markdown.
+//! A sheet may contain several tables next to and below each other, with titles between them. Cells
+//! that touch belong together. In a table with a header, each row becomes a record of `name: value`
+//! lines, because a row with its column names resembles a question about it; other tables become
+//! Markdown.
 //!
-//! Only cells with text are held, so the cost grows with the text and not with the area.
+//! Only cells with text are stored, so the cost grows with the text, not with the area.
 //!
-//! - `islands`: groups of cells; `header`: the row that names the columns; `names`: what is a name
-//! - `dates`: days and times
+//! - `islands`: groups of cells; `header`: header rows; `names`: column name rules
+//! - `dates`: dates and times
 
 pub(super) mod dates;
 mod header;
@@ -27,9 +27,9 @@ use crate::grid::REPEATED_BYTES_MAX;
 use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 
-/// Cells of one sheet. At 20 bytes of markup and more for each, no larger one fits its bounds.
+/// Maximum cells per sheet. At 20 or more bytes of markup per cell, no accepted file has more.
 const CELLS_MAX: usize = 2_000_000;
-/// Merged areas that are read, and the cells that they may fill in all.
+/// Maximum merged areas, and maximum cells they may fill in total.
 const MERGES_MAX: usize = 20_000;
 
 /// A cell with text.
@@ -39,21 +39,21 @@ struct Cell {
     column: u32,
     start: u32,
     end: u32,
-    /// Whether it holds a number, a day or a truth value.
+    /// Whether it contains a number, a date or a boolean.
     is_value: bool,
 }
 
-/// A sheet under construction.
+/// A sheet being built.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     cells: Vec<Cell>,
     text: String,
-    /// Areas that were merged over several rows: first and last place.
+    /// Areas merged over several rows: first and last cell.
     merges: Vec<[(u32, u32); 2]>,
 }
 
 impl Sheet {
-    /// Adds a cell. Rows and columns count from 1.
+    /// Adds a cell. Rows and columns are counted from 1.
     pub(super) fn cell(
         &mut self,
         row: u32,
@@ -82,7 +82,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Merges an area: it shows the text of its first cell.
+    /// Merges an area, which shows the text of its first cell.
     pub(super) fn merge(&mut self, first: (u32, u32), last: (u32, u32)) {
         if last.0 > first.0 && last.1 >= first.1 && self.merges.len() < MERGES_MAX {
             self.merges.push([first, last]);
@@ -102,7 +102,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Repeats a cell that spans rows in each of them.
+    /// Repeats a cell that spans several rows in each of them.
     fn repeat_merged(&mut self) {
         let mut added = Vec::new();
         for [first, last] in &self.merges {
@@ -120,13 +120,13 @@ impl Sheet {
             }
         }
         self.cells.append(&mut added);
-        // Stable: where a covered cell has a text of its own, that stays.
+        // The sort is stable: if a covered cell has its own text, it is kept.
         self.cells.sort_by_key(|cell| (cell.row, cell.column));
         self.cells.dedup_by_key(|cell| (cell.row, cell.column));
     }
 }
 
-/// The ranges of rows in cells that are sorted.
+/// Splits sorted cells into rows.
 fn rows_of(cells: &[Cell]) -> Vec<&[Cell]> {
     cells.chunk_by(|one, next| one.row == next.row).collect()
 }

@@ -1,15 +1,15 @@
-//! Names of columns: words and years, in one line or in two.
+//! Column names: words and years, in one or two header rows.
 
-/// Characters of a column's name at most; a longer cell is prose, not a name.
+/// Maximum characters of a column name; a longer cell is prose.
 pub(crate) const NAME_CHARS_MAX: usize = 100;
-/// Columns of a table whose names may stand in two lines.
+/// Maximum columns of a table with two header rows.
 const WIDTH_MAX: usize = 512;
-/// Rows below names by which they are told from values.
+/// Minimum rows below names, needed to tell them from values.
 const ROWS_BELOW_MIN: usize = 2;
 
-/// The names of columns of which two rows hold a part each: the first one names groups of columns,
-/// in the first column of each, and the second one the columns. `rows` are the first ones of a
-/// table, an empty text for each empty cell.
+/// The column names from two header rows: the first names groups of columns, in the first column of
+/// each group, the second the columns. `rows` are the first rows of a table, with an empty text for
+/// each empty cell.
 pub(crate) fn in_two_lines(rows: &[Vec<&str>]) -> Option<Vec<String>> {
     let [upper, lower, below @ ..] = rows else { return None };
     let is_named = |cell: &&str| cell.is_empty() || is_plain_word(cell) || is_year(cell);
@@ -44,14 +44,14 @@ pub(crate) fn in_two_lines(rows: &[Vec<&str>]) -> Option<Vec<String>> {
     is_above.then_some(names)
 }
 
-/// Whether two cells with text are equal.
+/// Whether two non-empty cells are equal.
 pub(crate) fn is_repeated(cells: &[&str]) -> bool {
     let mut cells: Vec<&str> = cells.iter().copied().filter(|cell| !cell.is_empty()).collect();
     cells.sort_unstable();
     cells.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Whether in some column a word stands above numbers, or a year above other values.
+/// Whether in some column a word is above numbers, or a year above other values.
 pub(crate) fn are_above(names: &[&str], below: &[Vec<&str>]) -> bool {
     names.iter().enumerate().any(|(column, name)| {
         let cells = below.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.is_empty());
@@ -63,24 +63,25 @@ pub(crate) fn are_above(names: &[&str], below: &[Vec<&str>]) -> bool {
     })
 }
 
-/// Whether a cell can name a column: short, with a letter, and no number.
+/// Whether a cell can be a column name: short, with a letter, and not a number.
 pub(crate) fn is_word(cell: &str) -> bool {
     cell.parse::<f64>().is_err()
         && cell.chars().any(char::is_alphabetic)
         && cell.chars().count() <= NAME_CHARS_MAX
 }
 
-/// A word that is no number with a unit: `0-10 kg` names a column and stands below others.
+/// A word that is not a number with a unit: `0-10 kg` is a column name and also occurs below
+/// others.
 fn is_plain_word(cell: &str) -> bool {
     is_word(cell) && !is_amount(cell)
 }
 
-/// Whether a cell is a year of these times.
+/// Whether a cell is a year from 1900 to 2099.
 pub(crate) fn is_year(cell: &str) -> bool {
     cell.len() == 4 && cell.parse::<u16>().is_ok_and(|year| (1900..2100).contains(&year))
 }
 
-/// Whether a cell holds a number, which may have a sign before and a unit behind it.
+/// Whether a cell is a number, optionally with a sign before and a unit after it.
 fn is_amount(cell: &str) -> bool {
     let digits = cell.chars().filter(char::is_ascii_digit).count();
     let letters = cell.chars().filter(|c| c.is_alphabetic()).count();

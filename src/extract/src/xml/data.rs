@@ -1,4 +1,4 @@
-//! Data in XML: an element with text is a `name: value` line, an element that repeats is a record.
+//! XML data: elements with text become `name: value` lines, repeated elements become records.
 
 use crate::flow::Flow;
 use crate::outline::too_long;
@@ -6,11 +6,11 @@ use crate::xml::Sink;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Nesting of the elements that become records: the children of the root, and of its only child
+/// Depths at which elements become records: the children of the root, and those of its only child
 /// (`<rss><channel><item>`).
 const RECORD_DEPTHS: std::ops::RangeInclusive<usize> = 2..=3;
 
-/// Writes records.
+/// Writes XML data as records.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     flow: Flow,
@@ -22,12 +22,12 @@ pub(super) struct Writer {
 #[derive(Debug)]
 struct Open {
     name: String,
-    /// Text directly in the element, white space collapsed.
+    /// Text directly in the element, with whitespace collapsed.
     text: String,
 }
 
 impl Writer {
-    /// The document.
+    /// Returns the finished document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush()?;
         self.flow.finish()
@@ -53,7 +53,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the text that an element has so far, so that lines stand in document order.
+    /// Writes the text of an element so far, so that lines are in document order.
     fn settle(&mut self) -> Result<(), ExtractError> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         if open.text.is_empty() {
@@ -87,7 +87,7 @@ impl Sink for Writer {
         self.settle()?;
         let depth = self.open.len();
         self.open.pop();
-        // A lone value is no record: it joins its neighbours.
+        // A single value is not a record: it joins its neighbours.
         if RECORD_DEPTHS.contains(&depth) && self.lines.lines().nth(1).is_some() {
             self.flush()?;
         }

@@ -1,4 +1,4 @@
-//! SVG: the words of a drawing, in the order in which they are drawn. Its geometry is left out.
+//! SVG: the text of a drawing, in drawing order. Geometry is left out.
 
 use crate::flow::Flow;
 use crate::outline::too_long;
@@ -6,22 +6,22 @@ use crate::xml::Sink;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Elements with words.
+/// Elements with text.
 const WORDS: [&str; 4] = ["title", "desc", "text", "foreignObject"];
 
-/// Writes each run of words as a paragraph.
+/// Writes the text of each element as a paragraph.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     flow: Flow,
-    /// Open elements.
+    /// The number of open elements.
     depth: usize,
-    /// Depth of the element with words that is open, and what it holds so far.
+    /// Depth and text so far of the open text element.
     words: Option<(usize, String)>,
     has_title: bool,
 }
 
 impl Writer {
-    /// The document.
+    /// Returns the finished document.
     pub(super) fn finish(self) -> Result<Extracted, ExtractError> {
         self.flow.finish()
     }
@@ -31,7 +31,7 @@ impl Sink for Writer {
     fn open(&mut self, name: &str, _: &[(String, String)]) -> Result<(), ExtractError> {
         self.depth += 1;
         match &mut self.words {
-            // A part of a text stands apart from the one before it.
+            // Separates parts of a text with a space.
             Some((_, words)) => words.push(' '),
             None if WORDS.contains(&name) => self.words = Some((self.depth, String::new())),
             None => {}
@@ -44,7 +44,7 @@ impl Sink for Writer {
         self.depth = self.depth.saturating_sub(1);
         let Some((_, words)) = ended else { return Ok(()) };
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        // The first title is that of the drawing; later ones are of parts of it.
+        // The first title is that of the drawing; later ones title its parts.
         if name == "title" && !std::mem::replace(&mut self.has_title, true) {
             self.flow.set_title(&words);
         }

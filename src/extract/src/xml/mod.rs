@@ -1,10 +1,11 @@
-//! XML: prose becomes paragraphs under headings, data becomes records of `name: value` lines.
+//! Reads XML: prose becomes paragraphs under headings, data becomes `name: value` records.
 //!
-//! The vocabulary decides: an element called `p` or `para` makes a document prose (JATS, DocBook,
-//! TEI), its absence data (feeds, exports, settings). Of a drawing (SVG) the words are read.
+//! The vocabulary decides: an element called `p` or `para` marks a document as prose (JATS,
+//! DocBook, TEI); without one it is data (feeds, exports, settings). From SVG drawings the text is
+//! read.
 //!
-//! Nothing outside is read, no entity is declared or expanded: a document type is ignored, an
-//! unknown entity stays as it is written.
+//! Nothing external is read, and no entity is declared or expanded: the document type is ignored
+//! and unknown entities are kept as written.
 //!
 //! - `prose`, `data`, `drawing`: the writers
 
@@ -19,14 +20,14 @@ use quick_xml::reader::Reader;
 use crate::{ATTRIBUTES_MAX, DEPTH_MAX, ExtractError, error};
 use lodestone_types::Extracted;
 
-/// Receives a document in order. Names come without their prefix.
+/// Receives the parts of a document in order. Names have no namespace prefix.
 trait Sink {
     fn open(&mut self, name: &str, attributes: &[(String, String)]) -> Result<(), ExtractError>;
     fn close(&mut self, name: &str) -> Result<(), ExtractError>;
     fn text(&mut self, text: &str) -> Result<(), ExtractError>;
 }
 
-/// Reads XML.
+/// Reads an XML document.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
     if is_drawing(text) {
         let mut writer = drawing::Writer::default();
@@ -43,7 +44,7 @@ pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
     writer.finish()
 }
 
-/// Whether the first element is that of SVG.
+/// Whether the root element is that of SVG.
 fn is_drawing(text: &str) -> bool {
     let mut reader = Reader::from_str(text);
     loop {
@@ -102,21 +103,21 @@ fn run(text: &str, sink: &mut impl Sink) -> Result<(), ExtractError> {
     }
 }
 
-/// The text that a reference stands for; an unknown one stays as it is written.
+/// The text of a character or entity reference; an unknown one is kept as written.
 pub(super) fn resolved(reference: &BytesRef<'_>) -> String {
     if let Ok(Some(character)) = reference.resolve_char_ref() {
         return character.to_string();
     }
     match (&**reference, resolve_xml_entity(reference)) {
         (_, Some(text)) => text.to_owned(),
-        // Not predefined in XML, but declared in every document type that people write prose in.
+        // Not predefined in XML, but declared by every document type used for prose.
         ("nbsp", None) => "\u{A0}".to_owned(),
         (name, None) => format!("&{name};"),
     }
 }
 
-/// Names and values, without declarations of namespaces. Duplicates are not looked for: that is
-/// quadratic. Malformed attributes are ignored.
+/// Attribute names and values, without namespace declarations. Duplicates are not checked, since
+/// that is quadratic. Malformed attributes are ignored.
 fn attributes_of(start: &BytesStart<'_>) -> Result<Vec<(String, String)>, ExtractError> {
     let mut found = Vec::new();
     for (count, attribute) in start.attributes().with_checks(false).enumerate() {

@@ -1,4 +1,4 @@
-//! Prose in XML: paragraphs, headings from titles, lists, rows of tables.
+//! XML prose: paragraphs, headings from titles, lists, and table rows.
 
 use crate::flow::Flow;
 use crate::grid::Grid;
@@ -7,26 +7,26 @@ use crate::xml::Sink;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// The effect of an element on the text around it.
+/// The role of an element in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Runs on in the line.
+    /// Continues the line.
     Inline,
-    /// A field of its own, parted from its neighbours by a space.
+    /// A field, separated from its neighbours by a space.
     Field,
-    /// Stands apart.
+    /// A block.
     Block,
-    /// Stands apart, and titles in it are one level lower.
+    /// A block in which titles are one level lower.
     Section,
     /// The title of the document or of a section.
     Title,
-    /// An item of a list.
+    /// A list item.
     Item,
-    /// A row of a table.
+    /// A table row.
     Row,
-    /// A cell of a row.
+    /// A table cell.
     Cell,
-    /// A listing.
+    /// A code listing.
     Listing,
     /// Not read.
     Unread,
@@ -63,11 +63,11 @@ fn role_of(name: &str) -> Role {
 #[derive(Debug)]
 struct Open {
     role: Role,
-    /// Whether text stands directly in it: then elements in it run on in the line.
+    /// Whether text occurs directly in it, so that its child elements are inline.
     is_mixed: bool,
 }
 
-/// Writes prose.
+/// Writes XML prose.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     flow: Flow,
@@ -78,12 +78,12 @@ pub(super) struct Writer {
     /// The current block.
     line: String,
     has_title: bool,
-    /// Whether the next block begins an item.
+    /// Whether the next block starts a list item.
     is_item_fresh: bool,
 }
 
 impl Writer {
-    /// The document.
+    /// Returns the finished document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush(BlockKind::Paragraph)?;
         self.flow.finish()
@@ -100,7 +100,7 @@ impl Writer {
         self.flow.block(kind, &format!("{mark}{content}"))
     }
 
-    /// The table under way, which the first row or cell begins.
+    /// The current table, created by the first row or cell.
     fn table(&mut self) -> &mut Grid {
         if !self.flow.is_in_table() {
             self.flow.begin_table();
@@ -113,7 +113,7 @@ impl Writer {
             let found = attributes.iter().find(|(found, _)| found == name);
             found.and_then(|(_, value)| value.trim().parse().ok())
         };
-        // CALS tables count the rows behind the first.
+        // CALS tables count the additional rows.
         let behind = span("morerows").map(|rows| rows.saturating_add(1));
         let (columns, rows) =
             (span("colspan").unwrap_or(1), span("rowspan").or(behind).unwrap_or(1));
@@ -125,7 +125,7 @@ impl Writer {
         self.open.iter().any(|open| roles.contains(&open.role))
     }
 
-    /// The kind of the text that ends now, by the innermost element that stands apart.
+    /// The kind of the block that ends now, given by the innermost block element.
     fn kind(&self) -> BlockKind {
         let apart = self.open.iter().rev().find(|open| {
             matches!(open.role, Role::Item | Role::Listing | Role::Section | Role::Title)
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// The role of an element in its context: inside mixed text it runs on in the line.
+    /// The role of an element in its context: within mixed text it is inline.
     fn effective(&self, role: Role) -> Role {
         let in_cell = self.is_inside(&[Role::Cell, Role::Title]);
         match role {
@@ -166,7 +166,7 @@ impl Writer {
             self.flow.set_title(&title);
             return self.flow.heading(1, &title);
         }
-        // Titles of figures and journals stand in no section of their own.
+        // Titles of figures and journals are not in a section of their own.
         let level = u8::try_from(self.sections + 1).unwrap_or(6).clamp(2, 6);
         self.flow.heading(level, &title)
     }

@@ -1,11 +1,11 @@
-//! Goal: a page is drawn as it is shown, text lies inside of the areas that its lines are said to
-//! have, and no page takes more than its bounds.
+//! Goal: a page is rendered as displayed, text lies inside the areas reported for its lines, and no
+//! page exceeds its limits.
 
 use super::*;
 use crate::picture::PIXELS_MAX;
 use crate::{Drawing, Format, draw};
 
-/// A decoded picture, in shades of grey or in colours.
+/// A decoded image, greyscale or colour.
 struct Decoded {
     width: usize,
     height: usize,
@@ -27,7 +27,7 @@ impl Decoded {
         &self.data[at..at + self.channels]
     }
 
-    /// Pixels that `is_counted`, inside and outside of an area given in pixels.
+    /// The number of pixels matching `is_counted`, inside and outside an area given in pixels.
     fn count(&self, area: PageArea, is_counted: impl Fn(&[u8]) -> bool) -> (usize, usize) {
         let is_inside = |x: usize, y: usize| {
             let (x, y) = (x as f32 + 0.5, y as f32 + 0.5);
@@ -48,7 +48,7 @@ fn is_dark(pixel: &[u8]) -> bool {
     pixel.iter().all(|channel| *channel < 128)
 }
 
-/// An area by the scale of a picture, a pixel wider on each side.
+/// An area scaled to a picture, a pixel wider on each side.
 fn scaled(area: PageArea, scale: f32) -> PageArea {
     let PageArea { x, y, width, height } = area;
     PageArea {
@@ -63,7 +63,7 @@ fn drawing(page: u32, width: u16) -> Drawing {
     Drawing { page, width, marks: Vec::new() }
 }
 
-/// Drawn in this process; a page that recurses without end would need one of its own.
+/// Rendered in this process; a page with endless recursion would need its own.
 fn drawn(bytes: &[u8], drawing: &Drawing) -> Result<crate::PagePicture, ExtractError> {
     draw(Format::Pdf, bytes, drawing)
 }
@@ -135,7 +135,7 @@ fn pictures_are_bounded() {
     assert!(drawn(b"%PDF-1.7 of nothing", &drawing(1, 64)).is_err());
 }
 
-/// Goal: the first page of every document is drawn and not blank, or there is a reason.
+/// Goal: the first page of every document is rendered and not blank, or there is a reason.
 #[test]
 fn real_documents_are_drawn() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -162,6 +162,6 @@ fn real_documents_are_drawn() {
         panic!("{others:?}")
     };
     assert_eq!((drawn_files, locked.as_str()), (6, "password"));
-    // Its first page draws text in a font that is broken.
+    // Its first page uses a broken font for text.
     assert_eq!((fuzzed.as_str(), blank.size), ("poppler-395-0-fuzzed", (612.0, 792.0)));
 }
