@@ -433,37 +433,59 @@ class Tenant:
         self.name, self.histories = f"histories-{number}", []
 
 
-def told_everywhere(trial):
-    """Histories and watchers beside faults."""
-    cluster, seeds = Cluster(trial), Random(trial.random.random())
+def workers(cluster, seeds):
+    """Histories of some tenants, and a watcher of each tenant."""
     tenants = [Tenant(number) for number in range(TENANTS)]
     for number in range(1, HISTORIES + 1):
         tenant = tenants[number % TENANTS]
         tenant.histories.append(History(cluster, tenant, number, seeds.random()))
     histories = [history for tenant in tenants for history in tenant.histories]
-    watchers = [Watcher(cluster, tenant, seeds.random()) for tenant in tenants]
-    workers, faults = [*histories, *watchers], Faults(cluster)
-    for worker in workers:
+    return histories, [Watcher(cluster, tenant, seeds.random()) for tenant in tenants]
+
+
+def end(trial, cluster, everyone):
+    """Ends workers; a wrong answer of any is a broken promise."""
+    cluster.fail(0)
+    for worker in everyone:
+        worker.is_over.set()
+    for worker in everyone:
+        worker.join()
+    watched = sum(worker.checks for worker in everyone if isinstance(worker, Watcher))
+    trial.add(watched=watched, unanswered=sum(worker.unanswered for worker in everyone))
+    for link in cluster.links:
+        trial.add(**{f"store {kind}": count for kind, count in link.counts.items()})
+    problems = [worker.problem for worker in everyone if worker.problem]
+    if problems:
+        raise Broken("\n".join(problems[:3]))
+
+
+def settle(histories):
+    """Every process shows the newest version of every document."""
+    with ThreadPoolExecutor(HISTORIES) as pool:
+        list(pool.map(History.settle, histories))
+
+
+def count(trial, cluster, everyone):
+    """Adds up what was compared."""
+    histories = [worker for worker in everyone if isinstance(worker, History)]
+    trial.add(checks=sum(worker.checks for worker in everyone), told=sum(history.told for history in histories))
+    trial.add(by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing), standby=int(cluster.has_standby))
+    trial.add(shared_searches=int(cluster.shares_searches))
+
+
+def told_everywhere(trial):
+    """Histories and watchers beside faults."""
+    cluster, seeds = Cluster(trial), Random(trial.random.random())
+    histories, watchers = workers(cluster, seeds)
+    everyone, faults = [*histories, *watchers], Faults(cluster)
+    for worker in everyone:
         worker.start()
     try:
         for _ in range(EVENTS):
             faults.event()
-            if any(not worker.is_alive() for worker in workers):
+            if any(not worker.is_alive() for worker in everyone):
                 break
-        cluster.fail(0)
     finally:
-        for worker in workers:
-            worker.is_over.set()
-        for worker in workers:
-            worker.join()
-    trial.add(watched=sum(w.checks for w in watchers), unanswered=sum(w.unanswered for w in workers))
-    for link in cluster.links:
-        trial.add(**{f"store {kind}": count for kind, count in link.counts.items()})
-    problems = [worker.problem for worker in workers if worker.problem]
-    if problems:
-        raise Broken("\n".join(problems[:3]))
-    with ThreadPoolExecutor(HISTORIES) as pool:
-        list(pool.map(History.settle, histories))
-    trial.add(checks=sum(w.checks for w in workers), told=sum(history.told for history in histories))
-    trial.add(by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing), standby=int(cluster.has_standby))
-    trial.add(shared_searches=int(cluster.shares_searches))
+        end(trial, cluster, everyone)
+    settle(histories)
+    count(trial, cluster, everyone)

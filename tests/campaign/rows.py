@@ -15,6 +15,7 @@ import nodes
 import simulation
 import soak
 import ssrf
+import upgrade
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ ROWS = {
     "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
     "bucket": Row("machines lost or asleep, data in a bucket", bucket.lost_machines, "takeovers", 300, 1),
     "nodes": Row("answers of query nodes after what was told", nodes.told_everywhere, "checks", 5_000, 2),
+    "upgrade": Row("a cluster from one release to the next", upgrade.one_by_one, "checks", 5_000, 1, with_model=0),
     "soak": Row("every operation, and nothing grows", soak.life, "minutes", 1440, 1, with_model=1),
     "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0, with_model=1),
 }
@@ -76,6 +78,9 @@ def prepare(trial, run):
     if bucket.problem():
         skip("bucket", bucket.problem())
         skip("nodes", bucket.problem())
+        skip("upgrade", bucket.problem())
+    if not trial.options.before:
+        skip("upgrade", "needs --before, the program of another release")
     shared["crash_tests"], problem = simulation.test_program(trial)
     if problem:
         skip("simulation", problem)
