@@ -24,7 +24,7 @@ import bucket
 from lib_measure import free_ports
 from link import Link
 from oracle import owner, word
-from server import Broken, Gone, Server
+from server import Broken, Gone, Refused, Server
 
 NODES = 3
 GATEWAY = 1 + NODES
@@ -92,9 +92,18 @@ class Cluster:
             if self.shares_searches:
                 own |= {"LODESTONE_SHARED_SEARCH_ROWS": "1", "LODESTONE_NODE_KEY": NODE_KEY}
         own |= {"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{self.links[number].port}"}
-        server = Server(self.trial, self.folders[number], self.store.variables | own, port=self.ports[number])
-        self.trial.seconds("start", server.start_seconds)
-        return server
+        since = time.monotonic()
+        while True:
+            try:
+                server = Server(self.trial, self.folders[number], self.store.variables | own, port=self.ports[number])
+            except Refused as refused:
+                # The store did not answer: a service manager starts the process again.
+                if ENDS[1] not in str(refused) or time.monotonic() - since > STUCK_SECONDS:
+                    raise
+                self.trial.add(started_again=1)
+            else:
+                self.trial.seconds("start", server.start_seconds)
+                return server
 
     def start_ingest(self, port):
         """An ingest node."""
