@@ -130,12 +130,12 @@ fn a_newer_manifest_is_refused_by_version() {
     let good = fs::read_to_string(&path).unwrap();
     let (_, body) = good.split_once('\n').unwrap();
     // Later versions may drop and add fields; only `min_reader` must stay.
-    let body = body.replace("\"min_reader\":1", "\"min_reader\":2");
+    let body = body.replace("\"min_reader\":1", "\"min_reader\":3");
     let body = body.replace("\"segments\":", "\"parts\":");
     let head = format!("lodestone manifest 1 {:016x} {}\n", checksum(body.as_bytes()), body.len());
     replace(&path, format!("{head}{body}").as_bytes());
     let error = copy.open(TEXTS).unwrap_err();
-    assert!(matches!(error, CollectionError::TooNew { needed: 2, ours: 1, .. }), "{error}");
+    assert!(matches!(error, CollectionError::TooNew { needed: 3, ours: 2, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 

@@ -12,9 +12,10 @@
 //! tests/format/v4/                            additions of version 4 to segments
 //! tests/format/v5/                            additions of version 5 to segments
 //! tests/format/v6/                            additions of version 6 to segments
+//! tests/format/manifest-2/                    lists of sources in a manifest
 //! tests/format/catalog-6/                     format 6 of the catalog; `catalog-7` is format 7
 //! ```
-//! `version_1` to `version_6`, `catalog_6` and `catalog_7` describe them and wrote them. They are
+//! `version_1` to `version_6`, `manifest_2`, `catalog_6` and `catalog_7` describe them and wrote them. They are
 //! not written again when the program changes: a format that changes gets a folder of its own
 //! beside this one.
 //! To write the first files of a new version:
@@ -25,6 +26,7 @@ mod catalog_6;
 mod catalog_7;
 mod damage;
 mod lists;
+mod manifest_2;
 mod version_1;
 mod version_2;
 mod version_3;

@@ -29,13 +29,13 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format").join(self.directory)
     }
 
-    fn open_at(&self, root: &Path, seed: u64, epoch: u64) -> Collection {
+    fn open_at(&self, store: Arc<dyn BlobStore>, seed: u64, epoch: u64) -> Collection {
         let (id, ids) = (CollectionId(Uuid::from_u128(self.collection)), SeededIds::new(seed));
-        Collection::open(id, store(root), Arc::new(ids), epoch, None).unwrap()
+        Collection::open(id, store, Arc::new(ids), epoch, None).unwrap()
     }
 
     /// Writes it on request; see `main.rs`.
@@ -44,22 +44,32 @@ impl Fixture {
             return;
         }
         let root = tempfile::tempdir().unwrap();
-        let collection = self.open_at(root.path(), 1, 7);
+        self.fill(store(root.path()), sources);
+        copy(&root.path().join("v1"), &self.path().join("v1"));
+    }
+
+    /// Commits the sources to it.
+    pub(crate) fn fill(&self, store: Arc<dyn BlobStore>, sources: &[NewSource]) {
+        let collection = self.open_at(store, 1, 7);
         let segment = collection.build(64, VectorKind::F16, sources).unwrap();
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
         let edit = Edit { add, embedding: Some("a-model-1".to_owned()), ..Edit::default() };
         collection.writer().unwrap().commit(&edit).unwrap();
-        copy(&root.path().join("v1"), &self.path().join("v1"));
     }
 
     /// Opens a copy of it below `root`.
     pub(crate) fn open(&self, root: &Path) -> Collection {
         copy(&self.path().join("v1"), &root.join("v1"));
-        self.open_at(root, 9, 8)
+        self.reopen(root)
+    }
+
+    /// Opens what is below `root`.
+    pub(crate) fn reopen(&self, root: &Path) -> Collection {
+        self.open_at(store(root), 9, 8)
     }
 }
 
-fn store(root: &Path) -> Arc<dyn BlobStore> {
+pub(crate) fn store(root: &Path) -> Arc<dyn BlobStore> {
     Arc::new(LocalBlobs::new(Arc::new(DataDir::open(root, Arc::new(RealDisk)).unwrap())))
 }
 

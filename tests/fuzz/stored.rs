@@ -202,6 +202,13 @@ fn manifests() {
     full["segments"] = serde_json::json!([with.clone(), with.clone()]);
     full["other"] = serde_json::json!({"model": "m", "segments": [with]});
     full["newest_sequence"] = 7.into();
+    let source = serde_json::json!({
+        "rows": 3, "sub_tenant": "s", "id": "a", "kind": "text", "title": "t", "filename": "",
+        "url": "", "content_type": "text/plain", "size_bytes": 9, "tenant_metadata": {"a": 1},
+        "document_metadata": {}, "uploaded_at": 1, "last_updated_at": 2, "version": 1,
+        "sequence": 4, "raw_key": "v1/raw/a",
+    });
+    full["segments"][0]["list"] = serde_json::json!([source]);
     let seeds = vec![plain.to_string().into_bytes(), full.to_string().into_bytes()];
     fuzz("manifests", seeds, Shape::Values, |body| {
         let file = sealed::seal("lodestone manifest 1", body);

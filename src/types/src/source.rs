@@ -32,7 +32,7 @@ words!(SourceKind {
 
 /// Optional fields that few sources have: those supplied with an upload (API 9.6), those of
 /// application records (API 3.1 #9) and memories, and the extraction warnings.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceDetail {
     /// A title supplied separately from the metadata; takes precedence over all others (API 8.8).

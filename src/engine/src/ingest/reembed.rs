@@ -24,7 +24,7 @@ use lodestone_catalog::Tenant;
 use lodestone_embed::{Embedder, Lane};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{
-    Collection, CollectionError, FoundSource, LiveSegment, OtherVectors, SegmentEntry, Snapshot,
+    Collection, CollectionError, FoundSource, LiveSegment, OtherVectors, Snapshot,
 };
 use lodestone_storage::segment::Segment;
 use lodestone_types::{ErrorKind, JobStatus, RequestContext};
@@ -176,7 +176,7 @@ impl Ingest {
         let mut noted = noted.clone();
         // Segments that could not be opened are dropped: their rows count as missing.
         noted.segments.retain(|entry| open.iter().any(|live| live.entry.id == entry.id));
-        noted.segments.push(SegmentEntry::fresh(piece.meta()));
+        noted.segments.push(collection.fresh_entry(&piece)?);
         writer.set_other(Some(noted))?;
         self.record_head(collection)?;
         drop(writer);
@@ -218,7 +218,7 @@ impl Ingest {
                 piece => piece?,
             };
             let Some(piece) = piece else { return Ok(Some(Step::Again)) };
-            let entry = SegmentEntry::fresh(piece.meta());
+            let entry = collection.fresh_entry(&piece)?;
             open.push(Arc::new(LiveSegment::new(entry, piece, Default::default())));
         }
         writer.switch(&open, self.clock.now())?;

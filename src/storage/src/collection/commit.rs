@@ -159,6 +159,7 @@ impl Writer<'_> {
             if edit.embedding.is_some() {
                 next.embedding.clone_from(&edit.embedding);
             }
+            next.min_reader = next.reader_needed();
             next.newest_sequence = Some(edit.newest_sequence().max(base.newest_sequence()).0);
             // Before it nothing that was written is referred to.
             let committed = collection.log.commit(&base.manifest, &next);
@@ -203,7 +204,7 @@ impl Writer<'_> {
         let mut files: Vec<(Key, Vec<u8>)> = Vec::new();
         let mut entries = Vec::with_capacity(segments.len());
         for part in segments {
-            let mut entry = part.entry();
+            let mut entry = part.entry(collection)?;
             if part.is_changed() {
                 let id = collection.ids.uuid();
                 let (bytes, checksum) = part.dead.encode(collection.id, part.id());

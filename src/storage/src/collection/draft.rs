@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::collection::CollectionError;
 use crate::collection::edit::{AddedSegment, Edit, Outcome, Replacement};
 use crate::collection::manifest::SegmentEntry;
 use crate::collection::quarantine::{KnownContents, QuarantinedSegment};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::source_list::SourceList;
+use crate::collection::{Collection, CollectionError};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_types::{
     CollectionId, RowId, SegmentId, Sequence, SourceId, SourceRecord, SubTenantId,
@@ -83,11 +83,14 @@ impl DraftSegment {
     }
 
     /// Its entry in the old manifest, or in the new one for a fresh segment.
-    pub(super) fn entry(&self) -> SegmentEntry {
+    ///
+    /// # Errors
+    /// As [`Collection::fresh_entry`].
+    pub(super) fn entry(&self, of: &Collection) -> Result<SegmentEntry, CollectionError> {
         match &self.part {
-            Part::Fresh(segment) => SegmentEntry::fresh(segment.meta()),
-            Part::Open(live) => live.entry.clone(),
-            Part::Lost(lost, _) => lost.entry.clone(),
+            Part::Fresh(segment) => of.fresh_entry(segment),
+            Part::Open(live) => Ok(live.entry.clone()),
+            Part::Lost(lost, _) => Ok(lost.entry.clone()),
         }
     }
 

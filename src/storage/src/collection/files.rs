@@ -15,7 +15,9 @@ impl Manifest {
         let mut files = vec![layout::manifest(id, self.version)];
         for entry in self.all_segments() {
             files.push(layout::segment(id, SegmentId(entry.id)));
-            files.push(layout::source_list(id, SegmentId(entry.id)));
+            if entry.list.is_none() {
+                files.push(layout::source_list(id, SegmentId(entry.id)));
+            }
             files.extend(entry.tombstones.iter().map(|dead| layout::tombstone(id, dead.id)));
         }
         files.sort_unstable();

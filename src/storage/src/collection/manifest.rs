@@ -2,20 +2,24 @@
 //!
 //! A sealed file ([`lodestone_io::sealed`]) of the words "lodestone manifest 1". Its body is JSON:
 //! the fields of [`Manifest`]. A reader rejects a broken seal, a version other than the one in the
-//! file's name, another collection, and a `min_reader` above its own.
+//! file's name, another collection, and a `min_reader` above its own. Version 2 has lists of sources
+//! in entries of segments; an older reader would look for them in files that are not there.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::collection::source_list::SmallList;
 use crate::collection::{CollectionError, OtherVectors};
 use crate::segment::SegmentMeta;
 use lodestone_io::{DirectoryEntry, Disk, sealed};
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The newest `min_reader` that this program understands.
-const READER_VERSION: u32 = 1;
+const READER_VERSION: u32 = 2;
+/// The `min_reader` of manifests that have no list of sources in them.
+const FIRST_READER: u32 = 1;
 /// Number of earlier nonces in a manifest: enough for a slow writer to see whether its commit is
 /// among the latest.
 const RECENT_MAX: usize = 64;
@@ -36,6 +40,11 @@ pub struct SegmentEntry {
     pub checksum: u64,
     /// Its dead rows, if any.
     pub tombstones: Option<TombstoneEntry>,
+    /// Its sources, in place of a file beside it; see [`Collection::fresh_entry`].
+    ///
+    /// [`Collection::fresh_entry`]: crate::collection::Collection::fresh_entry
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<SmallList>,
 }
 
 /// The tombstone file of a segment.
@@ -51,14 +60,14 @@ pub struct TombstoneEntry {
 
 impl SegmentEntry {
     /// A fresh segment without dead rows.
-    pub fn fresh(meta: &SegmentMeta) -> Self {
+    pub(super) fn fresh(meta: &SegmentMeta, list: Option<SmallList>) -> Self {
         let SegmentMeta { id, bytes, rows, sources, checksum } = meta.clone();
-        Self { id: id.0, bytes, rows, sources, checksum, tombstones: None }
+        Self { id: id.0, bytes, rows, sources, checksum, tombstones: None, list }
     }
 
     /// The properties that the segment's file must have.
     pub fn meta(&self) -> SegmentMeta {
-        let Self { id, bytes, rows, sources, checksum, tombstones: _ } = *self;
+        let Self { id, bytes, rows, sources, checksum, tombstones: _, list: _ } = *self;
         SegmentMeta { id: SegmentId(id), bytes, rows, sources, checksum }
     }
 }
@@ -112,7 +121,7 @@ impl Manifest {
             parent: Uuid::nil(),
             recent: Vec::new(),
             epoch: 0,
-            min_reader: READER_VERSION,
+            min_reader: FIRST_READER,
             segments: Vec::new(),
             applied: Vec::new(),
             embedding: None,
@@ -130,6 +139,14 @@ impl Manifest {
         recent.extend(self.recent.iter().take(RECENT_MAX - 1));
         let version = self.version + 1;
         Self { version, nonce, parent: self.nonce, recent, epoch, ..self.clone() }
+    }
+
+    /// The oldest reader that understands its entries.
+    pub(super) fn reader_needed(&self) -> u32 {
+        match self.all_segments().any(|entry| entry.list.is_some()) {
+            true => READER_VERSION,
+            false => FIRST_READER,
+        }
     }
 
     /// The model behind its vectors, where it is another than that of `fingerprint`. Vectors of two
@@ -224,12 +241,12 @@ mod tests {
     #[test]
     fn a_newer_manifest_is_refused_by_version() {
         let (collection, mut manifest) = sample();
-        manifest.min_reader = 2;
+        manifest.min_reader = 3;
         let error = Manifest::decode(&manifest.encode(), collection, 1).unwrap_err();
-        assert!(matches!(error, CollectionError::TooNew { needed: 2, ours: 1, .. }));
+        assert!(matches!(error, CollectionError::TooNew { needed: 3, ours: 2, .. }));
         let later = sealed::seal("lodestone manifest 3", b"of another shape");
         let error = Manifest::decode(&later, collection, 1).unwrap_err();
-        assert!(matches!(error, CollectionError::TooNew { needed: 3, ours: 1, .. }));
+        assert!(matches!(error, CollectionError::TooNew { needed: 3, ours: 2, .. }));
     }
 
     #[test]
@@ -262,6 +279,7 @@ mod tests {
                 sources: 1,
                 checksum: 1,
                 tombstones: None,
+                list: None,
             };
             let embedding = embedding.map(str::to_owned);
             let segments = vec![entry];

@@ -11,7 +11,8 @@
 //!                                                                   keeps its files mapped
 //!   v1/c/<collection>/m/<version>   manifests, create-only
 //!   v1/c/<collection>/s/<id>.seg    segments             v1/c/<collection>/d/<id>   tombstones
-//!   v1/c/<collection>/r/<id>        sources of a segment, for when it is damaged
+//!   v1/c/<collection>/r/<id>        sources of a segment, for when it is damaged; of a small one
+//!                                   in a bucket they are in the manifest
 //! ```
 //! Invariants:
 //! - A query uses exactly one [`Snapshot`]; all its files stay mapped until it is dropped.
@@ -204,11 +205,13 @@ impl Collection {
         self.adopt(&meta)
     }
 
-    /// Opens a file that was just written, writes the list of its sources, and remembers both
-    /// until a commit lists the segment.
+    /// Opens a file that was just written, writes the list of its sources unless its entry will
+    /// have that, and remembers both until a commit lists the segment.
     fn adopt(&self, meta: &SegmentMeta) -> Result<Arc<Segment>, CollectionError> {
         let opened = self.open_segment(meta).and_then(|segment| {
-            self.write_list(&segment)?;
+            if self.fresh_entry(&segment)?.list.is_none() {
+                self.write_list(&segment)?;
+            }
             Ok(segment)
         });
         match &opened {

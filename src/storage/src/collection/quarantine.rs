@@ -137,6 +137,10 @@ impl Collection {
 
     fn read_list(&self, entry: &SegmentEntry) -> Result<SourceList, CollectionError> {
         let segment = SegmentId(entry.id);
+        let bad = |problem| CollectionError::BadList { segment, problem };
+        if let Some(list) = &entry.list {
+            return SourceList::of_small(list, entry).map_err(bad);
+        }
         let bytes = self.store.get(&layout::source_list(self.id, segment))?;
         if let Some(needed) = SourceList::later_format(&bytes) {
             return Err(CollectionError::TooNew {
@@ -145,8 +149,23 @@ impl Collection {
                 ours: source_list::FORMAT,
             });
         }
-        SourceList::decode(&bytes, self.id, entry)
-            .map_err(|problem| CollectionError::BadList { segment, problem })
+        SourceList::decode(&bytes, self.id, entry).map_err(bad)
+    }
+
+    /// The entry of a segment that was just built. A short list of its sources is in it where each
+    /// file is a request to a bucket; else the list is a file. On a disk it always is: what damages
+    /// one file leaves the other.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a record is not valid.
+    ///
+    /// [`SegmentError::Damaged`]: crate::segment::SegmentError::Damaged
+    pub fn fresh_entry(&self, segment: &Segment) -> Result<SegmentEntry, CollectionError> {
+        let list = match self.store.is_shared() {
+            true => SourceList::small_of(segment)?,
+            false => None,
+        };
+        Ok(SegmentEntry::fresh(segment.meta(), list))
     }
 
     /// Writes the list of a segment. Two fsyncs.

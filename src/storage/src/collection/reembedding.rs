@@ -214,6 +214,7 @@ impl Writer<'_> {
         let base = self.base();
         let mut next = self.next_of(&base);
         next.other = other;
+        next.min_reader = next.reader_needed();
         self.put(&base, &next)?;
         let Snapshot { segments, damaged, .. } = &*base;
         let (segments, damaged) = (segments.clone(), damaged.clone());
@@ -258,6 +259,7 @@ impl Writer<'_> {
             since: now.0,
             job: noted.job,
         });
+        next.min_reader = next.reader_needed();
         self.put(&base, &next)?;
         self.publish(&base, next_snapshot(next, drafts));
         Ok(())

@@ -1,5 +1,6 @@
-//! The sources of one segment with their numbers of rows, in a second file: when the segment cannot
-//! be read, this file says what it held.
+//! The sources of one segment with their numbers of rows, apart from it: when the segment cannot be
+//! read, this list says what it held. Of a small segment in a bucket it is in the manifest's entry,
+//! which spares a request; else it is a second file.
 //!
 //! `v1/c/<collection>/r/<segment>` is a sealed file ([`lodestone_io::sealed`]) of the words
 //! "lodestone sources 1". Its body is zstd of JSON: the fields of [`StoredList`]. A reader rejects
@@ -26,6 +27,12 @@ const FIRST_WORDS: &str = "lodestone sources 1";
 pub(super) const FORMAT: u32 = 1;
 /// zstd's own default.
 const LEVEL: i32 = 3;
+/// Bytes of a list in the manifest at most, which has it in every version until a merge takes the
+/// segment: some four sources of plain texts. With the fifty segments of a large collection that is
+/// 100 KB for each commit.
+const SMALL_BYTES_MAX: usize = 2048;
+/// Sources that can be so short at most.
+const SMALL_SOURCES_MAX: u32 = 8;
 /// Bytes of an unpacked body at most: two million sources of one chunk each, with metadata of half
 /// a KiB.
 const UNPACKED_BYTES_MAX: usize = 1 << 30;
@@ -37,7 +44,12 @@ struct StoredList {
     sources: Vec<StoredSource>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// The sources of a small segment, in its entry of the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SmallList(Vec<StoredSource>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredSource {
     rows: u32,
     sub_tenant: String,
@@ -116,6 +128,31 @@ impl SourceList {
         Ok(Self::new(sources))
     }
 
+    /// The list of a segment, where it is short enough for a manifest.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(super) fn small_of(segment: &Segment) -> Result<Option<SmallList>, SegmentError> {
+        if segment.source_count() > SMALL_SOURCES_MAX {
+            return Ok(None);
+        }
+        let list = SmallList(Self::of(segment)?.stored());
+        let bytes = serde_json::to_vec(&list).expect("plain data always prints").len();
+        Ok((bytes <= SMALL_BYTES_MAX).then_some(list))
+    }
+
+    /// Reads a list that is in the entry of its segment.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub(super) fn of_small(list: &SmallList, entry: &SegmentEntry) -> Result<Self, String> {
+        Self::of_stored(list.0.clone(), entry)
+    }
+
+    fn stored(&self) -> Vec<StoredSource> {
+        self.sources.iter().map(StoredSource::of).collect()
+    }
+
     /// The sources, as the segment numbers them.
     pub(super) fn sources(&self) -> &[ListedSource] {
         &self.sources
@@ -128,7 +165,7 @@ impl SourceList {
 
     /// The file's bytes.
     pub(super) fn encode(&self, collection: CollectionId, segment: SegmentId) -> Vec<u8> {
-        let sources = self.sources.iter().map(StoredSource::of).collect();
+        let sources = self.stored();
         let stored = StoredList { collection: collection.0, segment: segment.0, sources };
         let json = serde_json::to_vec(&stored).expect("plain data always prints");
         let body = zstd::bulk::compress(&json, LEVEL).expect("zstd packs any bytes");
@@ -156,8 +193,12 @@ impl SourceList {
         if (stored.collection, stored.segment) != (collection.0, entry.id) {
             return Err("it belongs to another collection or segment".to_owned());
         }
+        Self::of_stored(stored.sources, entry)
+    }
+
+    fn of_stored(stored: Vec<StoredSource>, entry: &SegmentEntry) -> Result<Self, String> {
         let sources: Result<Vec<_>, String> =
-            stored.sources.into_iter().map(StoredSource::into_record).collect();
+            stored.into_iter().map(StoredSource::into_record).collect();
         let sources = sources?;
         let rows: u64 = sources.iter().map(|(_, rows)| u64::from(*rows)).sum();
         if (rows, sources.len()) != (u64::from(entry.rows), entry.sources as usize) {
@@ -229,6 +270,7 @@ impl StoredSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::SegmentMeta;
 
     fn sample() -> (CollectionId, SegmentEntry, SourceList) {
         let record = |id: &str, sequence| SourceRecord {
@@ -252,8 +294,8 @@ mod tests {
         };
         let list = SourceList::new(vec![(record("b", 4), 2), (record("a", 5), 0)]);
         let id = Uuid::from_u128(9);
-        let entry =
-            SegmentEntry { id, bytes: 1, rows: 2, sources: 2, checksum: 1, tombstones: None };
+        let meta = SegmentMeta { id: SegmentId(id), bytes: 1, rows: 2, sources: 2, checksum: 1 };
+        let entry = SegmentEntry::fresh(&meta, None);
         (CollectionId(Uuid::from_u128(7)), entry, list)
     }
 

@@ -11,6 +11,7 @@ mod recovery;
 mod reembedding;
 mod schedule;
 mod scrub;
+mod small_lists;
 mod takeover;
 mod verify;
 mod writers;

@@ -43,7 +43,7 @@ fn piece(collection: &Collection) -> Option<Vec<SegmentEntry>> {
     }
     let built = collection.build_with_vectors(first.live, &sources, WIDE, (&vectors, &[])).unwrap();
     let mut entries: Vec<_> = open.iter().map(|live| live.entry.clone()).collect();
-    entries.push(SegmentEntry::fresh(built.meta()));
+    entries.push(collection.fresh_entry(&built).unwrap());
     collection.writer().unwrap().set_other(Some(noted(entries.clone()))).unwrap();
     Some(entries)
 }
@@ -139,7 +139,7 @@ fn power_may_go_at_every_sync_of_a_change() {
             let built =
                 collection.build_with_vectors(found.live, &[found.source], WIDE, (&texts?, &[]))?;
             let mut entries: Vec<_> = open.iter().map(|live| live.entry.clone()).collect();
-            entries.push(SegmentEntry::fresh(built.meta()));
+            entries.push(collection.fresh_entry(&built).unwrap());
             collection.writer()?.set_other(Some(noted(entries)))?;
         }
         let open = collection.open_other(&collection.snapshot().manifest)?;
