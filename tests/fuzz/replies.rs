@@ -180,6 +180,9 @@ fn written() {
         "What is the tower?\n1. Who built the bridge?\n- Who built the tower?\n",
         "NONE",
     ];
+    let mut seeds = seeds.map(str::to_owned).to_vec();
+    // Models repeat themselves without end: what is quadratic takes seconds here.
+    seeds.extend(["[1]", "The tower [9]. ", "No. - "].map(|said| said.repeat(4000)));
     let chunks = [
         chunk("a", 0, "The tower is red and was built in 1900.", 0.9),
         chunk("b", 0, "The bridge is old. It was opened in 1850.", 0.8),
@@ -189,8 +192,6 @@ fn written() {
     let parrot = Arc::new(Parrot::default());
     let writer = Writer::new(parrot.clone(), Arc::new(SeededIds::new(1)));
     fuzz("written", &seeds, Shape::Text(PIECES), move |bytes| {
-        // Without optimisation some thousand sentences with marks take seconds.
-        let bytes = &bytes[..bytes.len().min(8 << 10)];
         let text = String::from_utf8_lossy(bytes).into_owned();
         let (cancel, context) = (CancellationToken::default(), RequestContext::default());
         let question = Question {

@@ -1,19 +1,21 @@
 //! The lines of a reply that was asked for as a list.
 
+use std::collections::BTreeSet;
+
 /// The lines of a reply without what lists begin with, each once; none without a word, and none
 /// longer than `chars_max`.
 pub(super) fn lines(reply: &str, chars_max: usize) -> Vec<String> {
     let is_list_mark = |c: char| {
         c.is_whitespace() || matches!(c, '-' | '*' | '"' | '\u{2022}' | '\u{201C}' | '\u{201D}')
     };
-    let mut found: Vec<String> = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for line in reply.lines() {
         let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
         let is_numbered = digits.len() < line.trim_start().len() && digits.starts_with(['.', ')']);
         let line = if is_numbered { &digits[1..] } else { line };
         let line = line.trim_matches(is_list_mark).to_owned();
         let has_words = line.contains(char::is_alphanumeric);
-        if has_words && line.chars().count() <= chars_max && !found.contains(&line) {
+        if has_words && line.chars().count() <= chars_max && seen.insert(line.clone()) {
             found.push(line);
         }
     }

@@ -56,8 +56,8 @@ pub(super) struct MarkFilter {
 /// Whether a text ends behind an open bracket, so that what follows could make a mark of the two
 /// where one between them goes.
 fn may_become_mark(text: &str) -> bool {
-    let opened = text.rfind(['[', ']']).filter(|at| text[*at..].starts_with('['));
-    opened.is_some_and(|at| text[at + 1..].chars().all(is_mark_part))
+    let last = text.chars().rev().take(MARK_CHARS_MAX).find(|c| !is_mark_part(*c));
+    last == Some('[')
 }
 
 /// A text without its marks.
@@ -268,7 +268,9 @@ impl MarkedText {
     /// The text with its marks but the `dropped` ones, given by their positions. A place that
     /// loses its last mark loses the space before it too.
     pub(super) fn render(&self, dropped: &BTreeSet<usize>) -> Rendered {
-        let is_kept = |position: usize| !dropped.contains(&position);
+        let kept =
+            self.marks.iter().enumerate().filter(|(position, _)| !dropped.contains(position));
+        let kept: BTreeSet<usize> = kept.map(|(_, mark)| mark.at).collect();
         let mut text = String::with_capacity(self.plain.len() + 4 * self.marks.len());
         let mut pieces = Vec::with_capacity(self.marks.len() + 1);
         let mut at = 0;
@@ -276,12 +278,11 @@ impl MarkedText {
             pieces.push((at, text.len()));
             text.push_str(&self.plain[at..mark.at]);
             at = mark.at;
-            let here = self.marks.iter().enumerate().filter(|(_, other)| other.at == at);
-            if is_kept(position) {
+            if !dropped.contains(&position) {
                 text.push_str(&mark.to_string());
             } else if may_become_mark(&text) {
                 text.push_str(&format!("({})", mark.number));
-            } else if here.into_iter().all(|(other, _)| !is_kept(other)) && text.ends_with(' ') {
+            } else if !kept.contains(&at) && text.ends_with(' ') {
                 text.pop();
             }
         }

@@ -69,11 +69,10 @@ pub(super) fn doubts(
     claims.retain(|claim| claim.overlap < OVERLAP_MIN);
     if !claims.is_empty() {
         let near = nearness(embedder, context, &claims, &texts)?;
-        let mut position = 0;
-        claims.retain(|claim| {
-            position += 1;
-            near[position - 1] < COSINE_MIN || claim.overlap < OVERLAP_FLOOR
-        });
+        let is_near = |claim: &Claim<'_>| {
+            near.get(&(claim.sentence.start, claim.number)).is_some_and(|near| *near >= COSINE_MIN)
+        };
+        claims.retain(|claim| !is_near(claim) || claim.overlap < OVERLAP_FLOOR);
     }
     let is_general = claims.len() == total;
     let doubt = |claim: Claim<'_>| Doubt { mark: claim.mark, sentence: claim.sentence, is_general };
@@ -99,24 +98,35 @@ fn claims<'a>(marked: &'a MarkedText, texts: &BTreeMap<usize, Vec<&str>>) -> Vec
     let sentences = sentences(&marked.plain);
     let terms: BTreeMap<usize, BTreeSet<String>> =
         texts.iter().map(|(number, texts)| (*number, terms(texts))).collect();
+    // A model that repeats itself writes thousands of marks behind one sentence.
+    let mut overlaps = BTreeMap::new();
     let mut claims = Vec::new();
+    let (mut seen, mut before) = (0, 0);
     for (mark, Mark { at, number }) in marked.marks.iter().enumerate() {
         // A mark belongs to the sentence that has begun before it, wherever its full stop is.
-        let before = marked.plain[..*at].trim_end().len();
+        let piece = marked.plain[seen..*at].trim_end().len();
+        before = if piece > 0 { seen + piece } else { before };
+        seen = *at;
         let position = sentences.partition_point(|sentence| sentence.bytes.start < before);
         let Some(sentence) = position.checked_sub(1).map(|at| &sentences[at]) else { continue };
         if position > SENTENCES_MAX {
             break;
         }
         let text = &marked.plain[sentence.bytes.clone()];
-        let wanted = question_terms(text);
-        let wanted = wanted.terms();
-        let held = wanted.iter().filter(|term| terms[number].contains(*term)).count();
-        let overlap = if wanted.is_empty() { 1.0 } else { held as f32 / wanted.len() as f32 };
+        let of_sentence = || overlap(text, &terms[number]);
+        let overlap = *overlaps.entry((position, *number)).or_insert_with(of_sentence);
         let sentence = sentence.bytes.clone();
         claims.push(Claim { mark, number: *number, sentence, text, overlap });
     }
     claims
+}
+
+/// The share of the terms of a sentence that its source has.
+fn overlap(text: &str, held: &BTreeSet<String>) -> f32 {
+    let wanted = question_terms(text);
+    let wanted = wanted.terms();
+    let found = wanted.iter().filter(|term| held.contains(*term)).count();
+    if wanted.is_empty() { 1.0 } else { found as f32 / wanted.len() as f32 }
 }
 
 fn terms(texts: &[&str]) -> BTreeSet<String> {
@@ -129,13 +139,13 @@ fn terms(texts: &[&str]) -> BTreeSet<String> {
     set
 }
 
-/// The highest cosine of each claim with a passage of its source.
+/// The highest cosine of each sentence, by its start, with a passage of each source.
 fn nearness(
     embedder: &dyn Embedder,
     context: &RequestContext,
     claims: &[Claim<'_>],
     texts: &BTreeMap<usize, Vec<&str>>,
-) -> Result<Vec<f32>, EmbedError> {
+) -> Result<BTreeMap<(usize, usize), f32>, EmbedError> {
     let cited: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let mut passages: Vec<(usize, &str)> = Vec::new();
     for number in cited {
@@ -145,14 +155,21 @@ fn nearness(
         }
     }
     passages.truncate(PASSAGES_MAX);
-    let said = claims.iter().map(|claim| claim.text);
-    let all = said.chain(passages.iter().map(|(_, passage)| *passage)).map(str::to_owned);
-    let vectors = embedder.embed_within(Lane::Answer, context, all.collect())?;
-    let (said, found) = vectors.split_at(claims.len());
-    let near = |(claim, vector): (&Claim<'_>, &Vec<f32>)| {
-        let of_source =
-            passages.iter().zip(found).filter(|((number, _), _)| *number == claim.number);
-        of_source.map(|(_, other)| dot(vector, other)).fold(-1.0_f32, f32::max)
-    };
-    Ok(claims.iter().zip(said).map(near).collect())
+    let said: BTreeMap<usize, &str> =
+        claims.iter().map(|claim| (claim.sentence.start, claim.text)).collect();
+    let all = said.values().chain(passages.iter().map(|(_, passage)| passage));
+    let vectors = embedder.embed_within(
+        Lane::Answer,
+        context,
+        all.map(|text| (*text).to_owned()).collect(),
+    )?;
+    let (vectors, found) = vectors.split_at(said.len());
+    let mut near = BTreeMap::new();
+    for (start, vector) in said.keys().zip(vectors) {
+        for ((number, _), other) in passages.iter().zip(found) {
+            let highest = near.entry((*start, *number)).or_insert(-1.0_f32);
+            *highest = highest.max(dot(vector, other));
+        }
+    }
+    Ok(near)
 }

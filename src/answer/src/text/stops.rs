@@ -34,10 +34,14 @@ const OPENERS: &[&str] = &[
     "There", "That", "Those", "By", "With", "Since", "While", "You", "I", "If", "To", "And",
 ];
 
+/// Bytes behind a stop that are searched for the next word.
+const NEXT_WORD_BYTES_MAX: usize = 256;
+
 /// Whether the sentence goes on over a full stop after `word`; the text goes on at `next`.
 pub(crate) fn goes_over(word: &str, block: &str, next: usize) -> bool {
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let after = &block[next..];
+    let after = &after[..after.floor_char_boundary(NEXT_WORD_BYTES_MAX)];
     let next_word = after.unicode_words().next().unwrap_or_default();
     let lower = word.to_lowercase();
     let is_number = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
