@@ -9,60 +9,61 @@ use crate::text::shown::{ABSTENTION, unmarked};
 use crate::translation::Language;
 use lodestone_types::RetrievedChunk;
 
-/// An answer and what it rests on.
+/// An answer with its citations and sources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The text, with `[n]` behind each sentence; [`ABSTENTION`] when nothing answers.
+    /// The text, with `[n]` after each passage; [`ABSTENTION`] if nothing answers.
     pub text: String,
-    /// One for each `[n]` of the text, in its order.
+    /// One citation for each `[n]` of the text, in order.
     pub citations: Vec<Citation>,
     /// The sources of all chunks, each once; see [`SourceOrder`].
     pub sources: Vec<AnswerSource>,
-    /// Whether nothing in the chunks answers.
+    /// Whether nothing in the chunks answers the question.
     pub is_abstained: bool,
-    /// Whether it tells what several editions of one document say.
+    /// Whether the answer reports differing statements of several editions of a document.
     pub has_conflict: bool,
-    /// Language of its passages, where it is another than the question's.
+    /// Language of the passages, if it differs from the question's.
     pub language: Option<Language>,
-    /// Strength of its first passage, or of the best one where it is abstained.
+    /// Strength of the first passage; for an abstention, that of the best candidate.
     pub strength: Strength,
 }
 
 /// The origin of one passage of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation {
-    /// The `n` of `[n]`: position in the sources, from 1.
+    /// The `n` of `[n]`: the position among the sources, counted from 1.
     pub number: usize,
-    /// Position in the chunks that were given, from 0; those beside the found ones follow them.
+    /// Position among the given chunks, from 0. Neighbouring chunks that were read in addition come
+    /// after the retrieved ones.
     pub chunk: usize,
-    /// The passage as the answer has it.
+    /// The passage as shown in the answer.
     pub sentence: String,
-    /// Its Unicode characters in the answer.
+    /// Range of the passage in the answer, in Unicode characters.
     pub answer_chars: Range<usize>,
-    /// Its Unicode characters in the chunk's text; where a border of chunks cuts it, the larger
-    /// part. The text there differs from the passage in white space, in marks of emphasis and of
-    /// footnotes, in the brackets of numbers, in what stands between the values of a row or record,
-    /// and in what is taken from the head.
+    /// Range of the passage in the chunk's text, in Unicode characters; if a chunk boundary cuts
+    /// the passage, the range of the larger part. The chunk's text may differ from the passage in
+    /// white space, emphasis and footnote marks, brackets around numbers, separators between the
+    /// values of a row or record, and text taken over from the head.
     pub chunk_chars: Range<usize>,
-    /// The line that names the values of the passage: the header of a table, or the setting that
-    /// it stands under. Its chunk, and its characters there.
+    /// The line that names the values of the passage: the header of a table, or the setting above
+    /// it. Given as the chunk and the range of characters in it.
     pub head: Option<(usize, Range<usize>)>,
-    /// The characters of the passage in the text of its source.
+    /// Range of the passage in the text of its source, in Unicode characters.
     pub document_chars: Range<usize>,
 }
 
 /// Order in which the sources of an answer are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceOrder {
-    /// Cited ones first, by their first use.
+    /// Cited sources first, by first use.
     ByUse,
-    /// By their best chunk: for an answer whose sources are told before it.
+    /// By best chunk: for answers whose sources are announced before the text.
     ByRelevance,
 }
 
-/// Puts the chosen passages together in their order. None chosen is an abstention. The `sources`
-/// are those of the first `hits` chunks, and the other chunks are of them too. The text
-/// begins with what is `told` of all of them together.
+/// Builds the answer from the chosen passages, in their order; an empty choice gives an abstention.
+/// The `sources` are those of the first `hits` chunks; all further chunks belong to these sources
+/// too. The text begins with `told`, a statement about all passages together.
 pub(crate) fn compose(
     question: &str,
     chunks: &[&RetrievedChunk],

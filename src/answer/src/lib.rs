@@ -1,8 +1,9 @@
-//! Answers with citations, out of chunks that were found.
+//! Answers with citations, built from retrieved chunks.
 //!
-//! Extractive: an answer is made of sentences that stand in the chunks, word for word. Generated,
-//! where a language model is configured: its text, held to the chunks (`generate`). Not here:
-//! finding the chunks (`engine`), keeping sessions (`catalog`), the events of a stream (`server`).
+//! An extractive answer consists of sentences copied word for word from the chunks. A generated
+//! answer, available when a language model is configured, is the model's text checked against the
+//! chunks (`generate`). Out of scope: retrieving the chunks (`engine`), storing sessions
+//! (`catalog`) and the events of a response stream (`server`).
 //!
 //! ```text
 //! question, past turns -> contextualise -> (query finds chunks, best first, and reads
@@ -20,31 +21,31 @@
 //! ```
 //!
 //! Invariants of an extractive answer:
-//! - Every `[n]` of an answer is a citation of `sources[n - 1]`; brackets with numbers that come
-//!   out of documents are shown as parentheses, marks of footnotes not at all.
-//! - Every passage of an answer stands in the source that it cites, at the place that it names, but
-//!   for white space and those marks, and in the chunk that it cites, unless a border of chunks
-//!   cuts it: then the larger part does. Text of documents is copied, never obeyed.
-//! - A row of a table is shown value by value behind the names of the columns, which stand in the
-//!   header that its citation names too; the fields of a record stand in one line, a setting behind
-//!   the name of the part that it belongs to.
-//! - All chunks found have their source in `sources`, each source once. What is read around them is
-//!   of those sources.
-//! - The same question and chunks give the same answer.
+//! - Every `[n]` in an answer is a citation of `sources[n - 1]`. Bracketed numbers that come from
+//!   documents are shown in parentheses; footnote marks are dropped.
+//! - Every passage of an answer occurs in the source it cites, at the position it names, apart from
+//!   white space and those marks. It also occurs in the chunk it cites; if a chunk boundary cuts
+//!   the passage, that chunk holds the larger part. Text of documents is copied, never obeyed.
+//! - A table row is shown value by value, each prefixed with its column name; the citation also
+//!   names the header that holds these names. The fields of a record are shown on one line, a
+//!   setting after the name of the section it belongs to.
+//! - Every retrieved chunk has its source in `sources`, and each source appears once. Text read
+//!   around the retrieved chunks belongs to these sources.
+//! - The same question and chunks always give the same answer.
 //!
-//! Layers; each uses only those above it (held by `tests/tidy.rs`):
+//! Layers; each uses only those above it (enforced by `tests/tidy.rs`):
 //! - `text`: the words of questions and documents; `translation`: a lexicon of four languages
-//! - `passages`: what of a document can be told by itself
-//! - `question`: what is asked for, and follow-up questions
-//! - `rows`: rows of tables under the conditions of a question
-//! - `versions`: which of several versions holds
-//! - `relevance`: how well a passage answers
-//! - `selection`: the passages of an answer
-//! - `sources`: chunks grouped by source; `compose`: passages to an answer; `extract`: the steps
-//!   above in their order; `stream`: an answer in deltas; `error`: errors of extractive answers
-//! - `generate`: answers that a model writes
+//! - `passages`: splitting documents into passages that can be told by themselves
+//! - `question`: the analysis of what a question asks for, and follow-up questions
+//! - `rows`: evaluation of table rows under the conditions of a question
+//! - `versions`: the choice among several versions of a document
+//! - `relevance`: scores of how well a passage answers
+//! - `selection`: the choice of the passages of an answer
+//! - `sources`: chunks grouped by source; `compose`: answers from passages; `extract`: the pipeline
+//!   above; `stream`: an answer as deltas; `error`: errors of extractive answers
+//! - `generate`: answers written by a language model
 //!
-//! `testing`: chunks for tests (feature `testing`).
+//! `testing` makes chunks for tests (feature `testing`).
 
 mod compose;
 mod error;

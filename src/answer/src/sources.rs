@@ -1,4 +1,4 @@
-//! The sources of chunks, each once.
+//! Groups chunks by source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,27 +11,28 @@ use lodestone_types::{RetrievedChunk, SourceRecord};
 /// A source of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerSource {
-    /// Its record.
+    /// Record of the source.
     pub source: Arc<SourceRecord>,
-    /// Positions of its chunks in those that were given, ascending.
+    /// Positions of the source's chunks among those given, ascending.
     pub chunks: Vec<usize>,
-    /// Score of its best chunk.
+    /// Score of the best chunk of the source.
     pub score: f32,
-    /// Whether an extracted answer cites it.
+    /// Whether an extractive answer cites the source.
     pub is_cited: bool,
-    /// Snippet of the chunk that is cited first, or else of its best one.
+    /// Snippet of the first cited chunk, else of the best one.
     pub snippet: String,
 }
 
-/// The sources of the chunks, which are given best first, in the order of their best chunks.
-/// For a request that wants no answer.
+/// Returns the sources of chunks that are given best first, ordered by their best chunks. For
+/// requests that want no answer.
 pub fn sources_only(question: &str, chunks: &[RetrievedChunk]) -> Vec<AnswerSource> {
     let chunks: Vec<&RetrievedChunk> = chunks.iter().collect();
     grouped(question, &chunks, chunks.len(), &[])
 }
 
-/// The sources of the first `hits` chunks: those of the `cited` chunks in that order, then the
-/// others as the chunks come. Chunks behind the first `hits` give their snippet only.
+/// Returns the sources of the first `hits` chunks: those of the `cited` chunks first, in that
+/// order, then the others in the order of the chunks. Chunks after the first `hits` contribute only
+/// snippets and scores.
 pub(crate) fn grouped(
     question: &str,
     chunks: &[&RetrievedChunk],

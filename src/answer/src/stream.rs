@@ -1,13 +1,14 @@
-//! Cuts a finished answer into the pieces of a stream.
+//! Cuts a finished answer into the deltas of a stream.
 
-/// Characters of a word at most; only text without spaces needs the limit.
+/// Maximum characters per word; only text without spaces reaches it.
 const WORD_CHARS_MAX: usize = 32;
 
-/// Deltas of an answer at most.
+/// Maximum number of deltas per answer.
 pub const DELTAS_MAX: usize = 48;
 
-/// The deltas of an answer: words with the white space behind them, neighbours joined so that there
-/// are at most [`DELTAS_MAX`]. Joined they are the text, byte for byte; none is empty.
+/// Splits an answer into deltas: words with their trailing white space, adjacent words joined so
+/// that there are at most [`DELTAS_MAX`]. Concatenated, the deltas are the text, byte for byte;
+/// none is empty.
 pub fn deltas(text: &str) -> Vec<String> {
     let words: Vec<&str> = words(text).collect();
     let joined = words.len().div_ceil(DELTAS_MAX).max(1);

@@ -1,4 +1,4 @@
-//! Chunks for tests, also of other crates.
+//! Chunks for the tests of this and other crates.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use lodestone_types::{
     SubTenantId, Timestamp,
 };
 
-/// A chunk of a source, at a place of its text.
+/// Makes a chunk of a source; `index` sets its position in the source's text.
 ///
 /// # Panics
-/// If `source` is no id of a source.
+/// If `source` is not a valid source id.
 pub fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     let record = SourceRecord {
         title: source.to_owned(),

@@ -1,4 +1,4 @@
-//! Causes: the part of a report that tells why, where a question asks for that.
+//! Causes: the part of a report that tells why, for questions that ask for it.
 
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
@@ -8,18 +8,18 @@ use crate::rows::evaluate::is_code;
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::text::words::{entries, is_entry, spaced};
 
-/// A passage whose source is headed with the cause is this much less relevant at most.
+/// Largest loss of relevance of a passage whose source has a section on the cause.
 const CAUSE_DROP_MAX: f32 = 0.2;
-/// Share of the question's terms in a sentence of such a section that tells a cause, with which it
-/// answers by itself.
+/// Least share of the question's terms with which a sentence of such a section that tells a cause
+/// answers on its own.
 const TOLD_SHARE_MIN: f32 = 0.5;
-/// The section below the first heading of a text; what stands above it has none.
+/// Index of the section below the first heading of a text; text above that heading has section 0.
 const TITLE_SECTION: usize = 1;
-/// First words of a sentence that tells a cause itself.
+/// Opening words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
 impl Choice<'_> {
-    /// Passages headed or labelled as the cause in the source of the first one, where a cause is
-    /// asked for; or in that of another one that is as near to the question.
+    /// For a question about a cause: the passages headed or labelled as the cause in the source of
+    /// the first passage, or in another source whose passage is about as relevant.
     pub(crate) fn of_cause(&self, first: usize) -> Option<Vec<usize>> {
         if self.question.wanted != Wanted::Cause {
             return None;
@@ -42,8 +42,8 @@ impl Choice<'_> {
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
     }
 
-    /// The sentence of the source of a row that begins with the row's code, as notes below a table
-    /// do, where a cause is asked for: "K-12: a hose had burst."
+    /// For a question about a cause: a sentence in the source of a row that begins with the row's
+    /// code, as notes below a table do: "K-12: a hose had burst."
     pub(crate) fn note_on(&self, row: usize) -> Option<usize> {
         if self.question.wanted != Wanted::Cause {
             return None;
@@ -59,8 +59,8 @@ impl Choice<'_> {
         (0..self.reading.candidates.len()).find(is_note)
     }
 
-    /// Whether a passage stands below a heading for the cause. One that tells of a cause at the
-    /// head of a text is its title.
+    /// Whether a passage stands below a heading for the cause. A title of the document that
+    /// mentions a cause does not count.
     fn is_below_cause(&self, one: &Candidate) -> bool {
         let headings = &self.reading.blocks[one.stretch].sections[one.section];
         headings.last().is_some_and(|heading| {
@@ -69,9 +69,8 @@ impl Choice<'_> {
         })
     }
 
-    /// Whether a passage may stand behind a first one that tells the cause that is asked for: it
-    /// goes on from one that is chosen, tells a cause, or is a row or a line. "Written by Ada" does
-    /// not.
+    /// Whether a passage may follow a first one that tells the cause: it directly follows a chosen
+    /// one, tells a cause, or is a row, field or line. "Written by Ada" does not qualify.
     pub(crate) fn goes_on_with_cause(&self, at: usize, chosen: &[usize]) -> bool {
         let one = self.candidate(at);
         let follows = |other: &usize| {
@@ -89,8 +88,8 @@ impl Choice<'_> {
             || chosen.iter().any(follows)
     }
 
-    /// The section of the source of a passage that is headed as the cause; or the only sentence
-    /// labelled so there, and the one behind it.
+    /// The section headed as the cause in the source of a passage; else the only passage there
+    /// labelled as the cause, with the sentence after it.
     fn headed_cause(&self, of: usize) -> Option<Vec<usize>> {
         let one = self.candidate(of);
         let is_prose = |at: &usize| {
@@ -117,7 +116,7 @@ impl Choice<'_> {
             other.is_beside(cause) && other.unit == cause.unit + 1
         };
         let next = prose.iter().copied().find(is_next);
-        // One that points back begins with the cause.
+        // A next passage that repeats the cause already begins with it.
         let cause = match next {
             Some(next) if self.candidate(next).repeats(self.candidate(cause)) => vec![next],
             next => [cause].into_iter().chain(next).collect(),

@@ -1,5 +1,5 @@
-//! Chooses the passages that make an answer: the unit that the question wants, whole, and nothing
-//! beside it.
+//! Chooses the passages that make up an answer: the whole unit that the question asks for, and
+//! nothing beyond it.
 
 use std::collections::BTreeSet;
 
@@ -13,56 +13,57 @@ use crate::text::terms::terms;
 use crate::text::words::{Asked, enumerates, has_full_name, holds};
 use crate::versions::editions::Editions;
 
-/// Terms of a heading that is the name of things alone: "Courses in spring".
+/// Most terms of a heading that merely names a kind of things: "Courses in spring".
 const HEADING_TERMS_MAX: usize = 2;
-/// Sentences or rows of an answer that wants no list.
+/// Most sentences or rows in an answer to a question that wants no list.
 pub(crate) const PASSAGES_MAX: usize = 3;
-/// A list this many units behind a title belongs to it.
+/// A list at most this many units after a title or announcement belongs to it.
 const TITLE_UNITS_MAX: usize = 2;
-/// Rows of an answer that wants several.
+/// Most rows in an answer to a question that wants several.
 pub(crate) const ROWS_MAX: usize = 8;
-/// A further sentence is this much less relevant than the first at most; one that leads by more
-/// answers alone.
+/// Largest loss of relevance of a further sentence against the first; a first one with a larger
+/// lead stands alone.
 const RELEVANCE_DROP_MAX: f32 = 0.4;
-/// A further sentence of another section, which says nothing more of what was asked, is this much
-/// less relevant at most.
+/// Largest loss of relevance of a further sentence from another section that adds nothing new of
+/// the question.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
-/// Confidence that a further sentence needs; the first one needs 1.
+/// Confidence that a further sentence needs; the first needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
-/// Largest loss of relevance, and least confidence, of the sentence behind the first one.
+/// Largest loss of relevance, and least confidence, of the sentence right after the first.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
-/// Largest loss of relevance, and least confidence, of a sentence that enumerates things where
-/// several are asked for.
+/// Largest loss of relevance, and least confidence, of a next sentence that enumerates things when
+/// the question asks for several.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
-/// Least confidence of what another edition says, and of the other one of two things.
+/// Least confidence of a passage of another edition, or on the other of two compared things.
 const OTHER_CONFIDENCE_MIN: f32 = 0.75;
-/// Loss of relevance of a sentence beside a row, or a row beside a sentence, there.
+/// Loss of relevance of a passage of another edition that is a sentence where the first is a row,
+/// or vice versa.
 const OTHER_FORM_DROP: f32 = 0.1;
-/// Loss of relevance of a sentence that is like one chosen already.
+/// Weight of a sentence's similarity to those already chosen, subtracted from its relevance.
 const SAMENESS_WEIGHT: f32 = 0.2;
-/// Weight of the question's terms that a passage must add to those chosen already, to be needed
-/// for what they leave out.
+/// Weight of the question's terms that a passage must add to those already covered in order to be
+/// needed.
 pub(crate) const GAIN_MIN: f32 = 0.15;
-/// Weights that differ by less are the same.
+/// Weights that differ by less are considered equal.
 pub(crate) const SAME: f32 = 1e-3;
 
-/// Everything that a choice rests on.
+/// The inputs of a choice.
 pub(crate) struct Choice<'a> {
     pub(crate) question: &'a Question,
     pub(crate) reading: &'a Reading,
     pub(crate) editions: &'a Editions,
     pub(crate) scores: &'a [Score],
     pub(crate) matches: &'a Matches,
-    /// The candidates that were compared by the model, ascending, and their vectors.
+    /// The candidates compared by the embedding model, ascending, with their vectors below.
     pub(crate) compared: &'a [usize],
     pub(crate) vectors: &'a [Vec<f32>],
     pub(crate) evidence: Evidence,
 }
 
 impl Choice<'_> {
-    /// The candidates of the answer, in its order; none where none is good enough.
+    /// Returns the candidates of the answer, in order; none if no candidate is good enough.
     pub(crate) fn chosen(&self) -> Vec<usize> {
         let Some(first) = self.first() else {
             return Vec::new();
@@ -76,7 +77,7 @@ impl Choice<'_> {
         let first = self.of_selection(first).unwrap_or(first);
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
         let other = self.of_other_edition(first);
-        // Of two editions one passage each is compared.
+        // From two compared editions, one passage each is shown instead of a whole list.
         let whole = self.whole_of(first);
         if let Some(whole) = whole.filter(|_| other.is_none() || self.question.sides.is_none()) {
             return self.filtered(whole);
@@ -99,7 +100,8 @@ impl Choice<'_> {
             .unwrap_or_else(|| self.sentences(first))
     }
 
-    /// The passage of another edition on the matter of the first one, where both are wanted.
+    /// The passage of another edition on the matter of the first one, if both editions are asked
+    /// about.
     fn of_other_edition(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);
         self.best(|at| {
@@ -115,8 +117,8 @@ impl Choice<'_> {
         })
     }
 
-    /// Which of two things that the question names a passage is of: by its headings, its title or
-    /// its words; `None` where it is of neither or of both.
+    /// Which of the two things named in the question a passage is about, judged by its words,
+    /// headings and title; `None` if it is about neither or both.
     fn side_of(&self, at: usize) -> Option<usize> {
         let (one, other) = self.question.sides.as_ref()?;
         let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
@@ -130,8 +132,8 @@ impl Choice<'_> {
         }
     }
 
-    /// The passage of another source that says of one of two named things what the first one says
-    /// of the other.
+    /// The passage of another source that tells of one named thing what the first passage tells of
+    /// the other.
     fn of_other_side(&self, first: usize) -> Option<usize> {
         let side = self.side_of(first)?;
         let sides = self.question.sides.as_ref()?;
@@ -165,12 +167,12 @@ impl Choice<'_> {
         self.scores[at].relevance()
     }
 
-    /// The passage that answers best, by words and reader. A row that the question means by a
-    /// value is that row, whatever the reader says of others.
+    /// The passage that answers best, judged by words and reader. A row that the question
+    /// identifies by a value wins, however the reader judges other passages.
     pub(crate) fn first(&self) -> Option<usize> {
         let by_words = self.best(|at| Some(self.relevance(at)))?;
         let is_read = |at: usize| self.scores[at].verdict.is_some();
-        // What was not read is behind what was.
+        // Passages the reader did not see rank below those it did.
         let has_reader = is_read(by_words);
         let judged =
             |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged(self.question));
@@ -179,7 +181,7 @@ impl Choice<'_> {
         Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })
     }
 
-    /// The compared candidate with the greatest value, the first of equals.
+    /// The compared candidate with the greatest value; the first one among equals.
     pub(crate) fn best(&self, value: impl Fn(usize) -> Option<f32>) -> Option<usize> {
         let values = self.compared.iter().filter_map(|at| value(*at).map(|value| (*at, value)));
         let best = values.fold(None, |best: Option<(usize, f32)>, (at, value)| match best {
@@ -189,7 +191,7 @@ impl Choice<'_> {
         best.map(|(at, _)| at)
     }
 
-    /// The whole list or procedure that the candidate is part of or announces, where the question
+    /// The whole list or procedure that the candidate belongs to or announces, if the question
     /// wants one.
     fn whole_of(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);
@@ -221,18 +223,18 @@ impl Choice<'_> {
         wholes.next().map(|(at, _)| at)
     }
 
-    /// Whether a passage stands below the name of the things that are asked for.
+    /// Whether a passage stands below a heading that names the things asked for.
     fn is_below_noun(&self, one: &Candidate) -> bool {
         let heading = terms(&one.heading);
         let noun = self.question.noun.as_deref().map(terms).unwrap_or_default();
         !noun.is_empty() && noun.is_subset(&heading) && heading.len() <= HEADING_TERMS_MAX
     }
 
-    /// The first passage, and the sentence behind it where that one alone holds the kind of thing
-    /// that is asked for.
+    /// The first passage, followed by the next sentence if only that one holds the kind of thing
+    /// asked for.
     fn with_kind(&self, first: usize) -> Vec<usize> {
         let (question, one) = (self.question, self.candidate(first));
-        // "Staffbook" may be a name, and is nobody's.
+        // "Staffbook" may be a name, but not a person's.
         let has_kind = |at: usize| {
             let shown = self.candidate(at).shown();
             let is_somebody = question.asked != Asked::Person || has_full_name(&shown);
@@ -246,13 +248,13 @@ impl Choice<'_> {
         let is_whole = question.asked == Asked::Other || has_kind(first);
         let next = (0..self.reading.candidates.len()).filter(|_| !is_whole).find(is_next);
         match next {
-            // It begins with the first one.
+            // The next passage already begins with the first one.
             Some(next) if self.candidate(next).repeats(one) => vec![next],
             next => [first].into_iter().chain(next).collect(),
         }
     }
 
-    /// Sentences without those that a later one, which points back, begins with.
+    /// Drops sentences that a later passage, which points back to them, already begins with.
     pub(crate) fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
         let all: Vec<usize> = sentences.clone();
         sentences.retain(|at| {
@@ -265,7 +267,7 @@ impl Choice<'_> {
         sentences
     }
 
-    /// A passage that holds much of the question that the chosen ones leave out.
+    /// A passage that covers much of what the chosen ones leave out of the question.
     pub(crate) fn needed(&self, chosen: &[usize]) -> Option<usize> {
         if chosen.len() >= PASSAGES_MAX {
             return None;
@@ -283,17 +285,17 @@ impl Choice<'_> {
                 || chosen.iter().any(|other| self.candidate(*other).repeats(candidate));
             let new = self.matches.own[at].iter().filter(|term| !held.contains(term));
             let gain = weights.share(new);
-            // Another row of the table that has something the first one lacks.
+            // In a comparison: another row of the same table that adds a term.
             let is_pair = self.question.compares && !is_elsewhere && gain > SAME;
             let value = gain + self.relevance(at) + if is_pair { 1.0 } else { 0.0 };
             (is_near && !is_ruled_out && (is_pair || gain >= GAIN_MIN)).then_some(value)
         })
     }
 
-    /// The first sentence and those that it needs.
+    /// The first sentence and the further ones that it needs.
     ///
-    /// After the first, each next one is the most relevant that is least like those before it
-    /// (maximal marginal relevance; Carbonell and Goldstein 1998).
+    /// Each further sentence maximises relevance minus similarity to those already chosen (maximal
+    /// marginal relevance; Carbonell and Goldstein 1998).
     fn sentences(&self, first: usize) -> Vec<usize> {
         let mut chosen = self.with_kind(first);
         let relevance = self.relevance(first);
@@ -312,7 +314,7 @@ impl Choice<'_> {
                 let is_needed = self.matches.weights.share(new) >= GAIN_MIN
                     || candidate.shares_section(self.candidate(first));
                 let drop = if is_needed { RELEVANCE_DROP_MAX } else { ELSEWHERE_DROP_MAX };
-                // The sentence behind the first one goes on with its matter.
+                // The sentence after the first usually continues its matter.
                 let is_next = candidate.is_beside(self.candidate(first))
                     && candidate.unit == self.candidate(first).unit + 1;
                 let lists =

@@ -1,4 +1,5 @@
-//! Rows of a table that are computed with: those of an extreme or a total, and the text about them.
+//! Rows of a table picked by computation, as an extreme or a total, and the text that introduces
+//! them.
 
 use crate::question::phrases::{MEANS, SUMS};
 use crate::rows::evaluate::{extreme_rows, total_of};
@@ -7,8 +8,8 @@ use crate::selection::rows::SELECTED_MAX;
 use crate::text::words::{contains, entries, spaced};
 
 impl Choice<'_> {
-    /// Whether the question asks for the extreme of a quality that no column of the table of the
-    /// candidate holds, and no row tells in words.
+    /// Whether the question asks for the extreme of a quality that no column of the candidate's
+    /// table holds and no row expresses in words.
     pub(crate) fn lacks_quality(&self, at: usize) -> bool {
         let is_row = self.candidate(at).cells.len() > 1 && self.mates(at).len() > 1;
         let quality = self.question.quality.filter(|quality| is_row && !quality.is_time());
@@ -20,9 +21,9 @@ impl Choice<'_> {
         })
     }
 
-    /// The text about the chosen rows together: a total or a mean, or the number of those that were
-    /// selected and out of how many, where all of their table was read; of an extreme that it was
-    /// not.
+    /// The text about the chosen rows together: their total or mean, or "m of n" for counted rows
+    /// if the whole table was read. For an extreme of a table that was not read whole, the number
+    /// of rows that were.
     pub(crate) fn told_together(&self, chosen: &[usize]) -> Option<String> {
         let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;
         if let Some((rows, told)) = self.total(first) {
@@ -37,8 +38,8 @@ impl Choice<'_> {
             .then(|| format!("{} of {}:", chosen.len(), self.mates(first).len()))
     }
 
-    /// Whether the table of a row may have rows that were not read: it reaches to an end of a text
-    /// that is a part of its source.
+    /// Whether the table of a row may have rows that were not read: it touches an end of a
+    /// partially read text.
     fn goes_on(&self, row: usize) -> bool {
         let one = self.candidate(row);
         let blocks = &self.reading.blocks[one.stretch];
@@ -46,18 +47,18 @@ impl Choice<'_> {
         !self.is_whole(row) && (units.start == 0 || units.end == blocks.units.len())
     }
 
-    /// Whether all of the text of a candidate was read.
+    /// Whether the whole text of a candidate's source was read.
     fn is_whole(&self, at: usize) -> bool {
         self.reading.are_whole[self.candidate(at).stretch]
     }
 
-    /// The rows that are computed with: those of the extreme or the total that is asked for.
+    /// The rows picked by computation: those of the extreme or the total asked for.
     pub(crate) fn computed(&self, first: usize) -> Option<Vec<usize>> {
         self.extreme(first).or_else(|| self.total(first).map(|(rows, _)| rows))
     }
 
-    /// The rows whose total or mean is asked for, of many the first ones, and that. A table that
-    /// tells its total itself is not added up.
+    /// The rows whose total or mean is asked for, at most [`SELECTED_MAX`] of them, and the text
+    /// that states it. A table that states a total itself is not added up.
     fn total(&self, first: usize) -> Option<(Vec<usize>, String)> {
         self.question.total.filter(|_| self.is_whole(first))?;
         let mates = self.mates(first);
@@ -75,19 +76,19 @@ impl Choice<'_> {
         Some((rows, told))
     }
 
-    /// Whether the rows of the table of a candidate are things with an amount of money that the
-    /// question names: "the biggest order" of the list of orders.
+    /// Whether the rows of the candidate's table are things that the question names and that have
+    /// an amount of money: "the biggest order" for a list of orders.
     fn have_amounts(&self, at: usize) -> bool {
         let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
         self.question.of_amounts().iter().any(|thing| own.contains(thing) || above.contains(thing))
     }
 
-    /// The rows with the largest or smallest value, where one is asked for, among those that hold
-    /// what else the question says.
+    /// The rows with the largest or smallest value, if one is asked for, among those that match the
+    /// rest of the question.
     pub(crate) fn extreme(&self, first: usize) -> Option<Vec<usize>> {
         self.question.extreme?;
         let mates = self.mates(first);
-        // Of one row that meets what is said there is nothing to compare.
+        // A single matching row leaves nothing to compare.
         let is_narrowed =
             || !self.question.conditions.is_empty() || self.of_values(&mates).is_some();
         let rows = match self.rows_that_meet(first) {

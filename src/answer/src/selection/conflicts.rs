@@ -1,5 +1,5 @@
-//! Passages that contradict each other: they tell different numbers of one thing. The later
-//! document goes before the earlier one.
+//! Passages that contradict each other by giving different numbers for one thing. The later
+//! document takes precedence.
 
 use std::collections::BTreeSet;
 
@@ -13,33 +13,33 @@ use crate::text::values::{Day, days, quantities};
 use crate::text::words::{contains, denies, entries, is_entry, number_of, spaced};
 use crate::versions::amendments::{PARTS, part_number};
 
-/// Words behind a number among which stands what it counts: "five working days".
+/// Number of words after a number among which its unit is sought: "five working days".
 const UNIT_WORDS: usize = 2;
 
-/// Words before the number of a week of the year, and what stands for them.
+/// Words before the number of a calendar week, and the unit that such numbers get.
 const WEEKS: &str = "week|kw|woche|semaine|semana";
 const NUMBER_OF_WEEK: &str = "number of a week";
 
-/// A passage of a later document, which contradicts the first one, is this much less like the
-/// question at most, and as sure as this.
+/// Largest loss of similarity to the question, and least confidence, of a passage from a later
+/// document that contradicts the first one.
 const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
-/// Largest loss of relevance of a later passage that holds all words of the question that the first
+/// Largest loss of similarity of a later passage that holds all the question's words that the first
 /// one holds.
 const SAME_WORDS_DROP_MAX: f32 = 0.3;
-/// Share of the question's terms that these words are at least.
+/// Least share of the question's terms that these words make up.
 const SAME_SHARE_MIN: f32 = 0.5;
-/// Largest loss of relevance of a sentence that gives the number of the first passage as the former
-/// one.
+/// Largest loss of similarity of a sentence that marks the number of the first passage as
+/// superseded.
 const REPLACING_DROP_MAX: f32 = 0.4;
-/// Words before a number that holds no more, and digits of it at least.
+/// Words before a number that no longer holds, and the least number of its digits.
 const OLD: &str = "\
     so far|until now|up to now|previously|instead of|formerly|up from|down from|still say|\
     still says|still states|no longer|and not|bisher|statt|nicht mehr|jusqu'ici|au lieu de|\
     hasta ahora|en lugar de";
 const OLD_DIGITS_MIN: usize = 2;
-/// Phrases with which a text moves or changes a value, and words before the value of before and the
-/// new one: "postponed from 3 May to 9 June"; words of the former, and articles before the latter.
+/// Phrases that move or change a value, words before its old and its new state ("postponed from 3
+/// May to 9 June"), word limits of both, and articles skipped before the new one.
 const MOVED: &str = "\
     postponed|moved|moves|shifted|delayed|rescheduled|brought forward|put off|put back|pushed back|\
     raised|raises|increased|increases|lowered|lowers|reduced|reduces|cut from|changed|changes|\
@@ -53,18 +53,18 @@ const TO: &str = "to|auf|zu|zum|à|au|aux|a|al";
 const OLD_WORDS_MAX: usize = 6;
 const NEW_WORDS_MAX: usize = 2;
 const ARTICLES: &str = "the|den|der|das|le|la|el";
-/// The word that denies something, and marks before it; words that are looked at behind it; letters
-/// of a name.
+/// The word of a denial, the marks that must precede it, the number of words examined after it, and
+/// the least letters of a name.
 const DENYING: &str = "not ";
 const BEFORE_DENYING: &[&str] = &[", ", "(", " and "];
 const DENIED_WORDS_MAX: usize = 5;
 const NAME_CHARS_MIN: usize = 4;
-/// Words that announce corrections of minutes.
+/// Words that announce corrections in minutes.
 const CORRECTIONS: &str = "\
     correction|corrections|corrected|amendment|amendments|to the minutes|to the last minutes|\
     berichtigung|berichtigungen|korrektur|korrekturen|zum protokoll|rectification|rectifications|\
     au procès verbal|corrección|correcciones|rectificación|al acta";
-/// Words with which a text tells that something is not as before.
+/// Words that mark a statement as new or changed.
 const NEW: &str = "\
     from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
     with effect from|changed to|changes to|raised to|lowered to|reduced to|increased to|goes up|\
@@ -73,7 +73,8 @@ const NEW: &str = "\
     décidé|hasta ahora|en lugar de|ya no|decidido";
 
 impl Choice<'_> {
-    /// A passage of a later document that is as near to the question and contradicts the first one.
+    /// A passage of a later document that is about as close to the question and contradicts the
+    /// first one.
     pub(crate) fn later(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);
         if self.question.compares {
@@ -84,7 +85,7 @@ impl Choice<'_> {
         }
         let of_first = &self.matches.own[first];
         self.best(|at| {
-            // The same few words tell of the same thing in many passages.
+            // The same few terms are evidence that the same thing is meant.
             let is_of_same = self.scores[first].own >= SAME_SHARE_MIN
                 && of_first.is_subset(&self.matches.own[at]);
             let drop = match () {
@@ -103,7 +104,7 @@ impl Choice<'_> {
                 }
                 () => return None,
             };
-            // The days of a plan are not those on which it was written.
+            // A row of a plan may be denied by any text: its dates are not those of its writing.
             let is_of_plan = one.has_values() && self.denies(at, first);
             let is_later = (is_of_plan
                 || self.editions.is_later(self.candidate(at).hit, one.hit)
@@ -114,8 +115,8 @@ impl Choice<'_> {
         })
     }
 
-    /// The passage that puts the first one right: the message behind it, a later one that takes
-    /// back what was said of the same, or the item of later minutes that corrects the item of its
+    /// The passage that corrects the first one: the next message, a later message on the same
+    /// matter that retracts it, or the item of later minutes that corrects the item of the same
     /// number.
     pub(crate) fn put_right(&self, first: usize) -> Option<usize> {
         let (one, of_first) = (self.candidate(first), &self.matches.own[first]);
@@ -145,7 +146,7 @@ impl Choice<'_> {
         (0..self.reading.candidates.len()).find(is_right)
     }
 
-    /// Whether an item announces corrections, or stands below words that do.
+    /// Whether an item announces corrections or stands below words that do.
     fn is_correction(&self, at: usize) -> bool {
         let one = self.candidate(at);
         let tells = |text: &str| entries(CORRECTIONS).any(|word| contains(&spaced(text), word));
@@ -156,8 +157,8 @@ impl Choice<'_> {
             || before.next().is_some_and(|other| tells(&other.shown()))
     }
 
-    /// Whether a sentence of another text says that something that the other one tells is not so:
-    /// "1 May, not 1 April".
+    /// Whether a sentence of another text denies something that the other passage states: "1 May,
+    /// not 1 April".
     pub(crate) fn denies(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
         let held = two.shown();
@@ -168,8 +169,8 @@ impl Choice<'_> {
             && denied(&one.shown()).iter().any(|told| tells_all(&held, told))
     }
 
-    /// Whether a sentence of another text, which is not of an earlier day, says that the value that
-    /// the other one tells has been moved or changed: "postponed from 3 May to 9 June".
+    /// Whether a sentence of another text, not dated before the other's, says that the value stated
+    /// there has been moved or changed: "postponed from 3 May to 9 June".
     fn moves(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
         let held = two.shown();
@@ -182,7 +183,7 @@ impl Choice<'_> {
                 .any(|(old, new)| tells_value(&held, old) && !tells_value(&held, new))
     }
 
-    /// Whether the first passage says that what another one does holds no more.
+    /// Whether the first passage shows that the other one no longer holds.
     pub(crate) fn overtakes(&self, first: usize, other: usize) -> bool {
         let hits = (self.candidate(first).hit, self.candidate(other).hit);
         let is_later = self.editions.is_later(hits.0, hits.1)
@@ -190,8 +191,8 @@ impl Choice<'_> {
         is_later || self.moves(first, other)
     }
 
-    /// Whether a sentence of another text says that what the other one tells has changed: it is of
-    /// the same part of the question, and tells a number as new.
+    /// Whether a sentence of another text says that the other's statement has changed: it covers
+    /// the same part of the question and presents a number as new.
     fn changes(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
         let (own, held) = (&self.matches.own[at], &self.matches.own[other]);
@@ -207,7 +208,7 @@ impl Choice<'_> {
             && two.shown().contains(|c: char| c.is_ascii_digit())
     }
 
-    /// Whether a sentence of another text tells a number of the other one as the one of before:
+    /// Whether a sentence of another text gives a number of the other passage as the former one:
     /// "17 % (so far 14)".
     fn replaces_number(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
@@ -224,8 +225,8 @@ impl Choice<'_> {
             && old.any(|old| digits(&old) && bare_words(&held).any(|word| word == old))
     }
 
-    /// Whether two rows of different texts are the same row: under the same names, with the same
-    /// first value, but for a mark such as "(new)".
+    /// Whether rows of two texts describe the same thing: they have the same column names and the
+    /// same first value, apart from a mark such as "(new)".
     fn is_same_row(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
         let names = |one: &Candidate| -> Vec<String> {
@@ -243,7 +244,7 @@ impl Choice<'_> {
             && key(one).zip(key(two)).is_some_and(is_within)
     }
 
-    /// Whether two sentences of different texts say different numbers on what the question asks.
+    /// Whether sentences of two texts state different numbers on what the question asks.
     pub(crate) fn contradicts(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
         let shares = || !self.matches.own[at].is_disjoint(&self.matches.own[other]);
@@ -255,20 +256,20 @@ impl Choice<'_> {
     }
 }
 
-/// The number of the item that a correction is of: "item 6: it costs 36 EUR".
+/// The number of the item that a correction names: "item 6: it costs 36 EUR".
 fn item_number(text: &str) -> Option<String> {
     let first = text.trim_start_matches(|c: char| !c.is_alphanumeric());
     let is_named = first.starts_with(char::is_alphabetic);
     part_number(first).filter(|_| is_named)
 }
 
-/// Whether a text speaks of the item of a number: "correction to item 6: it costs 36 EUR".
+/// Whether a text mentions the item with a number: "correction to item 6: it costs 36 EUR".
 fn names_item(text: &str, number: &str) -> bool {
     let words: Vec<String> = bare_words(text).map(str::to_lowercase).collect();
     words.windows(2).any(|two| is_entry(PARTS, &two[0]) && two[1] == number)
 }
 
-/// The words that a text says are not so: "1 April" of "from 1 May, not 1 April".
+/// The words that a text denies: "1 April" in "from 1 May, not 1 April".
 fn denied(text: &str) -> Vec<Vec<&str>> {
     let behind = text.match_indices(DENYING).filter_map(|(at, word)| {
         let rest = Some(&text[at + word.len()..])
@@ -279,7 +280,7 @@ fn denied(text: &str) -> Vec<Vec<&str>> {
     behind.collect()
 }
 
-/// The values of before that a text tells and the words of the new ones: "1.9" and "2.1 million" of
+/// The former values stated in a text, with the words of the new ones: "1.9" and "2.1 million" in
 /// "raised from 1.9 to 2.1 million".
 fn changed_values(text: &str) -> Vec<(String, String)> {
     let words: Vec<&str> = bare_words(text).filter(|word| !word.is_empty()).collect();
@@ -302,7 +303,7 @@ fn changed_values(text: &str) -> Vec<(String, String)> {
     (0..words.len()).filter(|at| is_entry(FROM, &lower[*at])).filter_map(value).collect()
 }
 
-/// Whether a text tells a value: its day, or all of its words that tell.
+/// Whether a text states a value: its day, or all of its significant words.
 fn tells_value(held: &str, value: &str) -> bool {
     let is_same = |one: Day, other: Day| (one.month, one.day) == (other.month, other.day);
     if let Some((_, old)) = days(value).into_iter().next() {
@@ -313,8 +314,8 @@ fn tells_value(held: &str, value: &str) -> bool {
     tells.all(|word| held.contains(&word))
 }
 
-/// Whether a text of these words tells what another one denies: all its numbers, or one of its
-/// names where it has none.
+/// Whether the words of a text state what another text denies: all significant words if these
+/// include numbers, else one of its names.
 fn tells_all(held: &[&str], denied: &[&str]) -> bool {
     let is_number = |word: &&&str| number_of(&word.to_lowercase()).is_some();
     let is_name = |word: &&&str| {
@@ -324,7 +325,7 @@ fn tells_all(held: &[&str], denied: &[&str]) -> bool {
     let mut names = denied.iter().filter(is_name);
     match numbers.is_empty() {
         true => names.any(|name| held.contains(name)),
-        // The month of a day, and the unit of an amount, say which number is meant.
+        // The month of a date, or the unit of an amount, shows which number is meant.
         false => denied.iter().filter(|word| !is_common(word)).all(|word| held.contains(word)),
     }
 }
@@ -333,17 +334,19 @@ fn is_prose(one: &Candidate) -> bool {
     matches!(one.shape, Shape::Unit(Kind::Sentence | Kind::Item)) && !one.is_lead
 }
 
-/// Whether a text made by [`spaced`] tells something as new.
+/// Whether a text made by [`spaced`] marks something as new.
 fn is_new(spaced: &str) -> bool {
     entries(NEW).any(|phrase| contains(spaced, phrase))
 }
 
-/// The words of a text between white space, without other marks at their ends: "9:30", "14".
+/// The words of a text, split at white space and stripped of punctuation at their ends: "9:30",
+/// "14".
 fn bare_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
-/// A number and the words behind it, in lower case, or what it numbers.
+/// A number with its units: the words after it in lower case, a sign, or the kind of things it
+/// numbers.
 struct Figure {
     value: f64,
     units: Vec<String>,
@@ -358,7 +361,7 @@ fn figures(text: &str) -> Vec<Figure> {
         let units: Vec<String> = units.cloned().collect();
         (!units.is_empty()).then_some(Figure { value, units })
     };
-    // Units that are no words.
+    // Units that are signs instead of words.
     let signed = quantities(text).into_iter().filter(|one| one.unit.contains(['%', '\u{B0}']));
     let signed = signed.map(|one| Figure { value: one.value, units: vec![one.unit] });
     let weeks = words.windows(2).filter(|two| is_entry(WEEKS, &two[0]));
@@ -367,8 +370,8 @@ fn figures(text: &str) -> Vec<Figure> {
     (0..words.len()).filter_map(figure).chain(signed).chain(weeks).collect()
 }
 
-/// Whether two passages give different numbers of one thing: some word stands behind a number in
-/// both, and behind no number that both have.
+/// Whether two passages give different numbers for one thing: some unit has numbers in both, and
+/// none of them in common.
 fn contradict(one: &str, other: &str) -> bool {
     let (one, other) = (figures(one), figures(other));
     let values = |of: &[Figure], unit: &String| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Decisions: all that minutes say was decided, where a question asks for that.
+//! Decisions: all decisions recorded in minutes, for questions that ask for them.
 
 use crate::passages::candidates::Shape;
 use crate::question::phrases::DECISIONS;
@@ -6,8 +6,8 @@ use crate::selection::choose::{Choice, ROWS_MAX};
 use crate::text::words::{contains, entries, spaced};
 
 impl Choice<'_> {
-    /// A decision of the document whose title or headings tell the day that is asked for, where
-    /// those of the first one do not.
+    /// A decision from the document whose title or headings name the day asked for, if those of the
+    /// first passage do not.
     pub(crate) fn of_day(&self, first: usize) -> Option<usize> {
         let days: Vec<String> =
             self.question.days.iter().filter_map(|day| day.terms().into_iter().next()).collect();
@@ -18,7 +18,7 @@ impl Choice<'_> {
         (0..self.reading.candidates.len()).filter(|at| self.decides(*at)).find(|at| is_of_day(at))
     }
 
-    /// Whether a passage tells a decision.
+    /// Whether a passage states a decision.
     fn decides(&self, at: usize) -> bool {
         let one = self.candidate(at);
         let text = spaced(&one.shown());
@@ -28,7 +28,7 @@ impl Choice<'_> {
             && !contains(&text, "not decided")
     }
 
-    /// All that was decided by the document of the first one, where that is asked for.
+    /// All decisions in the document of the first passage, if the question asks for them.
     pub(crate) fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
         if !self.question.is_of_decisions {
             return None;

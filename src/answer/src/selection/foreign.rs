@@ -1,5 +1,5 @@
-//! Passages of other languages in the words of the question: they are judged by these and shown as
-//! they stand in the document.
+//! Passages in other languages, rendered in words of the question's language: they are judged by
+//! this rendering and shown as written in the document.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::selection::choose::Choice;
 use crate::translation::{Gloss, Language, Lexicon};
 use lodestone_types::RetrievedChunk;
 
-/// Confidence that a passage in another language needs; one in the question's needs 1.
+/// Confidence that a passage in another language needs; one in the question's language needs 1.
 const CONFIDENCE_MIN: f32 = 1.1;
-/// Confidence that such a passage needs where a name of the question stands neither in its chunk
-/// nor in the title.
+/// Confidence that such a passage needs if a name from the question occurs neither in its chunk nor
+/// in the title.
 const NAMELESS_CONFIDENCE_MIN: f32 = 1.4;
-/// Words of the question's matter that it must hold, or all where there are fewer.
+/// Words of the question's matter that such a passage must hold; all of them if there are fewer.
 const WORDS_MIN: usize = 2;
-/// Share of the question from which on an answer in its own language stands.
+/// An answer in the question's language that holds at least this share of the question stands.
 const HELD_ENOUGH: f32 = 0.5;
-/// Lead in confidence over such an answer that holds less.
+/// Lead in confidence needed over an answer that holds less.
 const LEAD_MIN: f32 = 0.2;
-/// Lead in words and in the share of the question over one about as confident.
+/// Leads in words and in the share of the question needed over an answer of about equal confidence.
 const WORDS_LEAD_MIN: usize = 2;
 const HELD_LEAD_MIN: f32 = 0.25;
 const CONFIDENCE_DROP_MAX: f32 = 0.1;
@@ -28,17 +28,18 @@ const CONFIDENCE_DROP_MAX: f32 = 0.1;
 /// Strength of the best passage of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Strength {
-    /// Confidence that it answers.
+    /// Confidence that the passage answers.
     confidence: f32,
-    /// Share of the question that it holds.
+    /// Share of the question's terms that the passage holds.
     held: f32,
-    /// Words of the question's matter that it and what stands above it hold, and all of them.
+    /// Words of the question's matter that the passage and its headings hold, and their number in
+    /// the question.
     words: usize,
     words_asked: usize,
 }
 
 impl Strength {
-    /// The strength of the candidate at position `at`.
+    /// Measures the strength of the candidate at position `at`.
     pub(crate) fn of(choice: &Choice<'_>, at: usize) -> Self {
         let matter = &wanted_terms(choice.question) - &light_terms(choice.question);
         let (own, above) = (&choice.matches.own[at], &choice.matches.above[at]);
@@ -50,18 +51,19 @@ impl Strength {
         }
     }
 
-    /// Whether it suffices for a passage in another language than the question's.
+    /// Whether the strength suffices for a passage in another language than the question's.
     pub(crate) fn is_enough_of_foreign(&self, lacks_name: bool) -> bool {
         let needed = if lacks_name { NAMELESS_CONFIDENCE_MIN } else { CONFIDENCE_MIN };
         self.confidence >= needed && self.words >= WORDS_MIN.min(self.words_asked)
     }
 
-    /// Whether an answer in the question's language may be wrong.
+    /// Whether an answer in the question's language covers so little that it may be wrong.
     pub fn is_weak(&self) -> bool {
         self.held < HELD_ENOUGH
     }
 
-    /// Whether it is far stronger than another: more confident, or by far more of the question.
+    /// Whether it clearly exceeds another strength: by confidence, or by covering far more of the
+    /// question.
     pub fn leads(&self, other: &Self) -> bool {
         let is_surer = self.confidence >= other.confidence + LEAD_MIN && self.held > other.held;
         let says_more = self.words >= other.words + WORDS_LEAD_MIN
@@ -71,15 +73,15 @@ impl Strength {
     }
 }
 
-/// Chunks with the language of each, and the gloss of the question for them.
+/// The language of each chunk, and the gloss that translates words into the question's language.
 pub(crate) struct Glossary<'g> {
     gloss: &'g Gloss,
     languages: Vec<Language>,
 }
 
 impl<'g> Glossary<'g> {
-    /// The languages of `chunks`. A chunk whose language is not recognised has that of its source's
-    /// first chunk.
+    /// Detects the languages of `chunks`. A chunk whose language is not recognised gets that of its
+    /// source's first chunk, else the question's.
     pub(crate) fn new(gloss: &'g Gloss, chunks: &[&RetrievedChunk]) -> Self {
         let told = |chunk: &RetrievedChunk| Lexicon::get().language_of(&chunk.text);
         let languages: Vec<Option<Language>> = chunks.iter().map(|chunk| told(chunk)).collect();
@@ -98,7 +100,7 @@ impl<'g> Glossary<'g> {
         self.languages[chunk]
     }
 
-    /// The chunks with text and title in words of the question.
+    /// The chunks with text and title in words of the question's language.
     pub(crate) fn chunks(&self, chunks: &[&RetrievedChunk]) -> Vec<RetrievedChunk> {
         let glossed = |(chunk, language): (&&RetrievedChunk, &Language)| {
             let mut glossed = (*chunk).clone();
@@ -111,7 +113,8 @@ impl<'g> Glossary<'g> {
         chunks.iter().zip(&self.languages).map(glossed).collect()
     }
 
-    /// The passages in words of the question; the places of their parts stay.
+    /// Rewrites the passages in words of the question's language; the positions of their parts
+    /// stay.
     pub(crate) fn reading(&self, mut reading: Reading) -> Reading {
         for candidate in &mut reading.candidates {
             self.change(candidate);
@@ -134,7 +137,7 @@ impl<'g> Glossary<'g> {
     }
 }
 
-/// The parts as their document has them, out of all that was read there.
+/// Maps chosen parts back to their original wording; `written` holds all parts that were read.
 pub(crate) fn as_written(chosen: &[Part], written: &[Part]) -> Vec<Part> {
     let original = |part: &Part| {
         let is_same = |other: &&Part| {

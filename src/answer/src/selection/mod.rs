@@ -1,10 +1,14 @@
-//! From passages and their scores to those of an answer.
+//! Selection: turns scored passages into the passages of an answer.
 //!
-//! - `causes`: why something happened; `choose`: a whole list, the rows that are meant, up to
-//!   three sentences; `computed`: rows that are computed with; `conflicts`: passages that
-//!   contradict each other; `decisions`: what minutes say was decided; `foreign`: passages of other
-//!   languages in words of the question's; `kinds`: the table of the things that are meant; `rows`:
-//!   the rows that a question means; `sure`: the first passage where it is sure
+//! - `causes`: passages that tell why something happened
+//! - `choose`: the entry point, for whole lists, meant rows and up to three sentences
+//! - `computed`: rows picked by computation
+//! - `conflicts`: passages that contradict each other
+//! - `decisions`: the decisions recorded in minutes
+//! - `foreign`: passages in other languages, rendered in words of the question's language
+//! - `kinds`: the table of the kind of things that is meant
+//! - `rows`: the rows that a question means
+//! - `sure`: the first passage if its confidence suffices, or a substitute
 
 pub(crate) mod causes;
 pub(crate) mod choose;

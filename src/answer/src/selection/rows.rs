@@ -18,22 +18,22 @@ use crate::text::values::{has_money, quantities};
 use crate::text::words::{Asked, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A row of those that are selected is this much less relevant than a sentence at most.
+/// Largest loss of relevance of a row from a selection against a sentence.
 const SELECTED_DROP_MAX: f32 = 0.2;
-/// Confidence that a row needs that is computed with.
+/// Confidence that a row needs if it is used in a computation.
 pub(crate) const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
-/// Words of a question in a row for which one of a side of its comparison stands.
+/// Weight of a word of a comparison's side in a row, as against other words of the question.
 const SIDE_WEIGHT: usize = 4;
-/// Rows of a table that are selected or computed with.
+/// Most rows of a table that are selected or computed with.
 pub(crate) const SELECTED_MAX: usize = 20;
-/// Words that set no row apart.
+/// Words that do not distinguish rows.
 const OF_EACH: &str = "all|any|each|every|both";
-/// A further row that holds as much of the question is this much less relevant at most.
+/// Largest loss of relevance of a further row that holds as much of the question.
 const ROW_DROP_MAX: f32 = 0.1;
 
 impl Choice<'_> {
-    /// Of a whole table the rows that hold what the question says and nothing above the table does;
-    /// all of it where none or all do.
+    /// Reduces a whole table to the rows that match the question's conditions or hold what the
+    /// question says beyond the text above the table; the whole table if none or all do.
     pub(crate) fn filtered(&self, whole: usize) -> Vec<usize> {
         if self.candidate(whole).shape != Shape::Whole(Form::Table) {
             return vec![whole];
@@ -44,12 +44,12 @@ impl Choice<'_> {
             .unwrap_or_else(|| vec![whole])
     }
 
-    /// The rows that hold most of what the question says and nothing above the table does; `None`
-    /// where none or all do.
+    /// The rows that hold most of what the question says beyond the text above the table; `None` if
+    /// none or all do.
     fn held_by_some(&self, rows: &[usize], of: usize) -> Option<Vec<usize>> {
         let question = self.question;
         let mut known = self.matches.above[of].clone();
-        // A bound is no value that a row has.
+        // A bound is not a value that a row holds.
         let bounds = question.conditions.iter().map(|one| one.bytes.clone());
         let asked = question.last();
         known.extend(bounds.flat_map(|bytes| terms(&asked[bytes])));
@@ -60,7 +60,7 @@ impl Choice<'_> {
             let terms = self.matches.own[at].iter().filter(tells);
             self.matches.weights.share(terms)
         };
-        // Of things that are counted, bounded or computed with any word sets some apart.
+        // If things are counted, bounded or computed with, any word may distinguish rows.
         let computes = question.counts
             || self.sets_bounds(of)
             || question.total.is_some()
@@ -71,7 +71,7 @@ impl Choice<'_> {
         (most >= least && held.len() < rows.len()).then_some(held)
     }
 
-    /// Whether the candidate is of a table of which no row meets the bounds of the question.
+    /// Whether the candidate belongs to a table in which no row meets the bounds of the question.
     fn is_out_of_bounds(&self, at: usize) -> bool {
         let one = self.candidate(at);
         let is_of_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
@@ -81,7 +81,7 @@ impl Choice<'_> {
     }
 
     /// The first passage, unless no row of its table meets the bounds of the question; then a row
-    /// of another table that has some.
+    /// of another table with rows that do.
     pub(crate) fn within_bounds(&self, first: usize) -> Option<usize> {
         if !self.is_out_of_bounds(first) {
             return Some(first);
@@ -96,8 +96,7 @@ impl Choice<'_> {
         })
     }
 
-    /// Whether the question sets bounds to the rows of a table, leaves some out, or asks for marks
-    /// of them.
+    /// Whether the question bounds the rows of a table, excludes some, or asks for marks of them.
     pub(crate) fn sets_bounds(&self, of: usize) -> bool {
         let excludes = || self.question.selects && !self.question.excluded.is_empty();
         !self.question.conditions.is_empty() || excludes() || self.marks(of).is_some()
@@ -109,7 +108,7 @@ impl Choice<'_> {
         self.matches.marks.get(&(one.stretch, one.group))
     }
 
-    /// The rows of the table of a candidate.
+    /// All rows of the table of a candidate.
     pub(crate) fn mates(&self, of: usize) -> Vec<usize> {
         let is_mate = |at: &usize| {
             let other = self.candidate(*at);
@@ -118,7 +117,7 @@ impl Choice<'_> {
         (0..self.reading.candidates.len()).filter(is_mate).collect()
     }
 
-    /// Rows of the table of the first one that hold as much of what was asked.
+    /// The rows of the first one's table that answer as well as the first one.
     pub(crate) fn rows(&self, first: usize) -> Vec<usize> {
         let bounded = || self.selection(first).filter(|_| self.sets_bounds(first));
         let selected = self.computed(first).or_else(bounded);
@@ -156,8 +155,8 @@ impl Choice<'_> {
         chosen
     }
 
-    /// The rows that meet the conditions of the question, or are not finished where those are asked
-    /// for; of things that are counted those that hold what it says.
+    /// The rows that meet the conditions of the question, or are unfinished if it asks for those;
+    /// for a counting question, the rows that hold what it says.
     pub(crate) fn selection(&self, first: usize) -> Option<Vec<usize>> {
         let counts = self.question.counts && self.scores[first].is_counted;
         let rows = match self.sets_bounds(first) {
@@ -171,7 +170,7 @@ impl Choice<'_> {
             let is_of_all = || self.question.is_of_list || self.are_all_meant(&mates);
             let all = || is_of_all().then(|| mates.clone());
             let held = || self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
-            // "Which dishes are vegan" of the column `dish`.
+            // "Which dishes are vegan" for the column `dish`.
             let named = || {
                 self.held_by_some(&mates, first)
                     .filter(|_| names_column(self.question, &self.candidate(first).cells))
@@ -181,7 +180,7 @@ impl Choice<'_> {
         rows.filter(|rows| (1..=SELECTED_MAX).contains(&rows.len()))
     }
 
-    /// Whether each row holds all that the question says, by itself or by what stands above.
+    /// Whether every row holds all that the question says, in itself or in the text above it.
     fn are_all_meant(&self, rows: &[usize]) -> bool {
         let matter = &wanted_terms(self.question) - &light_terms(self.question);
         let (own, above) = (&self.matches.own, &self.matches.above);
@@ -191,19 +190,19 @@ impl Choice<'_> {
         !matter.is_empty() && rows.iter().all(holds)
     }
 
-    /// Whether a row is one that the bounds of the question leave out.
+    /// Whether a row is excluded by the bounds of the question.
     pub(crate) fn is_left_by_bounds(&self, at: usize) -> bool {
         let has_bounds = !self.question.conditions.is_empty() && self.candidate(at).has_values();
         has_bounds && self.rows_that_meet(at).is_some_and(|rows| !rows.contains(&at))
     }
 
-    /// A row of which some are selected, where the question does so and a sentence is only a little
-    /// more relevant.
+    /// A row from which rows are selected, if the question selects rows and the first passage is a
+    /// sentence that is only slightly more relevant.
     pub(crate) fn of_selection(&self, first: usize) -> Option<usize> {
         let question = self.question;
         let computes = question.quality.is_some() || question.total.is_some();
         let noun = terms(question.noun.as_deref().unwrap_or_default());
-        // "Two offers: Ada 900 EUR, Bo 800 EUR" has the values itself.
+        // "Two offers: Ada 900 EUR, Bo 800 EUR" states the values itself.
         let shown = self.candidate(first).shown();
         let is_told = computes && has_money(&shown) && quantities(&shown).len() > 1;
         if self.candidate(first).has_values() || is_told {
@@ -218,7 +217,7 @@ impl Choice<'_> {
             let is_of_noun = (question.counts && self.scores[at].is_counted)
                 || !question.others_than.is_empty()
                 || noun.iter().any(|term| own.contains(term) || above.contains(term));
-            // Values that can be computed with are evidence.
+            // Values to compute with are evidence by themselves.
             let computes = computes || names_extreme(question, &self.cells(&self.mates(at)));
             let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
             let is_one = self.candidate(at).has_values()
@@ -234,8 +233,8 @@ impl Choice<'_> {
         rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect()
     }
 
-    /// The rows among `rows` that the question leaves out: one of their values is excluded, or the
-    /// first one holds a name that it asks others than, "Ada Solheim" of "besides Ada".
+    /// The members of `rows` that the question excludes: one of their values is excluded, or their
+    /// first value holds a name that others are asked for than, "Ada Solheim" for "besides Ada".
     fn left_out(&self, rows: &[usize], excluded: &BTreeSet<&String>) -> Vec<usize> {
         let others_than = &self.question.others_than;
         let is_one = |cell: &Cell| {
@@ -251,12 +250,12 @@ impl Choice<'_> {
         rows.iter().copied().filter(is_left_out).collect()
     }
 
-    /// The rows that meet the conditions of the question, have the marks that it asks for, are not
-    /// left out by it and hold what else it says; `None` where no value is what it leaves out, or
-    /// it is not clear of which column a bound is.
+    /// The rows that meet the conditions of the question, have the marks it asks for, are not
+    /// excluded by it, and hold whatever else it says. `None` if an exclusion is the only condition
+    /// and matches no row, or if it is unclear which column a bound applies to.
     pub(crate) fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
         let (mates, marks) = (self.mates(first), self.marks(first));
-        // "Not accessible" leaves out no value where it asks for a mark.
+        // "Not accessible" excludes no value if it asks for a mark.
         let is_mark = |term: &&String| marks.is_some_and(|marks| marks.terms.contains(*term));
         let excluded = self.question.excluded.iter().filter(|term| !is_mark(term)).collect();
         let left_out = self.left_out(&mates, &excluded);
@@ -268,15 +267,15 @@ impl Choice<'_> {
         let is_marked = |row: &usize| marks.is_none_or(|marks| marks.met.contains(row));
         rows.retain(|row| !left_out.contains(row) && is_marked(row));
         for condition in &self.question.conditions {
-            // Which column is meant, all rows tell.
+            // All rows are needed to tell which column is meant.
             let met = condition.met(self.question.last(), &self.cells(&mates))?;
             rows.retain(|row| met.iter().any(|at| mates[*at] == *row));
         }
         Some(rows.clone())
     }
 
-    /// The rows whose values the question holds whole, "tent" or "Lumo": one of them in every
-    /// column that has such; `None` where no column has, or all rows do.
+    /// The rows whose values occur whole in the question, such as "tent" or "Lumo"; a row must
+    /// match in every column with such values. `None` if no column has any, or all rows match.
     pub(crate) fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
         let question = self.question;
         let mut asked = terms(&unbound(question.last(), &question.conditions));
@@ -288,7 +287,7 @@ impl Choice<'_> {
             let mut cells = self.candidate(at).cells.iter().filter(|cell| cell.name == column);
             cells.any(|cell| {
                 let said = terms(&cell.value);
-                // "A" of "harness A" is a label, and no term.
+                // The "A" of "harness A" is a label, not a term.
                 let mut labels = cell.value.unicode_words().filter(|word| word.len() == 1);
                 !said.is_empty()
                     && said.is_subset(&asked)
@@ -304,7 +303,7 @@ impl Choice<'_> {
         (left.len() < rows.len()).then_some(left)
     }
 
-    /// The rows whose state says that they are not finished, where those are asked for.
+    /// The rows whose state shows that they are unfinished, if the question asks for those.
     fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
         let mates = self.mates(first);
         let asked = spaced(self.question.last());
@@ -313,8 +312,8 @@ impl Choice<'_> {
         Some(open.into_iter().map(|at| mates[at]).collect())
     }
 
-    /// The row of each side of a comparison, where the question names them and both are in the
-    /// table of the first one.
+    /// The row for each side of a comparison, if the question names the sides and both are in the
+    /// first one's table.
     fn sides(&self, first: usize) -> Option<Vec<usize>> {
         let (one, other) = self.question.sides.as_ref()?;
         let mates = self.mates(first);
@@ -327,7 +326,7 @@ impl Choice<'_> {
                 let key = terms(values.first().copied().unwrap_or_default());
                 let held = said.intersection(side).count();
                 let foreign = key.difference(&asked).count();
-                // A word of the side tells more than one that the question says of both.
+                // A word of the side counts more than one that the question says of both.
                 let fit = SIDE_WEIGHT * held + said.intersection(&asked).count();
                 (held > 0).then_some((fit.saturating_sub(foreign), Reverse(at)))
             };

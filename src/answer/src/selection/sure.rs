@@ -1,4 +1,4 @@
-//! The first passage of an answer where it is sure enough, and others in its place.
+//! The first passage of an answer if its confidence suffices, or a substitute for it.
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::Shape;
@@ -9,19 +9,20 @@ use crate::selection::choose::Choice;
 use crate::selection::rows::COMPUTED_CONFIDENCE_MIN;
 use crate::text::words::{contains, entries, spaced};
 
-/// A passage that has a code of the question, which the first one lacks, is this much less relevant
-/// at most.
+/// Largest loss of relevance of a passage that has a code from the question which the first one
+/// lacks.
 const NAMED_DROP_MAX: f32 = 0.25;
-/// A passage with the measure that is asked for, where the first one has none, is this much less
-/// relevant at most, and holds so many words of the question's matter.
+/// Largest loss of relevance of a passage that holds the requested measure where the first one does
+/// not, and the number of words of the question's matter that it must hold.
 const MEASURED_DROP_MAX: f32 = 0.3;
 const MEASURED_WORDS_MIN: usize = 2;
-/// A row of the things whose extreme is asked for is this much less relevant at most.
+/// Largest loss of relevance of a row of the things whose extreme is asked for.
 const EXTREME_DROP_MAX: f32 = 0.4;
 
 impl Choice<'_> {
-    /// The first passage where it is sure enough; else, where it lacks a code that the question
-    /// names, or the measure that it asks for, one that has it and is sure, if there is one.
+    /// Returns the first passage if its confidence suffices. Otherwise returns a confident passage
+    /// that holds the extreme, measure or code of the question that the first one lacks, if there
+    /// is one.
     pub(crate) fn of_what_is_named(&self, first: usize) -> Option<usize> {
         let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
         if is_sure(first) {
@@ -45,8 +46,8 @@ impl Choice<'_> {
         })
     }
 
-    /// A passage with the measure that is asked for and words of its matter, where the first one
-    /// has no value of it and nothing else can stand for that.
+    /// A passage with the requested measure and words of its matter, if the first one has no value
+    /// of that measure and no other measure can replace it.
     fn of_measure(&self, first: usize) -> Option<usize> {
         self.scores[first].lacks_measure.filter(|measure| measure.is_irreplaceable())?;
         let matter = &wanted_terms(self.question) - &light_terms(self.question);
@@ -62,8 +63,8 @@ impl Choice<'_> {
         })
     }
 
-    /// A row of a table with an extreme, where that is asked for, and with a column of the things
-    /// that are: "which partner" of `partner`.
+    /// For a question about an extreme: a row of a table that has the extreme and a column named
+    /// after the things asked for, as `partner` for "which partner".
     fn of_extreme(&self, first: usize) -> Option<usize> {
         self.question.extreme?;
         let asked = spaced(self.question.last());
