@@ -12,17 +12,18 @@ use crate::text::terms::terms;
 use crate::text::values::{Day, days, has_money, measure, quantities, year};
 use crate::text::words::{contains, entries, spaced};
 
-/// Phrases that ask what is open, of which one column tells the beginning and the next the end.
+/// Phrases that ask for opening times, where one column holds the opening and the next the closing.
 const IS_OPEN: &str = "\
     are open|is open|stay open|stays open|still open|be open|geöffnet|offen|ouvert|ouverts|\
     ouverte|ouvertes|abierto|abiertos|abierta|abiertas";
-/// Minutes of a day.
+/// Minutes per day.
 const DAY_MINUTES: f64 = 1440.0;
-/// Last day of a month, whichever it is.
+/// Upper bound for the last day of any month.
 const MONTH_END: u32 = 31;
 
 impl Condition {
-    /// Positions of the rows that meet it; `None` where it is not clear of which column it is.
+    /// Positions of the rows that meet the condition; `None` if it is unclear which column it
+    /// applies to.
     pub(crate) fn met(&self, question: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
         let column = self.column(question, rows)?;
         let is_met = |row: &&[Cell]| {
@@ -33,15 +34,16 @@ impl Condition {
         Some(met.map(|(at, _)| at).collect())
     }
 
-    /// The column that is meant: of those that hold such values the one that has the unit, or is of
-    /// the quality that the question names, or that it names itself; else the only one.
+    /// The column that the condition applies to. Among columns with such values, the first rule
+    /// with exactly one match decides: its unit, the quality named in the question, opening hours,
+    /// money, its name; else it must be the only such column.
     fn column<'r>(&self, question: &str, rows: &[&'r [Cell]]) -> Option<&'r str> {
         let mut columns = columns(rows);
         columns.retain(|(name, values)| {
             let fit = values.iter().filter(|value| self.fits(name, value)).count();
             fit >= rows.len().min(2) && 2 * fit > rows.len()
         });
-        // What is measured otherwise is not meant.
+        // Columns of another kind of quantity are ruled out.
         if columns.iter().any(|(name, values)| self.has_unit(name, values, true)) {
             columns.retain(|(name, values)| self.has_unit(name, values, true));
         }
@@ -58,7 +60,7 @@ impl Condition {
         let with_unit = columns.iter().filter(|(name, values)| self.has_unit(name, values, false));
         let with_unit: Vec<&str> = with_unit.map(|(name, _)| *name).collect();
         let ends = self.ends(question, &names);
-        // "Orders" names the orders, and not the column of their numbers.
+        // "Orders" names the things, not the column of their numbers.
         let key = rows.first().and_then(|row| row.first()).map(|cell| cell.name.as_str());
         let is_amount = self.is_of_amount(question) && named.iter().all(|name| Some(*name) == key);
         if is_amount {
@@ -74,8 +76,8 @@ impl Condition {
         })
     }
 
-    /// Of two columns of times the one that a bound to what is open is of: the second tells until
-    /// when it is.
+    /// Picks one of two columns of times for a question about what is open: the first holds the
+    /// opening time, the second the closing time.
     fn ends<'r>(&self, question: &str, names: &[&'r str]) -> Vec<&'r str> {
         let said = spaced(question);
         match (&self.bound, names, self.relation) {
@@ -89,20 +91,20 @@ impl Condition {
         }
     }
 
-    /// Whether a number without a unit is one of money, for the things that are bounded have an
-    /// amount: "orders over 500".
+    /// Whether a number without a unit is an amount of money, because the things it bounds have
+    /// amounts: "orders over 500".
     fn is_of_amount(&self, question: &str) -> bool {
         let said = spaced(question);
         matches!(&self.bound, Bound::Number { unit, .. } if unit.is_empty())
             && entries(OF_AMOUNTS).any(|thing| contains(&said, thing))
     }
 
-    /// Whether a row has a value of the kind of the bound.
+    /// Whether a row has a value of the same kind as the bound.
     pub(crate) fn is_of(&self, row: &[Cell]) -> bool {
         row.iter().any(|cell| self.fits(&cell.name, &cell.value))
     }
 
-    /// Whether a value is one of the kind of the bound.
+    /// Whether a value is of the same kind as the bound.
     fn fits(&self, name: &str, value: &str) -> bool {
         match &self.bound {
             Bound::Number { unit, .. } => {
@@ -118,7 +120,7 @@ impl Condition {
         }
     }
 
-    /// Whether a column has the unit of the bound, or, where `scales`, one of the same kind.
+    /// Whether a column has the unit of the bound or, with `scales`, a unit of the same kind.
     fn has_unit(&self, name: &str, values: &[&str], scales: bool) -> bool {
         let Bound::Number { unit: of_bound, .. } = &self.bound else { return false };
         let words = terms(&name.replace('_', " "));
@@ -167,7 +169,7 @@ impl Condition {
                 let bound = f64::from(*bound);
                 year.is_some_and(|year| relation(f64::from(year), bound, bound))
             }
-            // What lasts from one time to another is before a time if its beginning is.
+            // A span of time is before a time if its start is.
             Bound::Time(bound) => span(value).is_some_and(|(start, end)| match self.relation {
                 Relation::Over | Relation::UpTo => relation(end, *bound, *bound),
                 Relation::From | Relation::Under | Relation::Exactly => {
@@ -178,8 +180,8 @@ impl Condition {
     }
 }
 
-/// The times from and to which a value lasts, which may be the next day; both are the same where it
-/// is a time alone.
+/// The start and end of a span of times in minutes, which may end on the next day; both are equal
+/// for a single time.
 fn span(value: &str) -> Option<(f64, f64)> {
     match times(value)[..] {
         [(_, one)] if days(value).is_empty() => Some((one, one)),

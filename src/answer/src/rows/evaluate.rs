@@ -1,8 +1,8 @@
-//! Rows of a table computed with: the one with the largest or smallest value of a column, the sum
-//! or the mean of its values.
+//! Computation over table rows: the row with the largest or smallest value of a column, and the sum
+//! or mean of its values.
 //!
-//! Only over values that tables and records hold, never over prose. Where it is not clear which
-//! column is meant, nothing is said.
+//! Only values of tables and records count, never prose. If it is unclear which column is meant,
+//! there is no result.
 
 use std::collections::BTreeSet;
 
@@ -19,43 +19,43 @@ use crate::text::words::{entries, is_entry, spaced};
 use lodestone_text::HybridQuery;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Share of the values of a column that are numbers or days for it to be one of them.
+/// Least share of a column's values that must be numbers or days for it to count as measured.
 const MEASURED_SHARE_MIN: f32 = 0.6;
 
-/// Words before the number of a value.
+/// Words that may precede the number in a measured value.
 const BEFORE_MEASURE: &str = "\
     about|approx|around|ca|circa|some|up|to|from|over|under|at|least|most|max|min|gbp|eur|usd|chf|\
     ab|bis|von|über|unter|etwa|de|à|env|environ|desde|hasta";
 
-/// Last words of the names of columns whose numbers are names.
+/// Last words of the names of columns whose numbers are identifiers.
 const NUMBER_NAMES: &str = "no|nr|number|id|code|ext|phone|nummer|numéro|número";
 
-/// Words of the names of columns that hold an amount of money.
+/// Words in the names of columns that hold amounts of money.
 const AMOUNTS: &str = "\
     amount|total|price|value|sum|betrag|summe|preis|wert|montant|prix|valeur|somme|importe|precio|\
     valor|suma";
-/// Words that ask for an age where a column tells it.
+/// Words that ask for an age, if a column holds ages.
 const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
 
-/// A column of some rows: its name and the values that are there.
+/// A column of some rows: its name and its values that are present.
 pub(crate) type Column<'r> = (&'r str, Vec<&'r str>);
 
-/// Positions of the rows with the extreme that the question asks for; `None` where it asks for
-/// none, or it is not clear of what. Rows are given by their cells; `have_amounts` tells whether
-/// they are things of which the question means the amount of money.
+/// Positions of the rows with the extreme that the question asks for; `None` if it asks for none or
+/// it is unclear of which column. Rows are given by their cells; with `have_amounts`, the rows are
+/// things that the question may mean by their amounts of money.
 pub(crate) fn extreme_rows(
     question: &Question,
     rows: &[&[Cell]],
     have_amounts: bool,
 ) -> Option<Vec<usize>> {
     let name = extreme_column(question, rows, have_amounts)?;
-    // The oldest have most years, and the first day.
+    // The oldest have the largest age but the earliest date.
     let is_turned = question.quality.is_some_and(Quality::is_time) && Quality::is_age(name);
     let most = (question.extreme? == Extreme::Most) != is_turned;
     let value = |row: &[Cell]| size(name, cell(row, name)?);
     let measured = rows.iter().enumerate().filter_map(|(at, row)| Some((at, value(row)?)));
     let measured: Vec<(usize, f64)> = measured.collect();
-    // A number that is not understood may be the one.
+    // A number that cannot be read might be the extreme.
     let numbers = rows.iter().filter(|row| cell(row, name).is_some_and(has_digit));
     if numbers.count() > measured.len() {
         return None;
@@ -69,12 +69,12 @@ pub(crate) fn extreme_rows(
     let best = *values.get(question.rank - 1)?;
     let is_best = |(at, value): &(usize, f64)| (value.total_cmp(&best).is_eq()).then_some(*at);
     let found: Vec<usize> = measured.iter().filter_map(is_best).collect();
-    // A value that several rows have sets none of them apart.
+    // A value shared by all rows distinguishes none of them.
     (rows.len() >= 2 && !found.is_empty() && found.len() < rows.len()).then_some(found)
 }
 
-/// The total or the mean that a question asks for of one column of some rows, out of all of their
-/// table, in words. `have_amounts` as in [`extreme_rows`].
+/// The total or mean that a question asks for, over one column of `rows` and stated in words; the
+/// column is determined by `all` rows of the table. See [`extreme_rows`] for `have_amounts`.
 pub(crate) fn total_of(
     question: &Question,
     (rows, all): (&[&[Cell]], &[&[Cell]]),
@@ -82,7 +82,7 @@ pub(crate) fn total_of(
 ) -> Option<String> {
     let total = question.total?;
     let mut columns = measured(all);
-    // Days and numbers that are names are not added up.
+    // Dates and identifiers cannot be added up.
     columns.retain(|(name, values)| {
         let last = words_of(name).filter(|word| !word.is_empty()).last();
         let is_number = last.is_some_and(|last| is_entry(NUMBER_NAMES, &last));
@@ -94,13 +94,13 @@ pub(crate) fn total_of(
     let name = match of_quality[..] {
         [one] => one,
         _ => named_first(question, &columns).or_else(|| {
-            // How many there are is no sum.
+            // "How many" asks for a count, not for a sum.
             amount_column(&columns).filter(|_| have_amounts && !question.counts)
         })?,
     };
     let told = rows.iter().filter_map(|row| cell(row, name));
     let told: Vec<&str> = told.filter(|value| has_digit(value)).collect();
-    // Without one of them it is no total.
+    // A total needs every value to be readable.
     let values = told.iter().map(|value| measure(value)).collect::<Option<Vec<f64>>>()?;
     let units = told.iter().filter_map(|value| quantities(value).into_iter().next());
     let mut units: Vec<String> = units.map(|one| one.unit).collect();
@@ -128,8 +128,8 @@ pub(crate) fn total_of(
     Some(format!("{word} of {name}: {told} ({count})."))
 }
 
-/// Of columns the one that a question names first behind its word for a total or a mean, else
-/// anywhere; `None` where two are named there.
+/// The column named first after the question's word for a total or mean, else named first anywhere;
+/// `None` if two are named at that place.
 fn named_first<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r str> {
     let lower = question.last().to_lowercase();
     let ends = entries(SUMS).chain(entries(MEANS)).filter_map(|word| {
@@ -151,31 +151,31 @@ fn named_first<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r st
     })?
 }
 
-/// Of columns the only one that holds amounts of money.
+/// The only column that holds amounts of money, if there is exactly one.
 pub(crate) fn amount_column<'r>(columns: &[Column<'r>]) -> Option<&'r str> {
     let mut of_money = columns.iter().filter(|(name, values)| is_of_money(name, values));
     of_money.next().filter(|_| of_money.next().is_none()).map(|(name, _)| *name)
 }
 
-/// Whether a row tells an amount of money.
+/// Whether a row contains an amount of money.
 pub(crate) fn tells_amount(row: &[Cell]) -> bool {
     row.len() > 1 && row.iter().any(|cell| has_money(&format!("{} {}", cell.name, cell.value)))
 }
 
-/// Whether a column holds amounts of money, by its name or its values.
+/// Whether a column holds amounts of money, judged by its name or its values.
 pub(crate) fn is_of_money(name: &str, values: &[&str]) -> bool {
     let name = name.replace('_', " ");
     let told = values.iter().filter(|value| has_money(&format!("{name} {value}"))).count();
     2 * told > values.len() || name.split(' ').any(|word| is_entry(AMOUNTS, word))
 }
 
-/// Drops the first column where things with amounts are meant: it holds their numbers.
+/// Drops the first column if things with amounts are meant: it holds their numbers.
 fn without_key(columns: &mut Vec<Column<'_>>, rows: &[&[Cell]], have_amounts: bool) {
     let key = rows.first().and_then(|row| row.first()).map(|cell| cell.name.as_str());
     columns.retain(|(name, _)| !(have_amounts && Some(*name) == key));
 }
 
-/// Whether a row has a number in a column whose name has one of some terms.
+/// Whether a row has a number in a column whose name contains one of the terms.
 pub(crate) fn has_number_of(row: &[Cell], asked: &BTreeSet<String>) -> bool {
     let is_one = |cell: &Cell| {
         measure(&cell.value).is_some() && !terms(&cell.name.replace('_', " ")).is_disjoint(asked)
@@ -192,7 +192,7 @@ fn has_digit(value: &str) -> bool {
     value.contains(|c: char| c.is_ascii_digit())
 }
 
-/// The columns of some rows.
+/// The named columns of some rows, with their values.
 pub(crate) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     let mut columns: Vec<Column<'r>> = Vec::new();
     for cell in rows.iter().flat_map(|row| row.iter()).filter(|cell| !cell.name.is_empty()) {
@@ -204,7 +204,7 @@ pub(crate) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     columns
 }
 
-/// The columns most of whose values are numbers or days.
+/// The columns in which most values are numbers or days.
 fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     let mut columns = columns(rows);
     columns.retain_mut(|(_, values)| {
@@ -215,7 +215,7 @@ fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     columns
 }
 
-/// Whether a value is a number or a day, and no name with a number in it: "Balance 2".
+/// Whether a value is a number or a day, and not a name that contains a number: "Balance 2".
 fn is_measure(value: &str) -> bool {
     let before = value.find(|c: char| c.is_ascii_digit()).map_or("", |at| &value[..at]);
     let is_name = |word: &str| word.len() > 1 && !is_entry(BEFORE_MEASURE, word);
@@ -229,9 +229,9 @@ pub(crate) fn is_code(value: &str) -> bool {
     before.strip_suffix('-').is_some_and(|rest| rest.ends_with(char::is_alphabetic))
 }
 
-/// The name of the column that is meant: that of the quality in the word for the extreme; else the
-/// one whose name stands first behind that word; else that of a time, or, where the word is of no
-/// quality, the only one that can be, or that of the amount of money.
+/// The name of the column that the extreme refers to: the one of the quality in the superlative;
+/// else the one named first after that word; else one of time or, for a word of no quality, the
+/// only possible one or the one of money.
 fn extreme_column<'r>(
     question: &Question,
     rows: &[&'r [Cell]],
@@ -267,7 +267,7 @@ fn extreme_column<'r>(
     }
 }
 
-/// Of columns the one whose name stands first behind the word for the extreme.
+/// The column whose name comes first after the word for the extreme.
 fn named_behind<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r str> {
     let asked = extremes::behind(&question.lower, question.quality);
     let words: Vec<String> = HybridQuery::analyse(asked).terms().to_vec();
@@ -279,8 +279,8 @@ fn named_behind<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r s
     named.min_by_key(|(place, _)| *place).map(|(_, name)| name)
 }
 
-/// Whether a question names a column of numbers of some rows behind its word for an extreme: "the
-/// most hours".
+/// Whether a question names a measured column of the rows after its word for an extreme: "the most
+/// hours".
 pub(crate) fn names_extreme(question: &Question, rows: &[&[Cell]]) -> bool {
     question.extreme.is_some() && named_behind(question, &measured(rows)).is_some()
 }

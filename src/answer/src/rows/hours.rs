@@ -1,4 +1,4 @@
-//! Opening hours in values: whether something is closed on a day of the week.
+//! Opening hours in cells: tells whether something is closed on a day of the week.
 //!
 //! ```text
 //! closed                                     of a column that is named by the day
@@ -13,54 +13,54 @@ use crate::rows::states::is_blank;
 use crate::text::values::weekday;
 use crate::text::words::is_entry;
 
-/// Words for what is closed, and for what is open.
+/// Words for closed and for open.
 pub(crate) const CLOSED: &str = "\
     closed|shut|geschlossen|fermé|fermés|fermée|fermées|cerrado|cerrada|cerrados|cerradas";
 pub(crate) const OPEN: &str = "\
     open|geöffnet|offen|ouvert|ouverts|ouverte|ouvertes|abierto|abierta|abiertos|abiertas";
 /// Words for all days of the week.
 const DAILY: &str = "daily|everyday|täglich|quotidien|quotidiennement|diario|diariamente";
-/// Words and marks between the first and the last of several days, and between parts that say
-/// something of other days.
+/// Words and marks between the first and last of a range of days, and between parts that refer to
+/// different days.
 const TO: &str = "-|\u{2013}|to|bis|à|au|a";
 const PARTS: [char; 6] = [',', ';', '&', '(', ')', '/'];
 const AND: &str = "and|und|et|y";
-/// Days as German and French hours shorten them, in a form that no other word has.
+/// Abbreviations of days in German and French hours, case-sensitive to tell them from other words.
 const SHORT: [&str; 7] = ["Mo|lun", "Di|mar", "Mi|mer", "Do|jeu", "Fr|ven", "Sa|sam", "So|dim"];
 const DAYS: usize = 7;
 
-/// Days as hours tell them: whether each is closed.
+/// State of each day of the week: closed, open or not stated.
 #[derive(Debug, Default)]
 struct Week {
     closed: [Option<bool>; DAYS],
-    /// Days of which nothing was said yet.
+    /// Days named so far without a statement.
     pending: Vec<usize>,
-    /// The last statement, where its days stand behind it: "closed Sat, Sun".
+    /// The latest statement, if its days come after it: "closed Sat, Sun".
     said_before_days: Option<bool>,
 }
 
-/// A part of hours.
+/// One part of opening hours.
 #[derive(Debug, Default)]
 struct Part {
     days: Vec<usize>,
     is_closed: Option<bool>,
-    /// Whether what it says stands before its days.
+    /// Whether the statement comes before its days.
     begins_with_it: bool,
 }
 
-/// Whether a value of a column that is named by a day tells that it is closed then.
+/// Whether a value, in a column named after a day, says that something is closed.
 pub(crate) fn is_closed(value: &str) -> bool {
     let first = value.unicode_words().next().unwrap_or_default();
     is_entry(CLOSED, first) || is_entry("no|nein|non", first) || is_blank(value)
 }
 
-/// Whether a value tells hours of days of the week, or days on which something is closed.
+/// Whether a value states hours for days of the week, or days on which something is closed.
 pub(crate) fn tells_hours(value: &str) -> bool {
     parts(value).iter().any(|part| !part.days.is_empty() && part.is_closed.is_some())
 }
 
-/// Whether hours say that it is closed on a day, counted from Monday; `None` where they say nothing
-/// of days. A day that hours of other days leave out is closed.
+/// Whether hours say that something is closed on a day, counted from Monday; `None` if they state
+/// nothing about days. A day missing from hours that list other days is closed.
 pub(crate) fn closed_on(value: &str, day: usize) -> Option<bool> {
     let parts = parts(value);
     if let [Part { days, is_closed: Some(true), .. }] = &parts[..]
@@ -119,7 +119,7 @@ fn parts(value: &str) -> Vec<Part> {
 }
 
 impl Part {
-    /// Takes a word that is no day.
+    /// Takes in a word that is not a day.
     fn say(&mut self, word: &str) {
         if is_entry(DAILY, word) {
             self.days.extend(0..DAYS);
@@ -135,7 +135,7 @@ impl Part {
     }
 }
 
-/// The day of the week that a word of hours names, from Monday on.
+/// The day of the week that a word names, counted from Monday.
 fn day(word: &str) -> Option<usize> {
     let short = || SHORT.iter().position(|names| names.split('|').any(|name| name == word));
     weekday(word).map(|day| day as usize).or_else(short)

@@ -1,4 +1,4 @@
-//! Keys: values of a row that a question holds whole, by which it means that row.
+//! Keys: values by which a question identifies a row, because it contains them whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,14 @@ use crate::question::wish::{Question, Wanted};
 use crate::text::terms::terms;
 use lodestone_text::HybridQuery;
 
-/// Relevance for a cell that the question holds whole, and the number of them that count.
+/// Relevance bonus per cell that the question contains whole, and the maximum number of cells
+/// counted.
 const KEY_BONUS: f32 = 0.1;
 const KEYS_MAX: usize = 2;
-/// Rows that have one value where it is the key of a row.
+/// Most rows that may share a value for it to count as a key.
 const KEY_ROWS_MAX: usize = 3;
 
-/// Whether a question names a letter or digit together with its column, as "class A" does.
+/// Whether a question names a letter or digit together with its column, as in "class A".
 fn is_named_letter(question: &Question, cell: &Cell) -> bool {
     if cell.value.chars().count() != 1 || cell.name.is_empty() {
         return false;
@@ -29,7 +30,7 @@ fn is_named_letter(question: &Question, cell: &Cell) -> bool {
     })
 }
 
-/// Number of rows of a table that have each value, and the terms of what a question lists.
+/// The number of rows with each value in each table, and the terms of the things a question lists.
 pub(crate) struct Keys {
     rows: BTreeMap<(usize, usize, String), usize>,
     listed: BTreeSet<String>,
@@ -48,7 +49,7 @@ impl Keys {
         Self { rows: counts, listed: noun.map(terms).unwrap_or_default() }
     }
 
-    /// Number of rows of its table that have the value of a cell.
+    /// Number of rows in the cell's table with the same value.
     pub(crate) fn rows(&self, one: &Candidate, cell: &Cell) -> usize {
         self.rows.get(&Self::key(one, cell)).copied().unwrap_or_default()
     }
@@ -57,7 +58,7 @@ impl Keys {
         (candidate.stretch, candidate.group, cell.value.to_lowercase())
     }
 
-    /// The bonus for cells that the question holds whole and that set a row apart.
+    /// The bonus for cells that the question contains whole and that distinguish a row.
     pub(crate) fn bonus(
         &self,
         question: &Question,
@@ -74,7 +75,7 @@ impl Keys {
                 && !said().is_empty()
                 && said().is_subset(wanted)
         };
-        // "remark: first aider" of "list the first aiders".
+        // "remark: first aider" for "list the first aiders".
         let is_listed = |cell: &Cell| {
             let said = terms(&cell.value);
             !said.is_disjoint(&self.listed) && said.is_subset(wanted)
@@ -87,8 +88,8 @@ impl Keys {
     }
 }
 
-/// Whether a question asks for several of what a column of a row is named for: "which dishes" of
-/// `dish`.
+/// Whether a question asks for several of the things that a column is named after: "which dishes"
+/// for `dish`.
 pub(crate) fn names_column(question: &Question, row: &[Cell]) -> bool {
     let noun = terms(question.noun.as_deref().unwrap_or_default());
     let is_one = |cell: &Cell| {

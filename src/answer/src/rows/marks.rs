@@ -1,5 +1,5 @@
-//! Marks of rows, and what a question asks of them: the columns that say yes or no, the days on
-//! which something is closed, and the columns that have no value yet.
+//! Marks of rows and the questions about them: columns that say yes or no, days on which something
+//! is closed, and columns without a value.
 //!
 //! ```text
 //! accessible: yes, no, yes (ramp)     "are accessible", "not accessible", "without a projector"
@@ -8,8 +8,8 @@
 //! booked on: 3 May, -, n/a, (none)    "not booked yet", "have no date", "without a speaker"
 //! ```
 //!
-//! A column is asked for where the question has all words of its name. That it asks for the rows
-//! without it, a denial tells that stands before those words.
+//! A column is asked for if the question contains all words of its name. A denial before those
+//! words asks for the rows without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,42 +28,43 @@ use crate::text::values::weekday;
 use crate::text::words::{is_entry, is_interrogative};
 use lodestone_text::HybridQuery;
 
-/// First words of a value that says yes, and of one that says no.
+/// First words of values that say yes, and of those that say no.
 const YES: &str = "yes|y|true|x|ja|j|oui|si|sí|wahr|vrai|verdadero|\u{2713}|\u{2714}";
 const NO: &str = "no|n|false|nein|non|falsch|faux|falso|\u{2717}|\u{2718}";
-/// Words before a column of which the rows without it are asked for.
+/// Denials that ask for the rows without a column, when they precede it.
 const DENIALS: &str = "\
     not|no|without|never|nicht|kein|keine|keinen|keiner|keinem|ohne|nie|pas|sans|aucun|aucune|sin|\
     ningún|ninguna|nunca";
-/// Denials that deny a verb, and words behind it that add nothing: "not booked yet", but not "do
-/// not meet on Sunday".
+/// Denials that deny a verb, and words that may follow that verb without adding anything: "not
+/// booked yet", but not "do not meet on Sunday".
 const DENIALS_OF_VERBS: &str = "not|never|nicht|nie|pas|nunca";
 const BEHIND_VERB: &str = "\
     yet|so|and|or|but|und|aber|oder|bisher|bislang|et|mais|encore|y|pero|todavía|aún";
 const ARTICLES: &str =
     "the|a|an|these|those|der|die|das|den|dem|ein|eine|einen|le|la|les|un|une|el|los|las|una";
-/// Words behind "open" that ask for its hours.
+/// Words after "open" that ask for hours.
 const HOW_LONG: &str = "until|till|from|between|bis|ab|jusqu'à|jusqu'au|hasta";
-/// Words between one of them and the column, beside those that are common.
+/// Words allowed between a denial and the column, besides common ones, and their maximum number.
 const BETWEEN: &str = "be|longer|more|mehr|noch|schon|bereits|encore|todavía|aún";
 const BETWEEN_MAX: usize = 4;
 
 /// The marks that a question asks for in a table.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// The terms of the question that say it.
+    /// The terms of the question that express the marks.
     pub(crate) terms: BTreeSet<String>,
-    /// The rows that are so: their positions among the rows given, or of candidates.
+    /// Positions of the rows that have the marks, among the rows given or among all candidates.
     pub(crate) met: Vec<usize>,
 }
 
-/// A word of a question.
+/// A word of a question, with its terms.
 struct Word {
     lower: String,
     terms: Vec<String>,
 }
 
-/// The marks that a question asks for of each table among the candidates, by its text and group.
+/// The marks that a question asks for in each table among the candidates, keyed by stretch and
+/// group.
 pub(crate) fn of_tables(
     question: &Question,
     candidates: &[Candidate],
@@ -85,7 +86,7 @@ pub(crate) fn of_tables(
     tables.into_iter().filter_map(of_table).collect()
 }
 
-/// The marks that a question, without its bounds, asks for of some rows; `None` where it asks for
+/// The marks that a question, stripped of its bounds, asks for in some rows; `None` if it asks for
 /// none.
 fn marks(question: &str, rows: &[&[Cell]]) -> Option<Marks> {
     let word = |word: &str| Word {
@@ -120,8 +121,8 @@ fn marks(question: &str, rows: &[&[Cell]]) -> Option<Marks> {
     (!marks.terms.is_empty()).then_some(marks)
 }
 
-/// Keeps the rows of what is closed, or open, on the days of the week that the question names,
-/// where it asks for that and some row tells it; whether it does.
+/// Keeps the rows that are closed, or open, on the days of the week named in the question, if it
+/// asks for that and some row states it. Returns whether it does.
 fn closed_rows(
     words: &[Word],
     rows: &[&[Cell]],
@@ -136,12 +137,12 @@ fn closed_rows(
         (None, Some(at)) => (at, denial(words, at).is_some()),
         _ => return false,
     };
-    // "Open longer" and "open until nine" ask for more than that.
+    // "Open longer" and "open until nine" ask for more than this.
     let mut beside =
         state.checked_sub(1).into_iter().chain([state + 1]).filter_map(|at| words.get(at));
     let tells_more =
         |word: &Word| is_entry(HOW_LONG, &word.lower) || Quality::is_told_by(&word.lower);
-    // A row for each day is read by its values.
+    // A table with one row per day is read by its values.
     let is_day = |value: &&str| value.unicode_words().all(|word| weekday(word).is_some());
     let has_days = |(_, values): &Column<'_>| values.iter().all(is_day);
     if days.is_empty() || beside.any(tells_more) || columns.iter().any(has_days) {
@@ -170,8 +171,8 @@ fn closed_rows(
     true
 }
 
-/// The places of all words of the name of a column in a question, ascending; `None` where one is
-/// not there, or the name has none that tell.
+/// The positions in a question of all significant words of a column's name, ascending; `None` if
+/// one is missing or the name has no such words.
 fn places(words: &[Word], name: &str) -> Option<Vec<usize>> {
     let name = name.replace('_', " ");
     let tells = |word: &&str| {
@@ -189,7 +190,7 @@ fn places(words: &[Word], name: &str) -> Option<Vec<usize>> {
     (!places.is_empty()).then_some(places)
 }
 
-/// The place of the denial before a word, with nothing between them that tells.
+/// The position of a denial before a word, with only insignificant words in between.
 fn denial(words: &[Word], at: usize) -> Option<usize> {
     for (place, word) in words[..at].iter().enumerate().rev().take(BETWEEN_MAX) {
         let lower = word.lower.as_str();
@@ -203,8 +204,8 @@ fn denial(words: &[Word], at: usize) -> Option<usize> {
     None
 }
 
-/// Whether a denial leaves open nothing but that a value is not there: "no date", "not booked yet",
-/// but not "do not meet on Sunday" or "not the deputies". `behind` is the place behind the value.
+/// Whether a denial can only mean that a value is missing: "no date", "not booked yet", but not "do
+/// not meet on Sunday" or "not the deputies". `behind` is the position after the value.
 fn lacks_value(words: &[Word], denial: usize, behind: usize) -> bool {
     let word = |at: usize| words.get(at).map(|word| word.lower.as_str());
     let is_of_verb =
@@ -214,13 +215,13 @@ fn lacks_value(words: &[Word], denial: usize, behind: usize) -> bool {
     !is_of_verb || (is_end && !is_of_noun)
 }
 
-/// Whether all values of a column, of those that are there, say yes or no, and some say yes.
+/// Whether all present values of a column say yes or no, and at least one says yes.
 fn tells_yes_or_no(values: &[&str]) -> bool {
     values.iter().any(|value| says(YES, value))
         && values.iter().all(|value| is_blank(value) || says(YES, value) || says(NO, value))
 }
 
-/// Whether a value is one of a list, or begins with a word of it that has two letters and more.
+/// Whether a value is an entry of a list, or its first word is one and has at least two bytes.
 fn says(list: &str, value: &str) -> bool {
     let first = value.unicode_words().next().unwrap_or_default();
     is_entry(list, value.trim()) || (first.len() > 1 && is_entry(list, first))

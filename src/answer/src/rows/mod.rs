@@ -1,9 +1,12 @@
-//! Rows of tables under the conditions of a question.
+//! Evaluation of table rows under the conditions of a question.
 //!
-//! - `conditions`: rows whose values meet them; `evaluate`: the row that has the largest value,
-//!   totals; `hours`: days on which something is open; `keys`: values and terms by which a
-//!   question means a row; `marks`: rows that say yes or no, are closed on a day, or lack a
-//!   value; `ranges`: rows whose range holds a value; `states`: rows that are not finished
+//! - `conditions`: rows whose values meet bounds
+//! - `evaluate`: rows with an extreme value, totals and means
+//! - `hours`: the days on which something is open
+//! - `keys`: values and terms by which a question identifies a row
+//! - `marks`: rows that say yes or no, are closed on a day, or lack a value
+//! - `ranges`: rows whose range contains a value
+//! - `states`: rows that are unfinished
 
 pub(crate) mod conditions;
 pub(crate) mod evaluate;

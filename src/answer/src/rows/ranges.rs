@@ -1,4 +1,4 @@
-//! Ranges in cells, and whether they hold a number or a day.
+//! Ranges in cells, and whether they contain a number or a day.
 //!
 //! ```text
 //! 10-20 kg, up to 8 cm, 25 kg and over, -20 to -60, from: 10 .. to: 20
@@ -15,13 +15,13 @@ const UP_TO: &[&str] = &[
     "up to", "under", "below", "less than", "at most", "max", "maximum", "bis zu", "bis", "unter",
     "weniger als", "höchstens", "jusqu'à", "moins de", "au plus", "hasta", "menos de", "<", "≤",
 ];
-/// Words before or behind the lower end.
+/// Words before or after the lower end of a range.
 const FROM: &[&str] = &[
     "over", "above", "more than", "at least", "from", "min", "minimum", "and over", "and more",
     "or more", "and above", "über", "mehr als", "mindestens", "ab", "und mehr", "plus de",
     "au moins", "à partir de", "et plus", "más de", "desde", "a partir de", "y más", ">", "≥",
 ];
-/// Words of a lower end that are denied, which makes it an upper end.
+/// Denied words of a lower end, which make it an upper end; then the opposite.
 const NOT_OVER: &[&str] = &[
     "not more than", "no more than", "not over", "not above", "not exceeding", "nicht mehr als",
     "nicht über", "pas plus de", "no más de",
@@ -33,7 +33,7 @@ const NOT_UNDER: &[&str] = &[
 /// Marks and words between the two days of a span.
 const SPAN_JOINTS: &[&str] =
     &["-", "\u{2013}", " to", " until", " till", " bis", " au", " al", " hasta"];
-/// Pairs of names of two columns that hold the ends of a range. Lower case.
+/// Pairs of column names that hold the ends of a range. Lower case.
 const ENDS: &[(&str, &str)] = &[
     ("from", "to"),
     ("from", "until"),
@@ -49,7 +49,7 @@ const ENDS: &[(&str, &str)] = &[
     ("inicio", "fin"),
 ];
 
-/// Whether a row holds the number in one of its ranges: `None` where it has no range for it.
+/// Whether a row contains the number in one of its ranges; `None` if it has no range for it.
 pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
     let is_of_unit = |cell: &Cell| {
         asked.unit.is_empty()
@@ -70,10 +70,11 @@ pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
     verdict
 }
 
-/// Whether a row spans the day, between two of its columns or in one: `None` where it spans none.
+/// Whether a row contains the day in a span between two of its columns or within one; `None` if it
+/// has none.
 ///
-/// A span of whole weeks from its first day to the same day of the week ends where the next one
-/// begins, so its last day is not in it, unless one column says both.
+/// A span of whole weeks between two columns, ending on the weekday it began, excludes its last
+/// day, because the next span begins there. A span within one column always includes it.
 pub(crate) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
     let day = |cell: &Cell| days(&cell.value).first().map(|(_, day)| *day);
     let columns = pairs(cells).find_map(|(low, high)| Some((day(low)?, day(high)?)));
@@ -84,12 +85,12 @@ pub(crate) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
     }
 }
 
-/// Whether a text states a span of days with the day in it: "from 13 to 19 April".
+/// Whether a text states a span that contains the day: "from 13 to 19 April".
 pub(crate) fn is_spanned(text: &str, asked: Day) -> bool {
     spans(text).into_iter().any(|span| is_between(asked, span, true) == Some(true))
 }
 
-/// The spans that a text states: "13 - 19 Apr", "27 April to 3 May".
+/// The spans of days stated in a text: "13 - 19 Apr", "27 April to 3 May".
 fn spans(text: &str) -> Vec<(Day, Day)> {
     let found = days(text);
     let mut spans = Vec::new();
@@ -114,32 +115,32 @@ fn spans(text: &str) -> Vec<(Day, Day)> {
     spans
 }
 
-/// Whether a day is between two others, the last one among them if `is_last_in`, or the span is not
-/// of whole weeks.
+/// Whether a day lies between two others; the last day counts if `is_last_in`, or if the span is
+/// not a number of whole weeks.
 fn is_between(asked: Day, (low, high): (Day, Day), is_last_in: bool) -> Option<bool> {
     let has_years = [asked, low, high].iter().all(|day| day.year.is_some());
     let number = |day: Day| day_number(day.year.filter(|_| has_years).unwrap_or(YEAR), day);
     let (asked, low, high) = (number(asked)?, number(low)?, number(high)?);
     let ends_before = !is_last_in && high > low && (high - low) % 7 == 0;
     let is_before_end = asked < high || (asked == high && !ends_before);
-    // Without years a span may end in the next one.
+    // Without years, a span may end in the following year.
     if high < low && !has_years {
         return Some(low <= asked || is_before_end);
     }
     Some(low <= asked && is_before_end)
 }
 
-/// A year for days that have none, without a leap day.
+/// The year assumed for days without one; not a leap year.
 const YEAR: u32 = 2001;
 
-/// A number that counts days; `None` where only a month is named, or the calendar has no such day.
+/// Julian day number of a day; `None` if only a month is named or the day does not exist.
 fn day_number(year: u32, day: Day) -> Option<i32> {
     let month = u8::try_from(day.month).ok().and_then(|month| Month::try_from(month).ok())?;
     let date = Date::from_calendar_date(year as i32, month, u8::try_from(day.day?).ok()?).ok()?;
     Some(date.to_julian_day())
 }
 
-/// Two columns that hold the ends of a range.
+/// Adjacent columns that hold the two ends of a range.
 fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
     cells.windows(2).filter_map(|pair| {
         let has = |cell: &Cell, end: &str| words_of(&cell.name).any(|word| word == end);
@@ -148,7 +149,7 @@ fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
     })
 }
 
-/// The range that a text states: "10-20 kg", "up to 8 cm", "25 kg and over".
+/// The range stated in a text: "10-20 kg", "up to 8 cm", "25 kg and over".
 fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
     let lower = text.to_lowercase();
     let numbers = quantities(&lower);
@@ -156,7 +157,7 @@ fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
     match &numbers[..] {
         [low, high] => {
             let between = lower[low.bytes.clone().end..high.bytes.start].trim();
-            // The word between them may have been taken for a unit.
+            // The word between the numbers may have been read as a unit.
             let between = if between.is_empty() { low.unit.as_str() } else { between };
             let is_dash = matches!(between, "-" | "\u{2013}" | "to" | "bis" | "à" | "a" | "and");
             let (low, high) = (low.value.min(high.value), low.value.max(high.value));

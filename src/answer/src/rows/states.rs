@@ -1,4 +1,4 @@
-//! Rows that tell their state, and those of them that are not finished.
+//! Rows that state their progress, and the unfinished ones among them.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,7 +7,7 @@ use crate::question::phrases::OPEN;
 use crate::text::values::days;
 use crate::text::words::{contains, entries, is_entry, spaced};
 
-/// Names of columns with the state of a row, and first words of the state of one that is finished.
+/// Names of columns that hold the state of a row, and first words of the states of finished rows.
 const STATES: &str = "\
     status|state|done|result|stand|zustand|stato|état|statut|estado|situación|erledigt|progress";
 const DONE: &str = "\
@@ -16,31 +16,31 @@ const DONE: &str = "\
     geschlossen|abgeschlossen|behoben|bezahlt|geliefert|versandt|storniert|ja|fermé|clos|terminé|\
     résolu|payé|livré|expédié|annulé|oui|cerrado|terminado|resuelto|pagado|hecho|entregado|enviado|\
     cancelado|anulado|sí";
-/// Beginnings of the state of a row that goes on.
+/// Beginnings of states of rows in progress.
 const GOING_ON: &str = "\
     waiting|awaiting|pending|ongoing|assigned|started|reopened|blocked|paused|on hold|in progress|\
     in work|in repair|under way|under review|wartet|laufend|angefangen|in arbeit|in bearbeitung|\
     en cours|en attente|en curso|en proceso";
-/// Values of a column that tells the end of what has none yet.
+/// Values, in a column about completion, of rows that are not complete.
 const UNDONE: &str = "no|not|open|pending|none|never|nein|offen|non|ouvert|abierto";
 
-/// Values for what is not there, or not yet.
+/// Values that mean that something is missing or not yet there.
 const BLANK: &str = "\
     -|--|\u{2013}|\u{2014}|?|n/a|n.a.|na|none|nil|null|tbd|tba|tbc|t.b.d.|unknown|open|pending|\
     not yet|offen|keine|keiner|kein|k. a.|k.a.|unbekannt|aucun|aucune|ouvert|en attente|ninguno|\
     ninguna|pendiente|abierto";
 
-/// Whether a row has a column that tells its state, or when it was finished.
+/// Whether a row has a column with its state, or with the time it was finished.
 pub(crate) fn tells_state(row: &[Cell]) -> bool {
     row.len() > 1 && row.iter().any(|cell| is_state(cell) || is_end(cell))
 }
 
-/// Whether a value is a state. A day in a column `done` is that of an end.
+/// Whether a cell holds a state. A date in a column `done` is the time of completion instead.
 fn is_state(cell: &Cell) -> bool {
     is_entry(STATES, &cell.name) && days(&cell.value).is_empty()
 }
 
-/// Whether a value tells that, or when, its row was finished: "closed: 2025-03-01", "paid: no".
+/// Whether a cell tells whether or when its row was finished: "closed: 2025-03-01", "paid: no".
 fn is_end(cell: &Cell) -> bool {
     let first = first_word(cell);
     cell.name.split(['_', ' ']).any(|word| is_entry(DONE, word))
@@ -51,10 +51,10 @@ fn first_word(cell: &Cell) -> &str {
     cell.value.unicode_words().next().unwrap_or_default()
 }
 
-/// Positions of the rows that are not finished. Where a state is the word that is asked for, "open"
-/// beside "waiting" and "sent off", those of that state and, unless its column is named, those that
-/// go on; else by their state or, where no row has one, those of which nothing tells when they were
-/// finished. `None` where no row tells either. `asked` are the words of the question.
+/// Positions of the unfinished rows; `None` if no row tells. If the question names an open state
+/// literally ("open" beside "waiting" and "sent off"), the rows in that state count and, unless it
+/// names the state's column too, those in progress. Otherwise rows count by their state or, where
+/// no row has one, by the lack of a completion. `asked` holds the words of the question.
 pub(crate) fn open(asked: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
     let first = |row: &[Cell], is_one: fn(&Cell) -> bool| {
         row.iter().find(|cell| is_one(cell)).map(|cell| first_word(cell).to_owned())
@@ -78,8 +78,8 @@ pub(crate) fn open(asked: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
     (has_state || has_ends).then(|| open.collect())
 }
 
-/// Whether the words of a question name the column of a row's state and that state: "have the
-/// status open".
+/// Whether the question names the state column of a row together with its state: "have the status
+/// open".
 fn names_state(asked: &str, row: &[Cell]) -> bool {
     row.iter().filter(|cell| is_state(cell)).any(|cell| {
         let (name, state) = (cell.name.to_lowercase(), first_word(cell).to_lowercase());
@@ -87,7 +87,7 @@ fn names_state(asked: &str, row: &[Cell]) -> bool {
     })
 }
 
-/// Whether the state of a row says that it goes on.
+/// Whether the state of a row means that it is in progress.
 fn goes_on(row: &[Cell]) -> bool {
     let state = row.iter().find(|cell| is_state(cell)).map(|cell| spaced(&cell.value));
     let begins =
@@ -95,7 +95,7 @@ fn goes_on(row: &[Cell]) -> bool {
     state.is_some_and(begins)
 }
 
-/// Whether a value says that there is none, or none yet.
+/// Whether a value means that there is none, or none yet.
 pub(crate) fn is_blank(value: &str) -> bool {
     let value = value.trim();
     value.is_empty() || is_entry(BLANK, value)

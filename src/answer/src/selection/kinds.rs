@@ -1,5 +1,5 @@
-//! The table of the things that a question means, where it calls them by another word than the
-//! table does: "the heaviest boat" of the models in `products.csv`.
+//! The table of the kind of things that a question means, when the question uses another word than
+//! the table: "the heaviest boat" for the models in `products.csv`.
 
 use std::collections::BTreeSet;
 
@@ -17,42 +17,42 @@ use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
 use crate::text::words::{contains, contains_any, entries, is_entry, is_interrogative, spaced};
 
-/// Titles and headings of tables of goods, whatever these are called.
+/// Titles and headings of tables of goods, whatever the goods are called.
 const OF_GOODS: &str = "\
     product|products|catalogue|catalog|assortment|articles|goods|stock|inventory|equipment|fleet|\
     produkte|artikel|sortiment|katalog|bestand|inventar|ausrüstung|fuhrpark|produits|matériel|\
     productos|catálogo|existencias|equipos|flota";
-/// Words of what is done with a thing, which costs something else than the thing.
+/// Words for things done with an item, whose price is not that of the item.
 const DEEDS: &str = "\
     rental|rent|hire|lease|loan|repair|service|servicing|maintenance|storage|cleaning|delivery|\
     shipping|transport|installation|insurance|deposit|disposal|training|miete|verleih|reparatur|\
     wartung|lagerung|reinigung|lieferung|versand|montage|kaution|location|réparation|entretien|\
     nettoyage|livraison|caution|alquiler|reparación|mantenimiento|limpieza|entrega|fianza";
-/// Openings that ask what a thing costs without a word for that.
+/// Openings that ask for a price without a word for price.
 const HOW_MUCH: &str = "how much is|how much are|wie viel ist|combien vaut|cuánto vale";
-/// Words of the names of columns with what was paid in all.
+/// Words in the names of columns that hold sums paid.
 const SUMS_OF_ROWS: &str = "\
     total|sum|amount|paid|revenue|summe|betrag|gesamt|umsatz|montant|somme|importe|suma";
-/// Words before the things that are counted.
+/// Words before things that are counted.
 const MANY: &str = "many|viele|cuántos|cuántas";
-/// Values of one column that name the rows of another table at least.
+/// Least number of values in a column that must name rows of another table.
 const SHARED_MIN: usize = 2;
 
-/// Degree to which a table is one of the kind of things that are asked for.
+/// Degree to which a table holds the kind of things asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     None,
-    /// It is one of goods, of which other texts speak by this name.
+    /// A table of goods, of which other texts speak by this name.
     Goods,
-    /// It is named so, or some of its values are.
+    /// The table, or some of its values, have the name of the kind.
     Named,
-    /// Another table calls its rows so.
+    /// Another table calls the rows by the name of the kind.
     Told,
 }
 
 impl Choice<'_> {
-    /// A row of the table that tells what is asked of a kind of things, where the first passage
-    /// does not, or is of a table that is less of this kind.
+    /// A row of a table that tells what is asked about a kind of things, if the first passage does
+    /// not or belongs to a table that fits the kind less.
     pub(crate) fn of_kind(&self, first: usize) -> Option<usize> {
         let kind = kind(self.question)?;
         let one = self.candidate(first);
@@ -101,7 +101,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Whether a passage in prose says what the question asks by.
+    /// Whether a passage in prose states what the question asks by.
     fn says_asked(&self, at: usize) -> bool {
         let question = self.question;
         let shown = self.candidate(at).shown();
@@ -130,7 +130,7 @@ impl Choice<'_> {
                 return Fit::Told;
             }
         }
-        // "Rental of a boat" is no boat.
+        // "Rental of a boat" is not a boat.
         let is_one =
             |cell: &Cell| is_kind(&cell.value) && !contains_any(&spaced(&cell.value), DEEDS);
         let has_value = |at: usize| self.candidate(at).cells.iter().any(is_one);
@@ -144,15 +144,15 @@ impl Choice<'_> {
         if is_of_goods && is_known() && !has_own() { Fit::Goods } else { Fit::None }
     }
 
-    /// The words of the title and the headings of a row.
+    /// The words of the document's names and of the headings of a row.
     fn title(&self, row: usize) -> String {
         let one = self.candidate(row);
         let [file, title] = self.editions.names(one.hit);
         spaced(&format!("{file} {title} {}", one.context))
     }
 
-    /// Whether the title, the headings or the first column of a table, or the one behind its codes,
-    /// name a kind.
+    /// Whether the title, the headings or the key column of a table name a kind; after a column of
+    /// codes, the second column counts too.
     fn is_titled(&self, row: usize, is_kind: &dyn Fn(&str) -> bool) -> bool {
         let cells = &self.candidate(row).cells;
         let has_codes = cells.first().is_some_and(|cell| is_code(&cell.value));
@@ -160,7 +160,7 @@ impl Choice<'_> {
         is_kind(&self.title(row)) || keys.any(|cell| is_kind(&cell.name))
     }
 
-    /// Whether the values that another table has in a column name rows of the table of `row`.
+    /// Whether the values of a column in another table name rows of the table of `row`.
     fn are_rows_of(&self, row: usize, other: usize, column: &str) -> bool {
         let values = |of: usize, is_one: &dyn Fn(&Cell) -> bool| -> BTreeSet<String> {
             let cells = self.mates(of).into_iter().flat_map(|at| &self.candidate(at).cells);
@@ -172,8 +172,8 @@ impl Choice<'_> {
         shared >= SHARED_MIN && shared * 2 >= told.len()
     }
 
-    /// Whether the rows of the table of a candidate are of something else than what is asked for:
-    /// deeds that cost something, or bookings of a boat with what was paid for them.
+    /// Whether the table of a candidate is about something other than the things asked for:
+    /// services that cost something, or bookings of a boat with the sums paid.
     pub(crate) fn is_of_others(&self, at: usize) -> bool {
         let Some(kind) = kind(self.question) else { return false };
         let asked = spaced(self.question.last());
@@ -189,7 +189,7 @@ impl Choice<'_> {
         behind.any(is_kind) && self.tells_sums(at)
     }
 
-    /// Whether the only amounts of money that a row tells are what was paid in all.
+    /// Whether the only amounts of money in a row are sums paid.
     fn tells_sums(&self, at: usize) -> bool {
         let is_amount = |cell: &&Cell| has_money(&format!("{} {}", cell.name, cell.value));
         let mut amounts = self.candidate(at).cells.iter().filter(is_amount).peekable();
@@ -200,15 +200,15 @@ impl Choice<'_> {
         amounts.peek().is_some() && amounts.all(is_sum)
     }
 
-    /// Whether a row is of a deed that the words of the question do not name.
+    /// Whether a row is about a service that the question does not name.
     fn is_of_deed(&self, row: usize, asked: &str) -> bool {
         let key = self.candidate(row).cells.first().map_or("", |cell| &cell.value);
         let key = spaced(key);
         entries(DEEDS).any(|deed| contains(&key, deed) && !contains(asked, deed))
     }
 
-    /// A row that tells what a thing costs, where the first one tells what something done with it
-    /// does: "the tent" beside "rental of a tent".
+    /// A row with the price of a thing, if the first one has the price of a service on it: "the
+    /// tent" against "rental of a tent".
     pub(crate) fn of_thing(&self, first: usize) -> Option<usize> {
         let asked = spaced(self.question.last());
         let asks_amount = entries(HOW_MUCH).any(|words| asked.starts_with(&format!(" {words} ")))
@@ -237,7 +237,7 @@ pub(crate) fn asks_for_rows(question: &Question) -> bool {
     sets_apart && kind(question).is_some()
 }
 
-/// The terms of the kind of things that a question asks for by a quality, a bound or a mark.
+/// The terms of the kind of things that a question selects by a quality, a bound or a mark.
 fn kind(question: &Question) -> Option<BTreeSet<String>> {
     let asks = match question.extreme {
         Some(_) => question.quality.is_some_and(|quality| !quality.is_time()),
