@@ -1,10 +1,10 @@
-//! Amendments: documents that change numbered parts of an older one and leave the others in force,
-//! "changes sections 2 and 4 of the rules of 14 March 2023".
+//! Amendments: documents that change numbered parts of an older one and leave the rest in force, as
+//! in "changes sections 2 and 4 of the rules of 14 March 2023".
 
 use crate::text::dates::{self, Dated};
 use crate::text::words::{contains, is_entry, spaced};
 
-/// Verbs of a sentence that changes parts of a document, names of those, and words between numbers.
+/// Verbs of change, names of document parts, and words between their numbers.
 const CHANGES: &str = "\
     changes|changed|amends|amended|replaces|replaced|modifies|supersedes|rewrites|ändert|ersetzt|\
     modifie|remplace|modifica|sustituye|reemplaza";
@@ -15,25 +15,25 @@ pub(crate) const PARTS: &str = "\
 const JOINS: &str = "and|und|et|y|to|bis";
 /// The sign before the number of a section.
 const SECTION_SIGN: char = '\u{A7}';
-/// Words between the verb and the name of the parts.
+/// Most words between the verb and the name of the parts.
 const WORDS_BETWEEN_MAX: usize = 2;
-/// Characters of a number such as `4a` or `12.3`.
+/// Most bytes of a number such as `4a` or `12.3`.
 const NUMBER_CHARS_MAX: usize = 6;
-/// Letters of a word that tells which document is meant.
+/// Least letters of a word that identifies the document.
 const NAME_LETTERS_MIN: usize = 4;
 
 /// The parts of an older document that a newer one changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Their numbers.
+    /// Numbers of the changed parts.
     pub(crate) parts: Vec<String>,
-    /// The words behind them, in lower case, and the day among these.
+    /// The words after the numbers, in lower case, and the day found among them.
     document: String,
     of: Option<Dated>,
 }
 
 impl Changes {
-    /// Those that one of the sentences tells.
+    /// Finds the changes stated in one of the sentences.
     pub(crate) fn told_by(sentences: &[String]) -> Option<Self> {
         sentences.iter().find_map(|sentence| {
             let words: Vec<&str> = sentence.split_whitespace().collect();
@@ -59,8 +59,8 @@ impl Changes {
         })
     }
 
-    /// Whether they are of a document that holds `since` a day and has these names: by the day,
-    /// where one is told, and a word of a name.
+    /// Whether the changes apply to a document with these names, in force `since` a day: the stated
+    /// day, if any, must match, and a word of a name must occur.
     pub(crate) fn are_of(&self, since: Option<Dated>, names: [&String; 2]) -> bool {
         let is_of_day = self.of.is_none_or(|of| since.is_some_and(|since| of.meets(since)));
         let mut words = names.into_iter().flat_map(|name| name.split(' '));
@@ -70,7 +70,7 @@ impl Changes {
     }
 }
 
-/// The number with which a heading or an item begins: "3 Booking", "Section 3.2: Food".
+/// The number at the start of a heading or an item: "3 Booking", "Section 3.2: Food".
 pub(crate) fn part_number(text: &str) -> Option<String> {
     let mut words = text.split_whitespace().map(bare).filter(|word| !word.is_empty());
     let first = words.next()?;
@@ -78,8 +78,7 @@ pub(crate) fn part_number(text: &str) -> Option<String> {
     is_number(&number).then_some(number)
 }
 
-/// Whether a text, of which a number at the beginning may be an amount, begins with the number of a
-/// part.
+/// Whether a text, which might also begin with an amount, begins with the number of a part.
 pub(crate) fn is_numbered(text: &str) -> bool {
     let first = text.split(' ').next().unwrap_or_default();
     text.starts_with(SECTION_SIGN) || first.ends_with(['.', ')'])

@@ -1,5 +1,5 @@
 //! Documents that a question names by their time: "the minutes of 10 February", "the Q1 report",
-//! "the newsletter of March". Those of other times are not meant.
+//! "the newsletter of March". It does not mean those of other times.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use crate::text::values::{days, month, year};
 use crate::text::words::{is_entry, spaced};
 use crate::versions::notices::Notice;
 
-/// Documents of which there is one for each time, and what they are written about.
+/// Names of documents that recur over time.
 const DOCUMENTS: &str = "\
     minutes|round|meeting|session|letter|mail|email|memo|note|notes|report|invoice|bill|receipt|\
     newsletter|bulletin|circular|protocol|statement|offer|quote|quotation|log|rota|roster|sheet|\
     sheets|chat|issue|edition|protokoll|sitzung|besprechung|brief|bericht|rechnung|angebot|\
     rundschreiben|réunion|lettre|rapport|facture|acta|reunión|carta|informe|factura";
-/// Words between one of them and its time.
+/// Words between such a document and its time, and names of periods.
 const BETWEEN: &str = "of|from|on|in|for|dated|at|the|vom|von|im|am|du|de|del";
 const WEEKS: &str = "week|kw|woche|semaine|semana";
 const QUARTERS: &str = "quarter|quartal|trimestre";
 const ORDINALS: [&str; 4] = ["first|1st", "second|2nd", "third|3rd", "fourth|4th"];
-/// Words between a document and its time at most.
+/// Most words between a document and its time.
 const BETWEEN_MAX: usize = 2;
 
-/// A day, a month, a week or a quarter, as far as it is told.
+/// A day, month, week or quarter, as far as it is stated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Period {
     year: Option<u32>,
@@ -39,7 +39,7 @@ impl Period {
         self.quarter.or(self.month.map(|month| (month - 1) / 3 + 1))
     }
 
-    /// Whether both may be of one time; `None` where they tell nothing that can be compared.
+    /// Whether both may denote the same time; `None` if they share nothing comparable.
     fn meets(self, other: Self) -> Option<bool> {
         let pair = |a: Option<u32>, b: Option<u32>| a.zip(b).map(|(a, b)| a == b);
         let has_quarter = self.quarter.is_some() || other.quarter.is_some();
@@ -56,16 +56,16 @@ impl Period {
     }
 }
 
-/// The documents of some times that a question names.
+/// The documents that a question names by their times.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     periods: Vec<Period>,
-    /// Their names in lower case.
+    /// Names of these documents, in lower case.
     nouns: Vec<String>,
 }
 
 impl Named {
-    /// Finds the periods that a question names.
+    /// Finds the periods and documents that a question names.
     pub(crate) fn of(question: &str) -> Self {
         let words: Vec<String> = question.unicode_words().map(str::to_lowercase).collect();
         let mut named = Self::default();
@@ -82,8 +82,9 @@ impl Named {
         named
     }
 
-    /// Whether the document of each of the `notices` is of another time than those named: where one
-    /// is of theirs, any document; else those of the kind that is named.
+    /// For each of the `notices`, whether its document is of another time than those named. If some
+    /// document matches a named time, this applies to documents of any kind; else only to those of
+    /// the named kind.
     pub(crate) fn are_others(&self, notices: &[Notice]) -> Vec<bool> {
         let meets = |own: &[Period]| -> Option<bool> {
             let pairs = self.periods.iter().flat_map(|one| own.iter().map(|own| one.meets(*own)));
@@ -106,7 +107,7 @@ impl Named {
     }
 }
 
-/// The times that a text tells, without those of years alone, and their words among all.
+/// The times stated in a text, except years alone, with their ranges of words.
 fn periods(text: &str) -> Vec<(Range<usize>, Period)> {
     let text = text.replace('_', " ");
     let words: Vec<(usize, &str)> = text.unicode_word_indices().collect();
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use crate::testing::chunk;
 
-    /// For each of some titles, whether the document is of another time.
+    /// For each title, whether the document is of another time.
     fn others(question: &str, titles: &[&str]) -> Vec<bool> {
         let notice = |title: &&str| {
             let mut one = chunk("file", 0, "Text.", 0.5);

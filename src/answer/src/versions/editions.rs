@@ -1,11 +1,11 @@
-//! Which document holds, of those that an answer may come from.
+//! Selects the documents in force among those that an answer may come from.
 //!
-//! Of the editions of one document the one in force leads: no draft, not withdrawn, begun and not
-//! over, the highest version or the latest day. The others are overtaken and are not quoted as if
-//! they held. A question that names an edition ("in 2022", "version 3", "the draft") gets that
-//! one, as one that names a document by its time does (`dated`), and one that asks for a change
-//! gets all. Sections that an amendment in force changes are overtaken by it (`amendments`), the
-//! others are not. Documents that say nothing of the kind are left as they are.
+//! Of several editions of a document the one in force wins: not a draft, not withdrawn, begun and
+//! not over, with the highest version or the latest day. The other editions are superseded and are
+//! not quoted as if they applied. A question that names an edition ("in 2022", "version 3", "the
+//! draft") or a document by its time (`dated`) gets that one; a question about a change gets all.
+//! Sections changed by an amendment in force are superseded by it, the other sections are not
+//! (`amendments`). Documents that state nothing of the kind are left alone.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ use crate::versions::dated::Named;
 use crate::versions::notices::{Notice, OF_DOCUMENT, State, numbers};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
-/// Words of a question that wants more than what holds now.
+/// Phrases of questions that want more than the current state.
 const CHANGES: &str = "\
     what changed|has changed|have changed|was changed|were changed|changed since|changed from|\
     changed to|change since|change from|changes since|increase|increased|decrease|decreased|\
@@ -27,13 +27,13 @@ const CHANGES: &str = "\
     geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
     ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded";
 
-/// The word for an older edition, and words before it that leave it one: "our old prices", but not
-/// "where do I throw old paint".
+/// The word for an older edition, and the words before it that keep this meaning: "our old prices",
+/// but not "where do I throw old paint".
 const OLD: &str = "old";
 const BEFORE_OLD: &str = "\
     the|our|your|their|his|her|its|my|this|that|an|and|or|than|to|from|under|was|were";
 
-/// Words of a time before, and of a comparison with it.
+/// Phrases for an earlier time, and words that compare with it.
 const BEFORE: &str = "\
     last year|last season|last spring|last summer|last autumn|last winter|last month|last time|\
     year before|year ago|letztes jahr|letzten jahr|vorjahr|l'année dernière|l'an dernier|\
@@ -42,19 +42,19 @@ const COMPARING: &str = "\
     since|than|compared|dearer|cheaper|more expensive|gone up|gone down|went up|went down|go up|\
     go down|risen|rise|rose|fallen|fell|raised|lowered|different|differ|differs|seit|als|teurer|\
     billiger|gestiegen|gesunken|depuis|que|augmenté|desde|subido|bajado";
-/// Words that ask for what an edition has of its own, and those that name it.
+/// Words that ask for differences, and words that name the current edition.
 const DIFFERENCE: &str = "different|difference|differences|differ|differs|unterschied|anders";
 const NEW: &str = "new|newest|latest|current|now|neu|neue|neuen|aktuell";
 
-/// Words of the two halves of a question that asks what was and what is.
+/// Words of the two halves of a question about then and now.
 const THEN: &str = "was|were|did|before|had|war|waren|hatte|était|avant|era|antes";
 const TODAY: &str = "now|today|currently|these days|jetzt|heute|maintenant|aujourd'hui|ahora|hoy";
 
-/// Openings that want all editions where a word for change follows.
+/// Openings that want all editions if a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
 const CHANGE: &str = "change|changed|differ|develop|developed";
 
-/// Words for the year before this one, and for the next.
+/// Phrases for the previous year, and for the next.
 const LAST_YEAR: &str = "\
     last year|last year's|letztes jahr|letzten jahr|letzten jahres|vorjahr|\
     l'année dernière|l'an dernier|l'an passé|el año pasado";
@@ -66,14 +66,14 @@ const NEXT_YEAR: &str = "\
 const UNTIL: &str = "until|till|bis|jusqu'au|hasta";
 const UNTIL_NAMES: &str = "until|valid until|valid to|gültig bis|bis|jusqu'au|válido hasta|hasta";
 
-/// Whether what a source says holds.
+/// The standing of a source among its editions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// As far as is known.
+    /// In force, as far as is known.
     Holds,
-    /// It is a draft, withdrawn, over or not yet in force, and no other edition is known.
+    /// A draft, withdrawn, over or not yet in force, with no better edition known.
     Doubtful,
-    /// Another edition holds, or another one or another document is asked for.
+    /// Superseded by another edition, or not the edition or document asked for.
     Overtaken,
 }
 
@@ -81,15 +81,15 @@ enum Standing {
 #[derive(Debug)]
 pub(crate) struct Editions {
     notices: Vec<Notice>,
-    /// For each chunk its notice.
+    /// For each chunk, the index of its notice.
     of_chunk: Vec<usize>,
-    /// For each notice.
+    /// For each notice, its standing.
     standing: Vec<Standing>,
-    /// For each notice the parts that another one has changed.
+    /// For each notice, the parts that another document has changed.
     changed: Vec<Vec<String>>,
-    /// Whether the question wants them all.
+    /// Whether the question wants all editions.
     are_wanted: bool,
-    /// Whether it asks for what holds now.
+    /// Whether the question asks about the present.
     is_of_now: bool,
     today: Day,
     /// The days and years that the question names.
@@ -97,7 +97,7 @@ pub(crate) struct Editions {
 }
 
 impl Editions {
-    /// Reads the sources of chunks, for a question that is asked `now`.
+    /// Evaluates the sources of chunks for a question asked at `now`.
     pub(crate) fn read(question: &str, chunks: &[&RetrievedChunk], now: Timestamp) -> Self {
         let mut sources: Vec<usize> = Vec::new();
         let mut of_chunk = Vec::with_capacity(chunks.len());
@@ -136,12 +136,12 @@ impl Editions {
         Self { notices, of_chunk, standing, changed, are_wanted, is_of_now, today, asked }
     }
 
-    /// Whether a value says that its row was over before today and before each day of the
-    /// question: "until: 2025-05-31", "(until 31 May 2025)".
+    /// Whether a cell says that its row ended before today and before every day of the question:
+    /// "until: 2025-05-31", "(until 31 May 2025)".
     pub(crate) fn is_over(&self, cell: &Cell) -> bool {
         let lower = cell.value.to_lowercase();
         let place = |word: &str| lower.find(&format!("{word} ")).map(|at| at + word.len());
-        // "May" is told by its letter, where small letters take no other place.
+        // The month "May" needs its capital; it is only at hand if lower-casing moved no bytes.
         let value = if lower.len() == cell.value.len() { &cell.value } else { &lower };
         let end = match is_entry(UNTIL_NAMES, &cell.name.to_lowercase()) {
             true => dates::first(value),
@@ -151,8 +151,8 @@ impl Editions {
             .is_some_and(|end| end < self.today && self.asked.iter().all(|asked| asked.day > end))
     }
 
-    /// Whether the columns of a row but the first all name years that are over, and the question
-    /// names none: "price 2024" beside a newer list.
+    /// Whether all columns of a row but the first name past years, and the question names none:
+    /// "price 2024" beside a newer list.
     pub(crate) fn is_of_past_year(&self, row: &[Cell]) -> bool {
         let year_of = |cell: &Cell| cell.name.split(|c: char| !c.is_ascii_digit()).find_map(year);
         let values = row.get(1..).unwrap_or_default();
@@ -160,25 +160,25 @@ impl Editions {
         self.asked.is_empty() && !values.is_empty() && values.iter().all(is_over)
     }
 
-    /// The names of the source of the chunk at a position, in lower case without the marks of
+    /// The file name and title of a chunk's source, in lower case and without the marks of
     /// editions.
     pub(crate) fn names(&self, chunk: usize) -> [&str; 2] {
         let notice = &self.notices[self.of_chunk[chunk]];
         [&notice.file.stem, &notice.title.stem]
     }
 
-    /// Whether the chunk at a position is of a document that holds, as far as is known.
+    /// Whether a chunk belongs to a document in force, as far as is known.
     pub(crate) fn holds(&self, chunk: usize) -> bool {
         self.of(chunk) == Standing::Holds
     }
 
-    /// Whether it is in doubt that the chunk at a position holds.
+    /// Whether it is doubtful that a chunk's document is in force.
     pub(crate) fn is_doubtful(&self, chunk: usize) -> bool {
         self.of(chunk) == Standing::Doubtful
     }
 
-    /// Whether what stands below the headings, or is the text, in the document of the chunk at a
-    /// position is a part that a later document has changed.
+    /// Whether a passage is in a part that a later document has changed, judged by the headings
+    /// above it or by its own number.
     pub(crate) fn is_changed(&self, chunk: usize, headings: &[String], text: &str) -> bool {
         let changed = &self.changed[self.of_chunk[chunk]];
         let texts = headings.iter().map(String::as_str);
@@ -191,29 +191,28 @@ impl Editions {
         self.standing[self.of_chunk[chunk]]
     }
 
-    /// Whether what the chunk at `newer` says goes before what the one at `older` does, where both
-    /// cannot hold: both documents say from when they are, and the question is of now.
+    /// Whether the chunk at `newer` takes precedence over a conflicting one at `older`: its
+    /// document is dated later, and the question is about the present.
     pub(crate) fn is_later(&self, newer: usize, older: usize) -> bool {
         let since = |at: usize| self.notices[self.of_chunk[at]].since.map(|since| since.day);
         let is_ascending = || since(older).zip(since(newer)).is_some_and(|(a, b)| a < b);
         self.is_of_now && is_ascending()
     }
 
-    /// Whether the chunk at `newer` may be of the same day as the one at `older` or of a later one,
-    /// and the question wants what holds.
+    /// Whether the chunk at `newer` may be as recent as the one at `older`, or more, and the
+    /// question does not ask for all editions.
     pub(crate) fn may_follow(&self, newer: usize, older: usize) -> bool {
         let since = |at: usize| self.notices[self.of_chunk[at]].since.map(|since| since.day);
         let is_before = || since(older).zip(since(newer)).is_some_and(|(a, b)| b < a);
         !self.are_wanted && !is_before()
     }
 
-    /// Whether the chunks at two positions are of two editions of one document, both of which the
-    /// question wants.
+    /// Whether two chunks belong to two editions of one document, both of which the question wants.
     pub(crate) fn are_compared(&self, a: usize, b: usize) -> bool {
         self.are_wanted && self.are_mixed([a, b].into_iter())
     }
 
-    /// Whether several editions of one document are among the chunks.
+    /// Whether the chunks include several editions of one document.
     pub(crate) fn are_mixed(&self, chunks: impl Iterator<Item = usize>) -> bool {
         let told: Vec<usize> = chunks.map(|chunk| self.of_chunk[chunk]).collect();
         let is_pair = |a: usize, b: usize| {
@@ -232,7 +231,7 @@ struct Wish {
 }
 
 impl Wish {
-    /// Reads the wish of a question that names the days and years `asked`.
+    /// Derives the wish from a question that names the days and years `asked`.
     fn of(question: &str, asked: &[Dated]) -> Self {
         let words = spaced(question);
         let mut years: Vec<u32> = asked.iter().map(|dated| dated.day.year).collect();
@@ -259,8 +258,8 @@ impl Wish {
         is_year || is_version
     }
 
-    /// The parts of the notice at `at` that another one in force has changed, where the question is
-    /// of now.
+    /// The parts of the notice at `at` that another document in force has changed; empty if the
+    /// question wants this edition or all.
     fn changed(&self, notices: &[Notice], at: usize, today: Day) -> Vec<String> {
         if self.wants_all || self.names(&notices[at]) {
             return Vec::new();
@@ -293,7 +292,7 @@ impl Wish {
     }
 }
 
-/// Whether a question, by its words, speaks of an older edition: "our old prices", "old rules".
+/// Whether the words of a question refer to an older edition: "our old prices", "old rules".
 fn speaks_of_old(spaced: &str) -> bool {
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let is_edition = |at: usize| {
@@ -306,15 +305,14 @@ fn speaks_of_old(spaced: &str) -> bool {
     (0..words.len()).any(|at| words[at] == OLD && is_edition(at))
 }
 
-/// Whether a question, by its words, asks what was and what is: "what did it cost in 2020 and what
-/// now".
+/// Whether the words of a question ask about then and now: "what did it cost in 2020 and what now".
 fn asks_then_and_now(spaced: &str) -> bool {
     spaced.split_once(" and ").is_some_and(|(then, now)| {
         contains_any(&format!("{then} "), THEN) && contains_any(&format!(" {now}"), TODAY)
     })
 }
 
-/// The year that a question names by today's: "last year".
+/// The year that a question names relative to today: "last year".
 fn relative_year(question: &str, today: Day) -> Option<Dated> {
     let words = spaced(question);
     let year = match (contains_any(&words, LAST_YEAR), contains_any(&words, NEXT_YEAR)) {
@@ -325,14 +323,14 @@ fn relative_year(question: &str, today: Day) -> Option<Dated> {
     Some(Dated { day: Day { year, month: 1, day: 1 }, grain: Grain::Year })
 }
 
-/// Whether a document holds today, as far as it says.
+/// Whether a document is in force today, as far as it states.
 fn is_in_force(notice: &Notice, today: Day) -> bool {
     notice.state == State::Plain
         && notice.since.is_none_or(|since| since.day <= today)
         && notice.until.is_none_or(|until| until >= today)
 }
 
-/// The order of two editions of one document: the one that holds rather is greater.
+/// Orders two editions of one document; the one more likely in force is greater.
 fn order(a: &Notice, b: &Notice, today: Day) -> Ordering {
     let by_version = || match a.version.is_empty() || b.version.is_empty() {
         true => Ordering::Equal,
@@ -366,7 +364,7 @@ mod tests {
         one
     }
 
-    /// The ids of sources that hold, are in doubt and are overtaken.
+    /// The standing of each chunk's source: `+` in force, `?` doubtful, `-` superseded.
     fn standing(question: &str, chunks: &[RetrievedChunk]) -> String {
         let chunks: Vec<&RetrievedChunk> = chunks.iter().collect();
         let editions = Editions::read(question, &chunks, NOW);

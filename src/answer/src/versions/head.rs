@@ -1,31 +1,31 @@
-//! The first sentences of a text, where documents say what they are and from when they hold.
+//! The first sentences of a text, in which documents state what they are and from when they apply.
 
 use crate::text::dates::{self, Dated};
 use crate::text::words::{contains_any, entries, spaced};
 use crate::versions::notices::{OF_DOCUMENT, WITHDRAWN, codes, numbers};
 
-/// Characters of the beginning that may say what holds.
+/// Characters at the beginning of a text that may state what is in force.
 const HEAD_CHARS: usize = 400;
-/// Sentences of them.
+/// Most sentences taken from them.
 const HEAD_SENTENCES: usize = 6;
 
-/// Words of a sentence there that speaks of editions before this one, and the one of itself.
+/// Words of sentences about earlier editions, and words by which a document refers to itself.
 const OLDER: &str = "\
     earlier|previous|prior|older|former|preceding|all other|frühere|früheren|bisherige|bisherigen|\
     ältere|älteren|antérieure|antérieures|précédente|précédentes|anterior|anteriores";
 const ITSELF: &str = "this|dieses|diese|cette|esta";
-/// Phrases behind which the day stands from which a document holds.
+/// Phrases before the day from which a document is in force.
 pub(super) const FROM: &str = "\
     valid from|effective from|effective|in force from|in force since|applies from|applies since|\
     rules as of|as of|with effect from|gültig ab|gilt ab|in kraft seit|en vigueur|à partir du|\
     à compter du|válido desde|vigente desde|a partir del|stand";
-/// Phrases behind which the day stands until which it holds.
+/// Phrases before the day until which it is in force.
 pub(super) const UNTIL: &str = "\
     valid until|valid to|valid till|expires|expired on|gültig bis|valable jusqu'au|válido hasta";
-/// Phrases that name an older document.
+/// Phrases that name a replaced document.
 const REPLACES: &str = "replaces|supersedes|ersetzt|remplace|sustituye a|reemplaza a";
 
-/// The first sentences of a text, where documents say what they are.
+/// The first sentences of a text.
 pub(super) struct Head {
     pub(super) sentences: Vec<String>,
 }
@@ -38,8 +38,8 @@ impl Head {
         Self { sentences: pieces.take(HEAD_SENTENCES).map(str::to_owned).collect() }
     }
 
-    /// Whether one of the sentences says such a thing of the document, which is from the day
-    /// `begun` where it says so: of an earlier day is an older one.
+    /// Whether a sentence uses a phrase of `list` about the document itself. Sentences about
+    /// earlier editions do not count, nor do those with a day before `begun`, the document's own.
     pub(super) fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
         let is_of_older = |sentence: &&String| {
             let dated = dates::first(sentence);
@@ -65,30 +65,30 @@ impl Head {
         self.sentences.iter().map(of).find(|version| !version.is_empty()).unwrap_or_default()
     }
 
-    /// The day behind one of the phrases.
+    /// The day after one of the phrases.
     pub(super) fn behind(&self, phrases: &str) -> Option<Dated> {
         self.sentences.iter().find_map(|sentence| {
             let lower = sentence.to_lowercase();
             let places = entries(phrases)
                 .filter_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()));
-            // "May" is told by its letter, where small letters take no other place.
+            // The month "May" needs its capital; it is only at hand if lower-casing moved no bytes.
             let written = if lower.len() == sentence.len() { sentence } else { &lower };
             let rest = written.get(places.min()?..)?;
             dates::first(&rest.chars().take(40).collect::<String>())
         })
     }
 
-    /// The first day of the first sentences.
+    /// The first day mentioned in these sentences.
     pub(super) fn any(&self) -> Option<Dated> {
         self.sentences.iter().find_map(|sentence| dates::first(sentence))
     }
 
-    /// The first line, which often is a title.
+    /// The first sentence, which often is the title.
     pub(super) fn first(&self) -> &str {
         self.sentences.first().map_or("", String::as_str)
     }
 
-    /// The codes of other documents in sentences that say that something does not hold any more.
+    /// The codes of other documents in sentences about something that is no longer in force.
     pub(super) fn ends(&self) -> Vec<String> {
         let is_ending = |sentence: &&String| {
             let sentence = spaced(sentence);

@@ -1,8 +1,10 @@
-//! Versions of documents and of their parts, and the one that holds.
+//! Versions of documents and of their parts, and the choice of the one in force.
 //!
-//! - `amendments`: parts of an edition that are changed; `dated`: documents that a question names
-//!   by their time; `editions`: which of several editions holds; `head`: the first sentences of a
-//!   text; `notices`: what sources say of themselves
+//! - `amendments`: parts of an edition that were changed
+//! - `dated`: documents that a question names by their time
+//! - `editions`: the edition in force among several
+//! - `head`: the first sentences of a text
+//! - `notices`: statements of sources about themselves
 
 pub(crate) mod amendments;
 pub(crate) mod dated;

@@ -1,6 +1,6 @@
-//! Notices: words of a source about itself, which tell the document that it is an edition of, and
-//! from when to when it holds. From its metadata, title, file name and the first lines of its text;
-//! by rule, in English, German, French and Spanish.
+//! Notices: statements of a source about itself, which tell what document it is an edition of and
+//! when it is in force. They are taken from its metadata, title, file name and the first lines of
+//! its text, by rules for English, German, French and Spanish.
 
 use std::collections::BTreeSet;
 use std::sync::{LazyLock, OnceLock};
@@ -12,7 +12,7 @@ use crate::versions::amendments::Changes;
 use crate::versions::head::{FROM, Head, UNTIL};
 use lodestone_types::SourceRecord;
 
-/// Words of names and titles that tell editions apart and not documents.
+/// Words in names and titles that distinguish editions rather than documents.
 const MARKS: &str = "\
     version|v|rev|revision|edition|ed|issue|ausgabe|fassung|édition|versión|edición|final|new|old|\
     current|copy|updated|update|neu|alt|aktuell|nouveau|ancien|nuevo|anterior";
@@ -24,7 +24,7 @@ pub(super) const WITHDRAWN: &str = "\
     no longer in force|no longer applies|not valid any more|veraltet|ungültig|zurückgezogen|\
     aufgehoben|nicht mehr gültig|ersetzt durch|abgelöst durch|außer kraft|obsolète|périmé|annulé|\
     abrogé|remplacé par|remplacée par|obsoleto|derogado|anulado|sustituido por";
-/// Words of a sentence at the beginning that speaks of its document, not of its matter.
+/// Words of an opening sentence that is about the document rather than its subject.
 pub(crate) const OF_DOCUMENT: &str = "\
     version|edition|status|state|document|policy|procedure|guide|list|sheet|page|sop|rules|terms|\
     conditions|regulations|prices|handbook|manual|draft|approved|valid|superseded|\
@@ -33,7 +33,7 @@ pub(crate) const OF_DOCUMENT: &str = "\
 /// Terms of [`OF_DOCUMENT`].
 static KINDS: LazyLock<BTreeSet<String>> =
     LazyLock::new(|| entries(OF_DOCUMENT).flat_map(terms).collect());
-/// Documents of which each stands for itself, however alike their names are.
+/// Kinds of documents that are independent of each other, however similar their names.
 const SERIES: &str = "\
     minutes|meeting|chat|mail|email|re|fwd|aw|wg|newsletter|incident|log|diary|invoice|ticket|\
     protokoll|rechnung|réunion|facture|acta|factura";
@@ -46,40 +46,40 @@ pub(crate) enum State {
     Withdrawn,
 }
 
-/// The words of a source about itself.
+/// The statements of a source about itself.
 #[derive(Debug)]
 pub(crate) struct Notice {
-    /// The names that stand for the document: of the file, or the id without one; and the title.
-    /// Empty where nothing is left without the marks of editions.
+    /// The names that identify the document, from the file name (or the id) and from the title.
+    /// Empty if only marks of editions remain.
     pub(crate) file: Name,
     pub(crate) title: Name,
     pub(crate) state: State,
-    /// Numbers of its version, the major one first.
+    /// Numbers of the version, major first.
     pub(crate) version: Vec<u32>,
-    /// From when it holds, as far as it says.
+    /// The day from which it is in force, if known.
     pub(crate) since: Option<Dated>,
-    /// Until when.
+    /// The last day on which it is in force, if stated.
     pub(crate) until: Option<Day>,
-    /// Its name, its title and its first line, as they are written.
+    /// File name, title and first line, as written.
     written: [String; 3],
-    /// The document that it says it replaces, words in lower case.
+    /// The document that it says it replaces, as words in lower case.
     pub(crate) replaces: String,
-    /// Days in that, and terms of the kinds of documents: "the rules of 2019".
+    /// Days and document kinds in `replaces`: "the rules of 2019".
     replaced: (Vec<Dated>, BTreeSet<String>),
-    /// Terms of its names, once they were asked for.
+    /// Terms of its names, computed on first use.
     name_terms: OnceLock<BTreeSet<String>>,
     /// The parts of an older document that it changes.
     pub(crate) changes: Option<Changes>,
-    /// Codes of documents in its names and its first line: "LG-1" is `lg1`.
+    /// Codes of documents in its names and first line: "LG-1" is `lg1`.
     codes: Vec<String>,
-    /// Codes of documents that it says do not hold any more.
+    /// Codes of documents that it declares no longer in force.
     ends: Vec<String>,
 }
 
-/// A name without the marks that tell editions apart.
+/// A name without the marks that distinguish editions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// Its words in lower case.
+    /// The remaining words, in lower case.
     pub(crate) stem: String,
     version: Vec<u32>,
     date: Option<Dated>,
@@ -88,7 +88,7 @@ pub(crate) struct Name {
 }
 
 impl Notice {
-    /// Reads a source whose text begins with `text`.
+    /// Reads the notice of a source whose text begins with `text`.
     pub(crate) fn of(source: &SourceRecord, text: &str) -> Self {
         let named = match source.filename.is_empty() {
             true => source.id.as_str(),
@@ -146,17 +146,17 @@ impl Notice {
         }
     }
 
-    /// The name of its file, its title and its first line.
+    /// File name, title and first line.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.written.iter().map(String::as_str)
     }
 
-    /// Whether both are editions of one document: their names differ in nothing but the marks of
-    /// editions, or one says that it replaces the other.
+    /// Whether both are editions of one document: their names differ only in marks of editions, or
+    /// one says that it replaces the other.
     pub(crate) fn is_edition_with(&self, other: &Self) -> bool {
         let is_same = |a: &Name, b: &Name| !a.stem.is_empty() && a.stem == b.stem;
         let is_series = self.is_of_series() && other.is_of_series();
-        // Different documents may have one title; editions say which they are.
+        // Different documents may share a title; editions are marked as such.
         let is_marked = |one: &Self| {
             one.state != State::Plain || !one.version.is_empty() || one.title.date.is_some()
         };
@@ -165,7 +165,7 @@ impl Notice {
         (of_names && !is_series) || self.is_replacing(other) || other.is_replacing(self)
     }
 
-    /// Whether it says that it replaces the other, by the title or by a code.
+    /// Whether it says that it replaces the other, by title, by code, or by kind and day.
     pub(crate) fn is_replacing(&self, other: &Self) -> bool {
         let is_other = |code: &String| other.codes.contains(code) && !self.codes.contains(code);
         self.ends.iter().any(is_other)
@@ -179,8 +179,8 @@ impl Notice {
             && self.replaces.contains(&format!(" {} ", other.title.stem))
     }
 
-    /// Whether it says that it replaces a document of the kind and the day of the other, "the rules
-    /// of 2019", and the names of both share a word that tells their matter.
+    /// Whether it says that it replaces a document of the other's kind and day ("the rules of
+    /// 2019"), and the names of both share a word for their subject.
     fn replaces_by_time(&self, other: &Self) -> bool {
         let (days, kinds) = &self.replaced;
         let is_of_day = |since: Dated| {
@@ -245,7 +245,7 @@ impl Name {
                 stem.push(word);
             }
         }
-        // "Ticket terms" are no ticket.
+        // "Ticket terms" is not a ticket.
         let is_of_rules = stem.last().is_some_and(|last| is_entry(OF_DOCUMENT, last));
         let stem = stem.join(" ");
         let spaced = spaced(name);
@@ -264,8 +264,8 @@ impl Name {
     }
 }
 
-/// The numbers of the version that the words name, and the places of these words: `v3`,
-/// `version 2 1`, `rev 4`.
+/// The version numbers that the words name, with the positions of these words: `v3`, `version 2 1`,
+/// `rev 4`.
 fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
     for (at, word) in words.iter().enumerate() {
         let digits = word.trim_start_matches(|c: char| c.is_alphabetic());
@@ -299,8 +299,8 @@ fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
     (Vec::new(), Vec::new())
 }
 
-/// The codes that stand for documents in a text: capitals and a number, "LG-1", "SOP 12"; letters
-/// and digits in one word, "lg1". No versions and no years.
+/// The document codes in a text: capitals with a number ("LG-1", "SOP 12"), or letters and digits
+/// in one word ("lg1"). Versions and years are excluded.
 pub(super) fn codes(text: &str) -> Vec<String> {
     let words: Vec<&str> =
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
