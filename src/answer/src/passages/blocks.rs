@@ -1,4 +1,4 @@
-//! Text to the units that an answer may quote, each in its section and group.
+//! Splits a text into the units that an answer may quote, each in its section and group.
 //!
 //! ```text
 //! # Keys                          section "Keys"
@@ -30,11 +30,11 @@ use self::lines::{Line, has_columns, heading, is_asked, is_fence, is_rule, is_st
 use crate::passages::tables::{Table, named_cells, tables};
 use crate::text::sentences;
 
-/// An item that is longer is cut into sentences.
+/// A longer item is split into sentences.
 const ITEM_CHARS_MAX: usize = 300;
-/// Lines in a row that begin with 1, 2, 3 and so on are items.
+/// Least number of consecutive lines starting with 1, 2, 3 and so on that count as items.
 const COUNTED_ITEMS_MIN: usize = 3;
-/// Lines of one of them at most.
+/// Most lines of such an item.
 const ITEM_LINES_MAX: usize = 20;
 
 /// Kind of a unit.
@@ -45,32 +45,32 @@ pub(crate) enum Kind {
     Row,
     Record,
     Field,
-    /// A line of a log, a chat or of code.
+    /// A line of a log, a chat or code.
     Line,
 }
 
 /// A named value of a row, a record or a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
-    /// Name of its column; possibly empty.
+    /// Name of the column; may be empty.
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// A unit of text that may be quoted.
+/// A quotable unit of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unit {
     pub(crate) kind: Kind,
-    /// Its bytes in the text, without white space at the ends.
+    /// Bytes of the unit in the text, without surrounding white space.
     pub(crate) bytes: Range<usize>,
-    /// The line that names its values: the header of a table, the setting above.
+    /// The line that names the unit's values: the header of a table, or the setting above.
     pub(crate) head: Option<Range<usize>>,
-    /// The line that announces it: a question, an introduction that ends with a colon.
+    /// The line that announces the unit: a question, or an introduction ending in a colon.
     pub(crate) lead: Option<Range<usize>>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) section: usize,
     pub(crate) group: usize,
-    /// Whether it only announces what follows.
+    /// Whether the unit only announces what follows.
     pub(crate) is_lead: bool,
 }
 
@@ -85,34 +85,34 @@ pub(crate) enum Form {
     Lines,
 }
 
-/// Units that belong together.
+/// A group of units that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) form: Form,
-    /// Its units, positions in [`Blocks::units`].
+    /// Positions of its units in [`Blocks::units`].
     pub(crate) units: Range<usize>,
     /// Whether its items are numbered.
     pub(crate) is_numbered: bool,
 }
 
-/// A text in units.
+/// A text split into units.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    /// In the order of the text.
+    /// The units, in text order.
     pub(crate) units: Vec<Unit>,
     pub(crate) groups: Vec<Group>,
     /// The headings above each section, outermost first.
     pub(crate) sections: Vec<Vec<String>>,
 }
 
-/// The number before the words of a line.
+/// The number at the start of a line that goes on in words.
 fn bare_number(content: &str) -> Option<usize> {
     let (number, rest) = content.split_once(' ')?;
     let is_item = rest.trim_start().starts_with(char::is_alphabetic) && !has_columns(content);
     number.parse().ok().filter(|_| is_item && number.len() <= 2)
 }
 
-/// Cuts a text into units.
+/// Splits a text into units.
 pub(crate) fn blocks(text: &str) -> Blocks {
     let mut parser = Parser {
         text,
@@ -138,12 +138,12 @@ struct Parser<'t> {
     /// Level and text of the open headings.
     headings: Vec<(usize, String)>,
     section: usize,
-    /// The last line that announces something, until something else stands below it.
+    /// The last announcing line, until a block other than its own follows.
     lead: Option<Range<usize>>,
 }
 
 impl Parser<'_> {
-    /// Takes the block that begins with the line; the line behind it.
+    /// Parses the block that begins at a line and returns the line after it.
     fn block(&mut self, at: usize) -> usize {
         let content = self.lines[at].content;
         if content.is_empty() || is_rule(content) {
@@ -240,7 +240,7 @@ impl Parser<'_> {
         at + 2 + count
     }
 
-    /// Lines that each are a unit.
+    /// Parses a run of lines that are each a unit.
     fn lines_while(&mut self, at: usize, is_one: fn(&str) -> bool) -> usize {
         let count = self.lines[at..].iter().take_while(|line| is_one(line.content)).count();
         self.begin(Form::Lines);
@@ -266,7 +266,7 @@ impl Parser<'_> {
         let lines_before = |byte: usize| {
             self.lines[at..].iter().take_while(|line| line.bytes.start < byte).count()
         };
-        // The header and the line below it, if there is one, are no rows.
+        // The header, and the delimiter line below it if there is one, are not rows.
         let (first, inside) = (lines_before(table.rows.start), lines_before(end));
         self.rows_between(at + first, at + inside, Some(self.lines[at].bytes.clone()));
         at + inside.max(first)
@@ -307,8 +307,8 @@ impl Parser<'_> {
         line
     }
 
-    /// The line of the next item of the list with the item at `at`, behind the blank lines from
-    /// `end` on; `None` where something else stands there.
+    /// The line of the next item in the list of the item at `at`, after the blank lines from `end`
+    /// on; `None` if something else follows.
     fn behind_blank(&self, at: usize, end: usize) -> Option<usize> {
         let next = (end..self.lines.len()).find(|line| !self.lines[*line].content.is_empty())?;
         let (one, other) = (&self.lines[at], &self.lines[next]);
@@ -327,8 +327,8 @@ impl Parser<'_> {
         self.lead = None;
     }
 
-    /// The lines of items that begin with a number alone, "1 radios", each with the next one, from
-    /// 1 on; none where they are few.
+    /// The line ranges of items that begin with a bare number ("1 radios") and count up from 1;
+    /// empty if there are few.
     fn counted(&self, at: usize) -> Vec<Range<usize>> {
         let mut items: Vec<Range<usize>> = Vec::new();
         let number = |line: usize| self.lines.get(line).and_then(|line| bare_number(line.content));
@@ -353,7 +353,7 @@ impl Parser<'_> {
         if items.len() < COUNTED_ITEMS_MIN { Vec::new() } else { items }
     }
 
-    /// An item, or its sentences where it is long.
+    /// Adds an item, or its sentences if it is long.
     fn push_item(&mut self, bytes: Range<usize>) {
         if self.text[bytes.clone()].chars().count() <= ITEM_CHARS_MAX {
             self.push(Kind::Item, bytes);
@@ -362,7 +362,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The line behind the item that begins with the line; `None` where none does.
+    /// The line after the item that begins at a line; `None` if none does.
     fn item_end(&self, at: usize) -> Option<usize> {
         let first = self.lines.get(at)?;
         sentences::item_mark(first.content)?;

@@ -1,9 +1,11 @@
-//! Chunks to passages: what of a document can be told by itself.
+//! Splits chunks into passages that can be told by themselves.
 //!
-//! - `blocks`: sections, lists, tables, records of a document; `candidates`: each sentence, item,
-//!   row, record, setting; whole lists and tables; `document`: neighbouring chunks put together;
-//!   `keyed`: lines `name: value`; `registers`: entries of a register that others end; `tables`:
-//!   rows under their header
+//! - `blocks`: sections, lists, tables and records of a document
+//! - `candidates`: single sentences, items, rows, records and settings, and whole lists and tables
+//! - `document`: neighbouring chunks joined together
+//! - `keyed`: lines of the form `name: value`
+//! - `registers`: register entries that are ended by others
+//! - `tables`: rows with their header
 
 pub(crate) mod blocks;
 pub(crate) mod candidates;

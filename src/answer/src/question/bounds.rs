@@ -1,6 +1,6 @@
-//! Bounds that a question sets: the phrases before and behind its numbers, days and times of day.
+//! Bounds that a question sets: the phrases before and after its numbers, days and times of day.
 //!
-//! Numbers in words count up to twelve, and "one" where no other sense is likely: "less than one
+//! Number words up to twelve count, "one" only where it is not likely an article: "less than one
 //! hour", but not "under one roof".
 
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use crate::text::clock::times;
 use crate::text::values::{Day, Quantity, days, quantities, word_behind};
 use crate::text::words::{entries, is_entry, is_number, number_of};
 
-/// Phrases directly before a number or day, by what they want of a value. Longest first where one
-/// ends another.
+/// Phrases directly before a number or day, by the relation they require. A phrase that ends in
+/// another one comes first.
 const BOUNDS: &[(Relation, &str)] = &[
     (
         Relation::UpTo,
@@ -36,15 +36,15 @@ const BOUNDS: &[(Relation, &str)] = &[
          jünger als|moins de|moins d'|moins d\u{2019}|menos de|menor que",
     ),
 ];
-/// Phrases directly behind a number, or behind its unit.
+/// Phrases directly after a number, or after its unit.
 const BEHIND: &[(Relation, &str)] = &[
     (Relation::From, "or more|or over|or above|and more|and over|oder mehr|ou plus|o más"),
     (Relation::UpTo, "or less|or fewer|or under|or below|oder weniger|ou moins|o menos"),
 ];
-/// Words before two numbers with a word between them that are both bounds.
+/// Words before the two numbers of a range, and the words that join them.
 const BETWEEN: &str = "between|zwischen|entre";
 const AND: &str = "and|und|et|y";
-/// Words of a bound before a day, a month or a year.
+/// Phrases that bound a day, a month or a year.
 const TIMES: &[(Relation, &str)] = &[
     (
         Relation::Under,
@@ -56,24 +56,23 @@ const TIMES: &[(Relation, &str)] = &[
     ),
     (Relation::From, "since|seit dem|seit|depuis le|depuis|desde el|desde"),
 ];
-/// Words before a phrase that turn it, and those of them that do before its verb.
+/// Denials that invert a bound, and those that do so before its verb.
 const NOT: &str = "not|no|nicht|pas";
 const NOT_OF_VERBS: &str = "not|nicht|pas";
-/// Numbers of one in words, which are articles too, and the single words before one that leave it a
-/// number.
+/// Words for one, which are articles too, and the single words after which one is a number.
 const ONE: &str = "one|ein|eine|einen|einem|einer|un|une|una|uno";
 const BEFORE_ONE: &str = "\
     mindestens|höchstens|maximal|exactly|precisely|genau|exactement|exactamente|between|zwischen|\
     entre";
-/// Words behind a number that make it another one, beside those of numbers.
+/// Words after a number word that make it a larger number, besides number words.
 const LARGE: &str = "hundert|tausend|cent|cents|mille|cientos|cien|mil";
-/// Words before Spanish "once", which is eleven; English "at least once" is no number.
+/// Words before the Spanish "once" (eleven); in the English "at least once" it is not a number.
 const BEFORE_ONCE: &str = "de|menos|mínimo|máximo|hasta|entre|y|exactamente";
-/// Conditions of a question at most.
+/// Most conditions taken from a question.
 const CONDITIONS_MAX: usize = 8;
-/// Words between the phrase and the number.
+/// Words allowed between the phrase and the number.
 const ARTICLES: &[&str] = &["the", "end", "of", "las", "la", "£", "$", "€"];
-/// The bounds of a question.
+/// The bounds that a question sets.
 pub(crate) fn conditions(question: &str) -> Vec<Condition> {
     match between(question) {
         Some(two) => two.into(),
@@ -81,8 +80,8 @@ pub(crate) fn conditions(question: &str) -> Vec<Condition> {
     }
 }
 
-/// The numbers of a question that are no part of its `days`. A word of a bound behind one is not
-/// its unit: "3 or more", "over 500 before May".
+/// The numbers of a question outside its `days`. A word that belongs to a bound is not taken as the
+/// unit: "3 or more", "over 500 before May".
 fn numbers(question: &str, days: &[(Range<usize>, Day)]) -> Vec<Quantity> {
     let mut found = quantities(question);
     found.extend(in_words(question));
@@ -104,11 +103,11 @@ fn numbers(question: &str, days: &[(Range<usize>, Day)]) -> Vec<Quantity> {
     found
 }
 
-/// The numbers of a question in words, each with the word behind it.
+/// The number words of a question, each with the following word as its unit.
 fn in_words(question: &str) -> Vec<Quantity> {
     let mut before = String::new();
     let number = |(at, word): (usize, &str)| {
-        // "D'une" is an article before it.
+        // The "d'" of "d'une" belongs to the preposition.
         let start = at
             + word
                 .rfind(['\'', '\u{2019}'])
@@ -121,21 +120,22 @@ fn in_words(question: &str) -> Vec<Quantity> {
         let one = is_entry(ONE, &lower).then_some(1.0);
         let value = one.or_else(|| number_of(&lower)).filter(|_| is_word)?;
         let (unit, last) = word_behind(question, end);
-        // "Two hundred" is another number.
+        // The "two" of "two hundred" is part of a larger number.
         let is_part = is_number(&unit) || is_entry(LARGE, &unit);
         (!is_part).then_some(Quantity { value, unit, bytes: start..last })
     };
     question.unicode_word_indices().filter_map(number).collect()
 }
 
-/// Whether a bound that begins at a byte means its number and no article: "under one roof" is none.
+/// Whether the bound starting at a byte means a number rather than an article, as in "under one
+/// roof".
 fn is_likely(question: &str, start: usize, one: &Quantity) -> bool {
     let is_article = question[one.bytes.start..].starts_with(char::is_alphabetic);
     let phrase = question.get(start..one.bytes.start).unwrap_or_default().trim();
     !is_article || one.value != 1.0 || phrase.contains(' ') || is_entry(BEFORE_ONE, phrase)
 }
 
-/// The two conditions of "between 2 and 5".
+/// The two conditions of a range such as "between 2 and 5".
 fn between(question: &str) -> Option<[Condition; 2]> {
     let found = days(question);
     let of_days = found.iter().map(|(bytes, day)| (bytes.clone(), Bound::Day(*day)));
@@ -210,7 +210,7 @@ fn single(question: &str) -> Vec<Condition> {
     bounds
 }
 
-/// The phrase that ends before a byte, and the byte where it begins.
+/// The phrase that ends just before a byte, as its relation and start.
 fn bound_before(
     question: &str,
     at: usize,
@@ -234,12 +234,12 @@ fn bound_before(
     let found = phrases
         .iter()
         .find_map(|(relation, list)| entries(list).find_map(ends).map(|start| (*relation, start)));
-    // Lower case may change the length of a text.
+    // Lower-casing may change the length of a text.
     found.filter(|(_, start)| question.is_char_boundary(*start))
 }
 
-/// The relation that a phrase before a byte tells, and the byte where it begins; of "not longer
-/// than" and "do not cost more than" with what turns it.
+/// The relation of the phrase just before a byte, and where it starts; for "not longer than" and
+/// "do not cost more than", the inverted relation and the start of the denial.
 fn relation_before(
     question: &str,
     at: usize,
@@ -250,8 +250,9 @@ fn relation_before(
     Some(denied.unwrap_or((relation, start)))
 }
 
-/// The byte of the word that turns the phrase which begins at a byte: directly before it, or before
-/// the verb before it. "No" stands before nouns too, as in "with no guide over 20".
+/// The position of the denial of a phrase that starts at a byte: directly before it, or before the
+/// verb in between. "No" only counts directly before, as in "with no guide over 20" it belongs to a
+/// noun.
 fn denied_before(question: &str, at: usize) -> Option<usize> {
     let mut words = question[..at].unicode_word_indices().rev();
     let is_denial = |word: &str, list: &str| {
@@ -263,7 +264,7 @@ fn denied_before(question: &str, at: usize) -> Option<usize> {
     denial.map(|(start, _)| start)
 }
 
-/// The relation that the phrase behind a number, or behind the word that follows it, tells.
+/// The relation of the phrase after a number, or after the word that follows the number.
 fn bound_behind(question: &str, at: usize) -> Option<Relation> {
     let behind = question.get(at..)?.to_lowercase();
     let behind = behind.trim_start();

@@ -1,5 +1,5 @@
-//! Conditions on values, as questions set them: "over 25 kg", "before May 2024", "3 or more",
-//! "between 2 and 5".
+//! Conditions that questions set to values: "over 25 kg", "before May 2024", "3 or more", "between
+//! 2 and 5".
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(crate) enum Relation {
 }
 
 impl Relation {
-    /// The relation that holds where this one does not.
+    /// The opposite relation; `Exactly` stays.
     pub(crate) fn denied(self) -> Self {
         match self {
             Self::Over => Self::UpTo,
@@ -28,12 +28,12 @@ impl Relation {
     }
 }
 
-/// A bound that a question sets to a value.
+/// A condition on values: a relation to a bound.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Condition {
     pub(crate) relation: Relation,
     pub(crate) bound: Bound,
-    /// Its bytes in the question, with the phrase before it.
+    /// Bytes of the condition in the question, including its phrase.
     pub(crate) bytes: Range<usize>,
 }
 

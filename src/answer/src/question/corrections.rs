@@ -1,9 +1,10 @@
-//! Misspelt words of a question, by rule: which may be misspelt, and what each may mean.
-//!
-//! A word is read as another one only if it occurs nowhere in what is searched and neither the
-//! model nor the lexicon of the question's language knows it: a rare word that is right stays, and
-//! so does a question in another language than what is searched. Numbers, codes and short names
-//! stay too.
+//! Correction of misspelt words in a question, by rule: which words may be misspelt, and what each
+//! may mean.
+//! A word is corrected only if it occurs nowhere in the searched content and is unknown to both the
+//! model and the lexicon of the question's language. This keeps rare but correct words, and
+//! questions in another language than the content. Numbers, codes and short names are kept too. A
+//! word that only the model knows is corrected only as a slip: a doubled letter or two swapped
+//! ones.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +13,19 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::question::qualities::Quality;
 use crate::text::words::{entries, is_entry, is_interrogative};
 
-/// Words of a question that are looked at.
+/// Most words of a question that are examined.
 const WORDS_MAX: usize = 32;
 /// Letters of a word that may be misspelt.
 const LETTERS: std::ops::RangeInclusive<usize> = 4..=40;
-/// Letters from which a word may differ by two edits; a shorter one by one. As Lucene's
-/// `fuzziness: AUTO` has it, but for words of three letters, most of which have a neighbour.
+/// Letters from which two edits are allowed; shorter words allow one. As in Lucene's `fuzziness:
+/// AUTO`, except for words of three letters, most of which have a neighbour.
 const TWO_EDITS_FROM: usize = 8;
-/// Letters from which a capitalised word inside a question may be misspelt: short names have
-/// neighbours that are other names.
+/// Letters from which a capitalised word within a question may be misspelt: the neighbours of short
+/// names are other names.
 const NAME_LETTERS_MIN: usize = 8;
-/// Letters of each part of two words that were joined.
+/// Least letters of each of two joined words.
 const PART_LETTERS_MIN: usize = 3;
-/// The first letter of an alphabet that is not looked at; Latin, Greek and Cyrillic are before it.
+/// First code point of the scripts that are not examined; Latin, Greek and Cyrillic come before it.
 const LETTERS_END: u32 = 0x530;
 
 /// Question words that are often misspelt; they need not occur in documents.
@@ -34,37 +35,40 @@ const ASKING: &[&str] = &[
     "dónde",
 ];
 
-/// Words of three letters of which two may be turned: "teh".
+/// Words of three letters in which two letters may be swapped: "teh".
 const SHORT: &str = "the|and|for|are|you|how|who|not|can|has|was|our|any|all|out|may";
 const SHORT_LETTERS: usize = 3;
-/// Verbs behind the first word of a question.
+/// Verbs after the first word of a question.
 const BEHIND_ASKING: &str = "is|are|was|were|do|does|dose|did|can|may|must|will|has|have|should";
-/// A word, and the one that it is meant as behind a question word.
+/// A word, and its meaning as the second word after a question word.
 const DOES: (&str, &str) = ("dose", "does");
 
-/// A word of a question that was read as another.
+/// A correction of a misspelt word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Correction {
-    /// As it was written.
+    /// The word as written.
     pub from: String,
-    /// As it was read.
+    /// The word as read.
     pub to: String,
 }
 
-/// Knowledge of the words in reach.
+/// Access to the words of the searched content.
 pub trait Vocabulary {
-    /// Why it cannot be asked.
+    /// The error of a failed look-up.
     type Error;
 
-    /// Rows that hold a word in some inflection.
+    /// Returns the number of rows that contain a word in some inflection.
     fn rows(&self, word: &str) -> Result<u64, Self::Error>;
 
-    /// Words that may be meant by another: those that begin with its first letter.
+    /// Returns words that another may be a misspelling of: those with the same first letter.
     fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
 }
 
-/// The corrections of a question, in its order. `is_word` says whether a word is known as one, and
-/// `is_listed` whether the lexicon knows it: the model knows rare ones too.
+/// The corrections of a question, in order. `is_word` tells whether the model knows a word,
+/// The corrections of a question, in order. `is_word` tells whether a word is known at all,
+/// `is_listed` whether the lexicon knows it: the model knows rare words too.
+/// # Errors
+/// Those of the vocabulary.
 pub fn corrections<V: Vocabulary>(
     question: &str,
     (is_word, is_listed): (impl Fn(&str) -> bool, impl Fn(&str) -> bool),
@@ -100,7 +104,7 @@ pub fn corrections<V: Vocabulary>(
     Ok(found)
 }
 
-/// The question as it is read.
+/// Applies corrections to a question.
 pub fn corrected(question: &str, corrections: &[Correction]) -> String {
     let meant = |word: &str| corrections.iter().find(|one| one.from == word);
     let words = question.split_word_bounds();
@@ -120,8 +124,8 @@ fn may_be_misspelt(word: &str, at: usize) -> bool {
         && !is_told
 }
 
-/// The word that a short one is meant as: a first one before a verb of a question, "wen is the
-/// fair", and one with two letters turned, "teh".
+/// The intended word for a misspelt word of three letters: a question word at the beginning ("wen
+/// is the fair"), or a word with two letters swapped ("teh").
 fn short(word: &str, before: &str, next: &str) -> Option<&'static str> {
     if word.len() != SHORT_LETTERS || is_entry(SHORT, word) {
         return None;
@@ -131,7 +135,7 @@ fn short(word: &str, before: &str, next: &str) -> Option<&'static str> {
     asks().or_else(|| entries(SHORT).find(|short| slips.contains(*short)))
 }
 
-/// Whether a word asks, or is one that does, misspelt.
+/// Whether a word is a question word or a misspelt one.
 fn asks(word: &str) -> bool {
     is_interrogative(word) || asking(&word.to_lowercase()).is_some()
 }
@@ -140,7 +144,7 @@ fn asking(word: &str) -> Option<&'static str> {
     ASKING.iter().copied().find(|asking| strsim::osa_distance(word, asking) == 1)
 }
 
-/// The nearest word that occurs; of equally near ones the one in most rows.
+/// The nearest word that occurs in the content; among equally near words, the one in most rows.
 fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
     let most = if word.chars().count() < TWO_EDITS_FROM { 1 } else { 2 };
     let mut near: Vec<(usize, String)> = Vec::new();
@@ -171,8 +175,8 @@ fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, 
     Ok(None)
 }
 
-/// The only word that occurs and has a letter twice, or two letters the other way round: "sumer",
-/// a rare word that is meant as "summer" where nothing says the rare one.
+/// For a rare but known word: the only word of the content with one letter doubled or two letters
+/// swapped. "sumer" is read as "summer" if only that occurs.
 fn slip<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
     let edits = slips(word);
     let mut found = vocabulary.neighbours(word)?;
@@ -181,14 +185,15 @@ fn slip<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::
     Ok(found.pop().filter(|_| found.is_empty()))
 }
 
-/// The only known word that has a letter twice, or two letters the other way round: "eror",
-/// "recieve". It need not occur in what is searched, whose words may mean the same.
+/// The only known word with one letter doubled or two letters swapped: "eror", "recieve". It need
+/// not occur in the content, whose words may mean the same.
 fn known(word: &str, is_word: impl Fn(&str) -> bool) -> Option<String> {
     let mut known = slips(word).into_iter().filter(|edit| is_word(edit));
     known.next().filter(|_| known.next().is_none())
 }
 
-/// A word with each letter twice, and with each two letters the other way round.
+/// All variants of a word with one letter doubled or two adjacent letters swapped, except for the
+/// first letter.
 fn slips(word: &str) -> BTreeSet<String> {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return BTreeSet::new();
@@ -200,7 +205,7 @@ fn slips(word: &str) -> BTreeSet<String> {
     doubled.chain(turned).filter(|edit| edit != word).collect()
 }
 
-/// Two words that occur and were written as one.
+/// Splits a word into two words that occur in the content and were written as one.
 fn parted<V: Vocabulary>(
     word: &str,
     is_word: impl Fn(&str) -> bool,

@@ -1,10 +1,10 @@
-//! Definitions: questions for what a word means, and passages that say it.
+//! Definitions: questions for the meaning of a word, and passages that define it.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::words::{contains, entries, is_entry};
 
-/// Words before what is asked for, and behind it.
+/// Phrases before and after the thing whose meaning is asked for.
 const BEFORE: &str = "\
     what's meant by|what is meant by|what do you mean by|what do we mean by|definition of|\
     meaning of|the definition of|the meaning of|what's the meaning of|what is the meaning of|\
@@ -12,15 +12,15 @@ const BEFORE: &str = "\
     was sind|was bedeutet|was heißt|que signifie|que veut dire|qu'est ce que|qu'est ce qu'|\
     c'est quoi|qué es|qué son|qué significa";
 const BEHIND: &str = "mean|means|meaning|definition|stand for|stands for|exactly|bedeutung";
-/// Phrases that ask for nothing but the meaning.
+/// Phrases that can only ask for a meaning.
 const MEANING: &str = "\
     meant by|mean by|definition|definition of|meaning|meaning of|define|mean|stand for|bedeutet|\
     heißt|signifie|veut dire|significa";
 const ARTICLES: &str = "a|an|the|ein|eine|der|die|das|un|une|le|la|les|una|el|los|las";
-/// Words of a thing that may be defined, and of the phrases around it.
+/// Most words of a thing to be defined, and of the phrases around it.
 const WORDS_MAX: usize = 3;
 const PHRASE_WORDS_MAX: usize = 6;
-/// Marks and words between a thing and what it is.
+/// Marks and words between a thing and its definition.
 const JOINTS: &[&str] = &[
     ":", " is ", " are ", " means ", " stands for ", ", a ", ", an ", ", the ", " (", " - ",
     " \u{2013} ", " \u{2014} ", " = ", " ist ", " sind ", " bedeutet ", " est ", " sont ", " es ",
@@ -48,13 +48,13 @@ pub(crate) fn thing(question: &str) -> Option<String> {
     (1..=WORDS_MAX).contains(&thing.len()).then(|| thing.join(" "))
 }
 
-/// Whether words made by `spaced` ask for a meaning in so many words.
+/// Whether words made by `spaced` ask for a meaning explicitly.
 pub(crate) fn asks_meaning(spaced: &str) -> bool {
     let spaced = format!(" {} ", spaced.trim());
     entries(MEANING).any(|phrase| contains(&spaced, phrase))
 }
 
-/// Whether a text says what the thing is.
+/// Whether a text defines the thing.
 pub(crate) fn defines(text: &str, thing: &str) -> bool {
     let lower = text.to_lowercase();
     let mut behind = lower.match_indices(thing).filter_map(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Exclusions of a question: "not from Ada", "besides Ada".
+//! Exclusions in a question: "not from Ada", "besides Ada".
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::question::phrases::EITHER;
 use crate::text::terms::{is_common, terms};
 use crate::text::words::{entries, is_entry, spaced};
 
-/// Words before what is left out, those of them that say nothing else, and those that end it.
+/// Denials and phrases before an exclusion, and words that end it.
 const EXCLUSIONS: &str = "not|nicht|no";
 const OTHERS_THAN: &str = "\
     except|except for|excluding|other than|apart from|besides|aside from|außer|sauf|hormis|\
@@ -14,21 +14,21 @@ const OTHERS_THAN: &str = "\
 const EXCLUSION_ENDS: &str = "\
     and|but|that|which|who|is|are|was|were|has|have|had|can|may|must|will|does|do|did|should|und|\
     aber|ist|sind|hat|haben|et|mais|est|sont|y|pero|es|son";
-/// Words before "not" that say what may not be done.
+/// Modal verbs before "not"; such a "not" forbids rather than excludes.
 const MODALS: &str = "should|must|may|can|could|shall|need|dare|ought";
 const EXCLUDED_WORDS_MAX: usize = 6;
 
-/// The terms of what a question leaves out.
+/// The terms that a question excludes.
 pub(crate) fn left_out(question: &str) -> BTreeSet<String> {
     behind(question, entries(EXCLUSIONS).chain(entries(OTHERS_THAN)))
 }
 
-/// The terms of what a question asks others than: "who besides Ada".
+/// The terms that a question asks for others than: "who besides Ada".
 pub(crate) fn others_than(question: &str) -> BTreeSet<String> {
     behind(question, entries(OTHERS_THAN))
 }
 
-/// The terms of the words behind the last of some phrases, up to where another part begins.
+/// The terms after the last of some phrases, up to the next part of the question.
 fn behind<'p>(question: &str, phrases: impl Iterator<Item = &'p str>) -> BTreeSet<String> {
     let words = spaced(question);
     let behind = phrases.filter_map(|word| {
@@ -38,7 +38,7 @@ fn behind<'p>(question: &str, phrases: impl Iterator<Item = &'p str>) -> BTreeSe
         let is_number = word == "no" && next.contains(|c: char| c.is_ascii_digit());
         (!is_number).then_some((before, behind))
     });
-    // "Who should not swim" leaves out nothing.
+    // "Who should not swim" excludes nothing.
     let is_modal =
         |before: &str| before.rsplit(' ').next().is_some_and(|last| is_entry(MODALS, last));
     let behind = behind.filter(|(before, _)| !is_modal(before));

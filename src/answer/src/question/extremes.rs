@@ -1,35 +1,35 @@
-//! Questions for the largest or smallest of several values, or the second from it.
+//! Questions for the largest or smallest of several values, or for the second or third of them.
 
 use crate::question::qualities::Quality;
 use crate::text::words::{contains, entries, is_entry};
 
-/// Words that want the largest value, whatever it is of.
+/// Words that ask for the largest value of any quality.
 const MOST: &str = "\
     highest|most|largest|biggest|best|maximum|greatest|höchste|höchsten|größte|größten|meisten|\
     beste|plus haut|plus élevé|plus grand|el mayor|la mayor|con mayor|de mayor|qué mayor|\
     más alto|más grande";
-/// Words that want the smallest one.
+/// Words that ask for the smallest value of any quality.
 const LEAST: &str = "\
     lowest|least|smallest|fewest|minimum|worst|niedrigste|niedrigsten|kleinste|kleinsten|\
     wenigsten|plus bas|plus petit|menor|más bajo|más pequeño";
-/// Phrases of bounds and degrees that have such a word: "how many at most".
+/// Phrases that contain such a word but set a bound or degree: "how many at most".
 const NO_EXTREMES: &str =
     "at most|at the most|at least|at the least|at the latest|at best|at worst";
-/// Words directly before one of them that want the second and the third.
+/// Words directly before a superlative that ask for the second or the third.
 const RANKS: [&str; 2] =
     ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
-/// Words that begin an extreme behind its noun, as Spanish and French have it.
+/// Words that begin a Spanish or French superlative, which may follow its noun.
 const BEHIND_RANKED: &str = "más|menos|plus|moins";
 
-/// Which of several values is asked for.
+/// The end of the range of values that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extreme {
     Most,
     Least,
 }
 
-/// The extreme that a question wants, of which `unbound` are the words without those of bounds;
-/// `is_most` says which its superlative of a quality wants.
+/// The extreme that a question asks for. `unbound` holds its words without those of bounds;
+/// `is_most` is the direction of its superlative of a quality, if any.
 pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
     let words = entries(NO_EXTREMES)
         .fold(unbound.to_owned(), |words, phrase| words.replace(&format!(" {phrase} "), " "));
@@ -42,13 +42,13 @@ pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
     }
 }
 
-/// The words that want the largest or smallest value, whatever it is of.
+/// All words that ask for the largest or smallest value of any quality.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     entries(MOST).chain(entries(LEAST))
 }
 
-/// Which one from the extreme is meant, of a question of which `spaced` are the words: 2 of "the
-/// second highest", 1 of "litres per second".
+/// The rank counted from the extreme in a question given as `spaced` words: 2 for "the second
+/// highest", 1 for "litres per second".
 pub(crate) fn rank(spaced: &str, quality: Option<&'static Quality>) -> usize {
     let of_quality = quality.into_iter().flat_map(Quality::superlatives);
     let extremes = entries(MOST).chain(entries(LEAST)).chain(of_quality);
@@ -62,7 +62,7 @@ pub(crate) fn rank(spaced: &str, quality: Option<&'static Quality>) -> usize {
     ranks.max().map_or(1, |at| at + 2)
 }
 
-/// A question in lower case behind the word that asks for the largest or smallest.
+/// The part of a lower-case question after its superlative.
 pub(crate) fn behind<'q>(lower: &'q str, quality: Option<&'static Quality>) -> &'q str {
     let of_quality = quality.into_iter().flat_map(Quality::superlatives);
     let words = entries(MOST).chain(entries(LEAST)).chain(of_quality);

@@ -1,7 +1,7 @@
-//! Measures: questions that name what they want measured, and texts that hold such a value.
+//! Measures: questions that name the kind of value they want, and texts that hold such a value.
 //!
-//! "What does it cost?" wants money, "how heavy is it?" a weight. A text with a number of another
-//! kind does not answer. Only measures that a text shows by a unit or a mark are known here.
+//! "What does it cost?" asks for money, "how heavy is it?" for a weight. A number of another kind
+//! does not answer. Only measures that show in a text by a unit or a mark are covered.
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::Candidate;
@@ -13,11 +13,11 @@ use crate::text::words::{
 };
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A kind of value that a question may name.
+/// A kind of value that a question may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     Money,
-    /// Earnings of somebody.
+    /// Someone's earnings.
     Pay,
     /// Times at which something is open.
     Hours,
@@ -33,15 +33,15 @@ pub(crate) enum Measure {
 const TEMPERATURES: &str = "\
     temperature|temperatures|how hot|how cold|how warm|temperatur|wie heiß|wie warm|wie kalt|\
     température|temperatura";
-/// Other words in the names of lists of prices.
+/// Further words in the names of price lists.
 const MONEY_LISTS: &str = "rates|tariff|tariffs|charges|rent|rents|tarife|tarifs|tarifas";
 const LENGTHS: &str = "\
     how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
     wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
-/// Phrases for what is before or behind another thing in time: no length.
+/// Phrases for a distance in time, not a length.
 const NO_LENGTHS: &str = "how far ahead|how far in advance|how far beforehand|how far back";
 const HIGHS: &str = "how high|wie hoch";
-/// Nouns of amounts, which are high too.
+/// Nouns for amounts, which can be "high" too.
 const AMOUNTS: &str = "\
     fee|rate|price|cost|costs|rent|salary|pay|supplement|surcharge|bonus|deposit|fine|share|limit|\
     interest|tax|budget|allowance|premium|discount|risk|number|score|damage|damages|loss|losses|\
@@ -57,9 +57,9 @@ const PHONES: &str = "\
 const MAILS: &str =
     "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
 const AGES: &str = "how old|what age|wie alt|quel âge|qué edad|cuántos años tiene";
-/// Words before it that make it a way: "sent by email".
+/// Words before a mail address word that make it a means: "sent by email".
 const BY: &str = "by|via|per|through|over";
-/// Words of a text that tells an age, and the year of a beginning.
+/// Words in a text that states an age or the year of a beginning.
 const TELLS_AGE: &str = "\
     years|year|yrs|age|aged|old|born|built|founded|opened|since|bought|made|alt|jahre|geboren|ans|\
     né|née|años|nacido|nacida";
@@ -72,12 +72,12 @@ const HOURS: &str = "\
 const OPENS: &str = "\
     open|opens|opening|close|closes|closing|shut|shuts|öffnet|geöffnet|schließt|ouvre|ouvert|\
     ouverte|ferme|abre|abierto|abierta|cierra";
-/// Words of a text that tells when something is open.
+/// Words in a text that states when something is open.
 const TELLS_OPEN: &str = "\
     open|opens|opened|opening|hours|closed|close|closes|closing|shut|shuts|offen|öffnet|geöffnet|\
     öffnung|öffnungszeiten|schließt|geschlossen|ouvre|ouvert|ouverte|ouverture|horaires|horaire|\
     ferme|fermé|abre|abierto|abierta|apertura|horario|horarios|cierra|cerrado";
-/// Openings behind which a measure is the thing asked for and not part of its matter.
+/// Openings that make a measure the thing asked for, rather than part of the subject.
 const ASKING: &str = "\
     what|what's|which|how|wie|was|welche|welcher|welches|quel|quelle|combien|cuál|qué|cuánto|\
     cuánta";
@@ -95,16 +95,16 @@ const WEIGHT_UNITS: &[&str] = &[
     "kilogramme",
 ];
 const SHARE_WORDS: &str = "percent|per cent|prozent|pour cent|por ciento|half|third|quarter";
-/// Digits of a telephone number or an extension at least.
+/// Least digits of a telephone number or an extension.
 const PHONE_DIGITS_MIN: usize = 3;
 
 impl Measure {
-    /// The measure that a question asks for, of which the money is known already.
+    /// The measure that a question asks for; `asks_amount` tells that it asks for money.
     pub(crate) fn of(question: &str, asks_amount: bool) -> Option<Self> {
         let words = spaced(question);
         let has = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
         let begins = entries(ASKING).any(|word| words.starts_with(&format!(" {word} ")));
-        // Keywords alone ask for what they name.
+        // Bare keywords ask for what they name.
         let asks =
             begins || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));
         match () {
@@ -114,7 +114,7 @@ impl Measure {
             () if has(PAYS) && asked(question) != Asked::Date => Some(Self::Pay),
             () if has(AGES) => Some(Self::Age),
             () if has(TEMPERATURES) => Some(Self::Temperature),
-            // "How high is the fee?" wants no length.
+            // "How high is the fee?" does not ask for a length.
             () if has(HIGHS) && has(AMOUNTS) => None,
             () if has(NO_LENGTHS) || has(PROGRESS) => None,
             () if has(LENGTHS) => Some(Self::Length),
@@ -126,19 +126,20 @@ impl Measure {
         }
     }
 
-    /// Whether nothing else can stand for it: a length, a weight, a temperature, opening hours, an
-    /// age.
+    /// Whether no other kind of value can stand for it: a length, weight, temperature, opening
+    /// hours or an age.
     pub(crate) fn is_irreplaceable(self) -> bool {
         matches!(self, Self::Temperature | Self::Length | Self::Weight | Self::Hours | Self::Age)
     }
 
-    /// Whether a text that holds no such value can tell of it in other words: an amount by a number
-    /// alone, or by saying that there is none.
+    /// Whether a text without such a value may still state it: an amount by a bare number, or by
+    /// saying that there is none.
     pub(crate) fn may_be_told_by(self, text: &str) -> bool {
         self != Self::Money || text.contains(|c: char| c.is_ascii_digit()) || tells_negation(text)
     }
 
-    /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
+    /// Whether a passage holds such a value. `above` is the text that names it: headings, columns,
+    /// title.
     pub(crate) fn is_in(self, passage: &Candidate, above: &str) -> bool {
         self.is_in_text(&passage.shown(), &passage.cells, above)
     }
@@ -192,13 +193,13 @@ impl Measure {
     }
 }
 
-/// Whether words ask for an address of mail, and speak of no way.
+/// Whether words ask for a mail address rather than name mail as a means.
 fn is_asked_for(words: &str, mail: &str) -> bool {
     let is_way = |by: &str| contains(words, &format!("{by} {mail}"));
     contains(words, mail) && !entries(BY).any(is_way)
 }
 
-/// Whether the names above a value say a currency.
+/// Whether the names above a value contain a currency.
 fn has_currency(above: &str) -> bool {
     has_money(&format!("{above} 0"))
 }

@@ -1,13 +1,15 @@
-//! The wish of a question, by its words alone.
+//! The analysis of a question, from its words alone.
 //!
-//! - `bounds`: the conditions that it sets to values; `condition`: such a condition;
-//!   `corrections`: misspelt words; `definitions`: whether it asks what a word means;
-//!   `exclusions`: what it leaves out; `extremes`: which of several it asks for; `measures`: what
-//!   it wants to be measured; `named`: words that name something; `openers`: polite words around
-//!   it; `phrases`: words that tell it; `pointers`: words that refer back; `qualities`: what it
-//!   measures, and the columns that hold it; `scales`: units of one kind; `session`: follow-up
-//!   questions; `several`: whether it asks for several things; `sides`: the two that it compares;
-//!   `subject`: the same asked of another subject; `wish`: all of this together
+//! - `bounds`: conditions that the question sets to values; `condition`: one such condition
+//! - `corrections`: misspelt words; `openers`: polite words around the question
+//! - `definitions`: questions for the meaning of a word; `exclusions`: things left out
+//! - `extremes`: which of several values is asked for; `qualities`: what it measures, and the
+//!   columns that hold it; `measures`: the kind of value asked for; `scales`: units of one kind
+//! - `named`: words that name something; `phrases`: phrases that show what is asked for
+//! - `session`: follow-up questions; `pointers`: words that refer back; `subject`: questions that
+//!   repeat the previous one for another subject
+//! - `several`: questions for several things; `sides`: the two sides of a comparison
+//! - `wish`: all of this together
 
 pub(crate) mod bounds;
 pub(crate) mod condition;

@@ -1,4 +1,4 @@
-//! Words of a question that name something: names, years, codes.
+//! Words of a question that identify something: names, years, codes.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,20 @@ use crate::text::stops::goes_over;
 use crate::text::words::{contains, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
-/// Words that make a question one in English.
+/// Words that indicate an English question.
 const ENGLISH: &str =
     "the|of|is|are|was|were|does|did|do|in|to|for|how|what|who|when|which|where|why";
-/// Capitalised words that are no names.
+/// Capitalised words that are not names.
 const NO_NAMES: &str = "\
     i|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|\
     june|july|august|september|october|november|december|mr|mrs|ms|dr|prof|and|but|or|so|ok|okay";
-/// Letters before the dash of a code, and digits behind it: behind small letters more.
+/// Most letters before the dash of a code, and least digits after it, with a higher minimum after
+/// lower-case letters.
 const CODE_LETTERS_MAX: usize = 4;
 const CODE_DIGITS_MIN: usize = 2;
 const NUMBER_DIGITS_MIN: usize = 3;
-/// Words before a number that is one thing's own, those before them that make them verbs, and
-/// units behind a number that is an amount, beside plurals.
+/// Words before a number that is an identifier, words before those that make them verbs, units
+/// after a number that is an amount (as are plurals), and words that only look like plurals.
 const NUMBERED: &str = "\
     number|no|nr|id|ref|reference|order|invoice|ticket|booking|case|claim|batch|lot|job|contract|\
     customer|article|serial|nummer|auftrag|bestellung|rechnung|vorgang|charge|numéro|commande|\
@@ -28,24 +29,22 @@ const NUMBERED: &str = "\
 const BEFORE_VERB: &str = "i|we|you|they|to|can|must|should|may|please";
 const UNITS: &str = "kg|g|mg|t|l|ml|cl|m|cm|mm|km|oz|lb|ft|eur|euro|usd|gbp|chf";
 const NO_PLURALS: &str = "is|was|has|does";
-/// Share of a question's words that may be capitalised; where more are, it is a heading.
+/// Largest share of capitalised words in a question; with more it is a heading.
 const NAMES_SHARE_MAX: f32 = 0.6;
 
-/// Confidence that a name of the question takes away that is not there: on XQuAD in English and
-/// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
+/// Confidence lost for a missing name of the question. On XQuAD in English and judged questions on
+/// office documents, 7 of 100 correct passages lack one, and 46 of 100 near misses do.
 const NAME_MALUS: f32 = 0.1;
-/// Confidence that a year of the question takes away that is not there: another year is another
-/// thing.
+/// Confidence lost for a missing year of the question: another year is another thing.
 const YEAR_MALUS: f32 = 0.6;
-/// Confidence that a code of the question takes away that is not there: nothing else can stand for
-/// it.
+/// Confidence lost for a missing code of the question: nothing can stand for it.
 pub(crate) const CODE_MALUS: f32 = 0.6;
 
-/// A word that names something.
+/// The kind of an identifying word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
     Name,
-    /// An ordinal or a decade in digits, which a text may tell in words: "3rd", "1980s".
+    /// An ordinal or decade in digits, which a text may spell out: "3rd", "1980s".
     Ordinal,
     Year,
     Code,
@@ -62,8 +61,8 @@ impl Named {
     }
 }
 
-/// The terms of a question that name something: capitalised words inside the question, ordinals,
-/// codes, years.
+/// The terms of a question that identify something: capitalised words within it, ordinals, codes,
+/// years and identifying numbers.
 pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     let text = spaced(question);
     let words: Vec<&str> = question.unicode_words().collect();
@@ -75,12 +74,12 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     let is_name = |word: &str| {
         let bare = word.strip_suffix("'s").or(word.strip_suffix("’s")).unwrap_or(word);
         let is_listed = NO_NAMES.split('|').any(|other| other == bare.to_lowercase());
-        // A letter alone is part of a name, "P-card", and "I'm" is none.
+        // A single letter is only part of a name ("P-card"), and "I'm" is not one.
         let is_pronoun = bare.split(['\'', '\u{2019}']).next() == Some("I");
         let is_word = bare.chars().count() > 1 && !is_pronoun;
         is_word && bare.starts_with(char::is_uppercase) && !is_listed && !is_interrogative(bare)
     };
-    // Elsewhere what begins with a digit may be an ordinal or a measure.
+    // In other languages, words that begin with a digit may be ordinals or measures.
     let is_code = |word: &str| {
         word.contains(|c: char| c.is_ascii_digit())
             && word.contains(char::is_alphabetic)
@@ -97,7 +96,7 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
         };
         let analysed = HybridQuery::analyse(word);
         let whole = word.to_lowercase();
-        // Of what has digits all is meant and not a part.
+        // A word with digits is meant as a whole, not by its parts.
         let is_whole = matches!(named, Named::Code | Named::Ordinal);
         let is_meant = |term: &&String| !is_whole || **term == whole;
         let terms = analysed.terms().iter().filter(is_meant);
@@ -108,10 +107,10 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     names
 }
 
-/// Whether each word of a question is the first one, or the first behind a statement.
+/// For each word, whether it begins the question or a part after a statement.
 fn beginnings(question: &str) -> Vec<bool> {
     let mut before = "";
-    // Names of an answer before may stand behind a question, but for a statement at the end.
+    // Names from an earlier answer may follow a question, unless the text ends in a statement.
     let is_stated = question.trim_end().ends_with(['.', '!']);
     let ends = |c: char| matches!(c, '.' | '!') || (is_stated && c == '?');
     let begins = question.unicode_word_indices().map(|(at, word)| {
@@ -123,7 +122,7 @@ fn beginnings(question: &str) -> Vec<bool> {
     begins.collect()
 }
 
-/// The number of a code with a dash: "O-5009", of "INV-2024-117" the last one.
+/// The last number of a dashed code: 5009 in "O-5009", 117 in "INV-2024-117".
 fn number_of_code(word: &str) -> Option<&str> {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let (letters, numbers) = word.split_once(['-', '/'])?;
@@ -138,8 +137,8 @@ fn number_of_code(word: &str) -> Option<&str> {
     (is_code && !is_year(last)).then_some(last)
 }
 
-/// The numbers among words that are the own ones of things, "order 5009", and no amounts: "can I
-/// order 500 bags".
+/// The numbers among words that identify things ("order 5009"), as opposed to amounts ("can I order
+/// 500 bags").
 fn numbered<'w>(words: &[&'w str]) -> Vec<&'w str> {
     let word = |at: Option<usize>| at.and_then(|at| words.get(at)).map(|word| word.to_lowercase());
     let is_number = |at: &usize| {
@@ -173,7 +172,7 @@ fn is_ordinal(word: &str) -> bool {
     end.len() < word.len() && is_entry("st|nd|rd|th|s|'s|\u{2019}s", end)
 }
 
-/// The words of a question whose terms name something, in lower case without the mark of an owner.
+/// The words of a question whose terms are names, in lower case and without a possessive ending.
 pub(crate) fn written(question: &str, names: &BTreeMap<String, Named>) -> Vec<String> {
     let is_name = |word: &&str| {
         let analysed = HybridQuery::analyse(word);

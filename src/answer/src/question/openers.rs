@@ -1,12 +1,12 @@
-//! Openers: the polite words around a question, which say nothing of its matter: "could you tell
-//! me which, please?". Without them the words with which it asks stand at its beginning.
+//! Openers: polite words around a question that are not part of its matter, as in "could you tell
+//! me which, please?". Without them, the question begins with its question word.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::phrases::COMPARATIVES;
 use crate::text::words::{entries, is_entry};
 
-/// Greetings and other words before the opener itself.
+/// Greetings and other words before the opener.
 const GREETINGS: &str = "\
     hello|hi|hey|hi there|hello there|good morning|good afternoon|good evening|excuse me|sorry|\
     dear all|dear team|hi all|hi team|quick question|just a quick question|i have a question|\
@@ -37,19 +37,19 @@ const OPENERS: &str = "\
     je voudrais savoir|j'aimerais savoir|je veux savoir|savez vous|sais tu|\
     puede decirme|puedes decirme|podría decirme|podrías decirme|me puede decir|me puedes decir|\
     dígame|dime|quisiera saber|quiero saber|me gustaría saber|sabe usted|sabes";
-/// First words of a question behind an opener.
+/// First words of a question after an opener.
 const ASKING: &str = "\
     who|whom|whose|what|what's|which|when|where|why|how|whether|if|since|until|from|at|in|list|\
     name|enumerate|explain|describe|wer|wen|wem|wessen|was|welche|welcher|welches|welchen|wann|wo|\
     warum|weshalb|wieso|wie|wieviel|ob|nenne|qui|que|quoi|quel|quelle|quels|quelles|quand|où|\
     pourquoi|comment|combien|si|liste|quién|quiénes|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|\
     cuánta|cuántos|cuántas|por";
-/// Openings of those that stood behind polite words: "how the pump is started".
+/// Openings of indirect questions for steps: "how the pump is started".
 pub(crate) const INDIRECT_STEPS: &str = "\
     how the|how a|how an|how my|how our|how your|how i|how we|how you|how one|wie man|wie ich|\
     wie wir|wie die|wie der|wie das|comment on|cómo se";
-/// Verbs of what is typed into a search box to be told how, words between them and what they are
-/// done to, and last words that ask for the same.
+/// Verbs of search terms that ask for instructions, words between such a verb and its object, and
+/// final words that ask for instructions too.
 const ORDERS: &str = "\
     set|setup|install|reset|change|create|add|remove|delete|cancel|connect|configure|export|import|\
     mount|replace|update|upgrade|print|restore|register|activate|enable|disable|return|renew|pair|\
@@ -60,30 +60,32 @@ const ORDERS: &str = "\
 const BEHIND_ORDER: &str = "a|an|the|my|our|your|up";
 const INSTRUCTIONS: &str =
     "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
-/// Openings of those that ask how something is done, or what somebody does, where these follow.
+/// Openings that ask how something is done, or what somebody does if a word of the third list
+/// follows "do".
 const HOW: &str = "how does|how do";
 const WHAT: &str = "what does|what do|what must|what should|what did";
 const BEHIND_DO: &str = "before|after|when|if|during|with|in|at|on|first|about";
-/// Last words of those that ask for no procedure.
+/// Words of questions that do not ask for a procedure.
 const NO_DEEDS: &str = "work|know|mean|feel|matter|help|look";
-/// Words of a question how something is done, more than that.
+/// Words that a "how" question for a procedure must exceed.
 const HOW_WORDS_MIN: usize = 4;
-/// Words of a question before a comma or full stop behind which it asks.
+/// Least words of a statement before a comma or full stop that a question follows.
 const BEFORE_ASKING_MIN: usize = 3;
-/// Words with which a question begins.
+/// Words that begin a question.
 const QUESTION_WORDS: &str = "\
     who|whom|whose|what|what's|when|where|which|why|how|wer|wen|wem|was|welche|welcher|welches|\
     welchen|wann|wo|warum|wie|qui|que|quel|quelle|quels|quelles|quand|où|pourquoi|comment|\
     combien|quién|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|cuánta|cuántos|cuántas";
-/// Words of thanks behind a question.
+/// Words of thanks after a question.
 const CLOSERS: &str = "\
     please|thanks|thank you|thank you very much|many thanks|thanks in advance|thanks a lot|cheers|\
     bitte|danke|vielen dank|danke schön|s'il vous plaît|s'il te plaît|merci|merci beaucoup|\
     por favor|gracias|muchas gracias";
-/// Words of the longest entry of these lists.
+/// Most words of an entry in these lists.
 const WORDS_MAX: usize = 8;
 
-/// The question without greetings, openers and thanks; as it is, where what is left does not ask.
+/// Returns the question without greetings, openers and thanks. Greetings and openers stay if the
+/// rest does not begin like a question.
 pub(crate) fn without_openers(question: &str) -> &str {
     let rest = without_closers(question);
     let mut asked = rest;
@@ -101,7 +103,7 @@ pub(crate) fn without_openers(question: &str) -> &str {
     if is_opened && is_entry(ASKING, first) { asked } else { rest }
 }
 
-/// Whether words ask without a question how something is done: "set up a printer".
+/// Whether words ask for instructions without forming a question: "set up a printer".
 pub(crate) fn is_order(opening: &str) -> bool {
     let mut words = opening.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -109,7 +111,7 @@ pub(crate) fn is_order(opening: &str) -> bool {
     (is_entry(ORDERS, first) && is_entry(BEHIND_ORDER, second)) || entries(INSTRUCTIONS).any(ends)
 }
 
-/// Whether words that begin with "how does" ask for a procedure, and not to compare.
+/// Whether words beginning with "how does" ask for a procedure rather than a comparison.
 pub(crate) fn asks_how(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
     let is_how = entries(HOW).any(|how| opening.starts_with(&format!(" {how} ")));
@@ -117,15 +119,15 @@ pub(crate) fn asks_how(opening: &str) -> bool {
     is_how && words.len() > HOW_WORDS_MIN && !words.iter().any(is_other)
 }
 
-/// Whether words that begin with "what does" ask what somebody does at some time.
+/// Whether words beginning with "what does" ask what somebody does on some occasion.
 pub(crate) fn asks_deeds(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
     let is_what = entries(WHAT).any(|what| opening.starts_with(&format!(" {what} ")));
     is_what && words.windows(2).skip(2).any(|two| two[0] == "do" && is_entry(BEHIND_DO, two[1]))
 }
 
-/// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
-/// fits?"; all of it where it asks from the beginning.
+/// The part of a question that asks, after a statement: "It is for 30 people. Which hall fits?";
+/// all of it if it asks from the beginning.
 pub(crate) fn asking(question: &str) -> &str {
     if asks_first(question) {
         return question;
@@ -147,14 +149,14 @@ fn asks_first(text: &str) -> bool {
     })
 }
 
-/// The text behind the longest entry with which it begins, without marks between.
+/// The text after the longest entry that it begins with, including any punctuation.
 fn behind<'t>(text: &'t str, list: &str) -> Option<&'t str> {
     let words: Vec<(usize, &str)> = text.unicode_word_indices().take(WORDS_MAX + 1).collect();
     let longest = (1..words.len()).rev().find(|count| is_entry(list, &joined(&words[..*count])))?;
     Some(&text[words[longest].0..])
 }
 
-/// The text before words of thanks at its end, with its mark of a question.
+/// The text before words of thanks at its end.
 fn without_closers(question: &str) -> &str {
     let words: Vec<(usize, &str)> = question.unicode_word_indices().collect();
     let counts = (1..=WORDS_MAX.min(words.len().saturating_sub(1))).rev();

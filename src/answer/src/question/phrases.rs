@@ -1,14 +1,14 @@
-//! Words and phrases that tell what is asked for.
+//! Words and phrases that show what a question asks for.
 
 use crate::text::words::{contains, entries};
 
-/// Words of what is not finished.
+/// Words for things that are unfinished.
 pub(crate) const OPEN: &str = "\
     open|unfinished|outstanding|pending|unresolved|unsolved|not finished|not done|not closed|\
     not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
     unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
     abiertas|pendiente|pendientes";
-/// First words of the state of a record that is over; a question that has one wants such records.
+/// First words of the state of a record that has ended; a question with one asks for such records.
 pub(crate) const ENDED: &str = "\
     ended|ends|expired|terminated|former|formerly|discontinued|beendet|gekündigt|ausgelaufen|\
     ehemals|ehemaliger|ehemalige|terminé|terminée|résilié|expiré|finalizado|terminado|rescindido|\
@@ -17,26 +17,26 @@ pub(crate) const LISTS: &str = "\
     what are|which are|who are|what were|list|list the|name the|name all|enumerate|give me all|\
     show all|what all|all the|was sind|welche sind|welches sind|nenne|liste|zähle|quels sont|\
     quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
-/// Words of decisions, and openings that ask for all of them.
+/// Words of decisions, in questions for all of them and in the decisions themselves.
 pub(crate) const DECISIONS: &str = "\
     decided|decide|decision|decisions|came out of|agreed|agree|resolved|approved|adopted|\
     postponed|rejected|\
     beschlossen|beschluss|beschlüsse|entschieden|genehmigt|vertagt|décidé|décision|décisions|\
     adopté|approuvé|decidido|decidió|decisión|decisiones|acordado|acuerdo|aprobado";
-/// Words before the noun that tells by its plural that several things are asked for.
+/// Words before a noun whose plural shows that several things are asked for.
 pub(crate) const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
-/// Words that want the sum of several values, and their mean.
+/// Words that ask for the sum of several values, and for their mean.
 pub(crate) const SUMS: &str = "\
     total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
 pub(crate) const MEANS: &str = "\
     average|the mean|mean of|mean value|durchschnitt|durchschnittlich|durchschnittliche|\
     durchschnittlichen|durchschnittlicher|durchschnittliches|mittelwert|im mittel|moyenne|\
     prix moyen|promedio|la media|precio medio|valor medio";
-/// Names of what holds rows, of all of which a question may ask the number.
+/// Names of things that hold rows and whose rows a question may count.
 pub(crate) const LISTINGS: &str = "\
     list|table|inventory|sheet|spreadsheet|register|catalogue|catalog|liste|tabelle|tableau|lista|\
     tabla";
-/// Words that ask for the number of things.
+/// Words that ask for a number of things.
 pub(crate) const COUNTS: &str = "\
     how many|total number of|wie viele|gesamtzahl der|combien de|nombre total de|cuántos|cuántas|\
     número total de";
@@ -49,8 +49,8 @@ pub(crate) const MONEY: &str = "\
     cost|costs|price|prices|fee|fees|pay|cheap|cheaper|cheapest|expensive|charge|spend|spent|\
     kostet|kosten|preis|preise|gebühr|teurer|billiger|günstiger|zahlen|coûte|coûtent|prix|tarif|\
     payer|cuesta|cuestan|precio|precios|tarifa|pagar";
-/// Things of which an amount of money is told, so that "orders over 500" is one of it, and "the
-/// sum of the orders" a sum of it.
+/// Things that have an amount of money, so that "orders over 500" bounds that amount and "the sum
+/// of the orders" adds it up.
 pub(crate) const OF_AMOUNTS: &str = "\
     order|orders|invoice|invoices|bill|bills|payment|payments|expense|expenses|purchase|purchases|\
     sale|sales|quote|quotes|donation|donations|grant|grants|claim|claims|refund|refunds|transfer|\
@@ -66,11 +66,11 @@ const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
     what is the reason|what was the reason|what made|what led to|how come|how did it come|\
     warum|weshalb|wieso|woran lag|pourquoi|por qué|a qué se debe";
-/// Openings that ask for a cause where a word for what came about follows.
+/// Openings that ask for a cause if a word of happening follows.
 const HOW_DID: &str = "how did|how could|how can it";
 const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
 
-/// Whether a question of these words asks for a cause, of which `opening` are those from where it
+/// Whether a question asks for a cause; `spaced` holds its words, `opening` those from where it
 /// asks.
 pub(crate) fn asks_cause(spaced: &str, opening: &str) -> bool {
     let begins = |phrase: &str| opening.starts_with(&format!(" {phrase} "));

@@ -1,42 +1,42 @@
 //! Words of a question that refer to earlier turns.
 //!
-//! A pronoun need not: "Which employees get their laptops replaced?" names what it means, and the
-//! first "it" of "How long does it take to fly?" means nothing at all. By rule, in English; in
-//! other languages a pronoun always points back.
+//! Not every pronoun does: "Which employees get their laptops replaced?" names what it means, and
+//! the "it" of "How long does it take to fly?" means nothing. The rules are for English; in other
+//! languages a pronoun always points back.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::words;
 
-/// A longer question names what its pronouns mean.
+/// A longer question names what its pronouns refer to.
 const POINTING_WORDS_MAX: usize = 12;
 
 const PERSONS: &[&str] = &["he", "she", "him", "his", "her", "hers", "er", "él", "ella", "elle"];
 const THINGS: &[&str] = &["it", "its", "they", "them", "their", "theirs"];
-/// Words before a noun that a later pronoun may mean.
+/// Words before a noun that a later pronoun may refer to.
 const DETERMINERS: &[&str] =
     &["the", "a", "an", "my", "our", "your", "each", "every", "all", "any", "some"];
-/// Words before a noun that a later pronoun may mean if it is no subject: "which employees get
-/// their laptops".
+/// Further words before such a noun, unless the pronoun is the subject: "which employees get their
+/// laptops".
 const QUESTION_DETERMINERS: &[&str] = &["which", "what", "whose", "many"];
 const AUXILIARIES: &[&str] = &[
     "do", "does", "did", "is", "are", "was", "were", "has", "have", "had", "can", "could", "will",
     "would", "should", "may", "must",
 ];
-/// Behind an "it" that means something, although "to" follows: "is it going to open".
+/// Words after a meaningful "it" even though "to" follows: "is it going to open".
 const VERBS_OF_THINGS: &[&str] = &[
     "going", "able", "supposed", "used", "likely", "about", "due", "need", "needs", "have", "has",
     "want", "belong", "apply", "lead", "connect", "relate", "refer", "compare", "happen", "close",
     "next",
 ];
 
-/// Nouns of times, which "that" before them means: "who is on call that week".
+/// Nouns of time that a "that" before them refers to: "who is on call that week".
 const TIMES: &[&str] = &[
     "day", "night", "week", "weekend", "month", "quarter", "season", "year", "morning", "evening",
     "afternoon", "date", "time", "period", "shift",
 ];
 
-/// Whether a word of the question points to what came before.
+/// Whether a word of the question points to an earlier turn.
 pub(crate) fn points_back(question: &str) -> bool {
     let words: Vec<&str> = question.unicode_words().collect();
     if words.len() > POINTING_WORDS_MAX {
@@ -50,17 +50,17 @@ pub(crate) fn points_back(question: &str) -> bool {
             .any(|at| words::is_reference(words[at]) && is_pointer(&words, &lower, at))
 }
 
-/// Whether a person is pointed to.
+/// Whether a question contains a personal pronoun.
 pub(crate) fn has_person(question: &str) -> bool {
     question.unicode_words().any(|word| PERSONS.contains(&word.to_lowercase().as_str()))
 }
 
-/// Whether the reference at `at` means nothing that the question holds itself.
+/// Whether the reference at `at` has no antecedent within the question.
 fn is_pointer(words: &[&str], lower: &[&str], at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |before| lower[before]);
     let is_subject = AUXILIARIES.contains(&before);
     match lower[at] {
-        // Inside a sentence "that" mostly joins clauses: "the team that won".
+        // Inside a sentence, "that" mostly joins clauses: "the team that won".
         "that" | "such" => {
             let is_of_time = lower.get(at + 1).is_some_and(|next| TIMES.contains(next));
             at == 0 || at + 1 == words.len() || is_subject || is_of_time
@@ -74,13 +74,13 @@ fn is_pointer(words: &[&str], lower: &[&str], at: usize) -> bool {
     }
 }
 
-/// Whether a capitalised word stands there behind the first one.
+/// Whether a capitalised word occurs after the first one.
 fn has_name(words: &[&str]) -> bool {
     let is_name = |word: &&str| word.starts_with(char::is_uppercase) && word.len() > 1;
     words.iter().skip(1).any(is_name)
 }
 
-/// Whether something stands behind a determiner.
+/// Whether a noun occurs after a determiner.
 fn has_noun(before: &[&str], is_subject: bool) -> bool {
     let opens = |word: &&str| {
         DETERMINERS.contains(word) || (!is_subject && QUESTION_DETERMINERS.contains(word))
@@ -89,7 +89,7 @@ fn has_noun(before: &[&str], is_subject: bool) -> bool {
     before[at + 1..].iter().any(|word| !words::is_interrogative(word) && !opens(word))
 }
 
-/// "Is it possible to", "does it take to".
+/// Whether the "it" at `at` is an expletive: "is it possible to", "does it take to".
 fn means_nothing(lower: &[&str], at: usize) -> bool {
     let (Some(verb), Some(joint)) = (lower.get(at + 1), lower.get(at + 2)) else { return false };
     matches!(*joint, "to" | "that") && !VERBS_OF_THINGS.contains(verb)

@@ -1,4 +1,4 @@
-//! Qualities of things, "how heavy", "the longest", "cheaper than": the words of a question that
+//! Qualities of things ("how heavy", "the longest", "cheaper than"): the words of a question that
 //! mean one, and the columns of a table that hold it.
 
 use crate::question::phrases::MONEY;
@@ -11,12 +11,12 @@ use crate::text::words::{contains, entries, is_entry};
 #[derive(Debug)]
 pub(crate) struct Quality {
     kind: Kind,
-    /// Words that want the thing with the most of it, and with the least.
+    /// Words that ask for the thing with the most of it, and with the least.
     most: &'static str,
     least: &'static str,
     /// Other words of a question that mean it.
     others: &'static str,
-    /// Words of the names of its columns, and units of its values.
+    /// Words in the names of its columns, and units of its values.
     names: &'static str,
     units: &'static str,
 }
@@ -27,16 +27,16 @@ enum Kind {
     Number,
     Money,
     Time,
-    /// The day on which something ends or has to be done.
+    /// The day on which something ends or is due.
     Deadline,
-    /// The day since which somebody is there.
+    /// The day since which somebody has been there.
     Tenure,
-    /// The time of day at which something opens, or closes.
+    /// The time of day at which something opens or closes.
     Clock,
 }
 
 const QUALITIES: &[Quality] = &[
-    // Before the length, of which its words are too.
+    // Precedes the length, which shares words with it.
     Quality {
         kind: Kind::Tenure,
         most: "joined most recently|started most recently|hired most recently|joined last|\
@@ -204,12 +204,12 @@ const QUALITIES: &[Quality] = &[
     },
 ];
 
-/// Letters of a unit at the beginning of a column's name.
+/// Least letters of a unit at the start of a column's name.
 const UNIT_LETTERS_MIN: usize = 4;
 
 impl Quality {
-    /// The quality whose most or least a question wants; `true` for the most. The question is given
-    /// by its words in lower case, a space around each.
+    /// The quality whose most or least a question asks for, with `true` for the most. The question
+    /// is given as words made by `spaced`.
     pub(crate) fn of_superlative(spaced: &str) -> Option<(&'static Self, bool)> {
         let has = |list: &str| is_in(spaced, list);
         QUALITIES.iter().find_map(|one| match (has(one.most), has(one.least)) {
@@ -219,7 +219,7 @@ impl Quality {
         })
     }
 
-    /// The only quality of which a question speaks.
+    /// The quality that a question mentions, if there is exactly one.
     pub(crate) fn named_in(spaced: &str) -> Option<&'static Self> {
         let has = |list: &str| is_in(spaced, list);
         let is_named = |one: &&Quality| has(one.others) || has(one.most) || has(one.least);
@@ -227,7 +227,7 @@ impl Quality {
         named.next().filter(|_| named.next().is_none())
     }
 
-    /// Whether a word in lower case tells of a quality, however seldom documents have it.
+    /// Whether a lower-case word refers to a quality, however rare it is in documents.
     pub(crate) fn is_told_by(word: &str) -> bool {
         let lists = |one: &Quality| [one.most, one.least, one.others];
         QUALITIES.iter().flat_map(lists).any(|list| is_entry(list, word))
@@ -238,38 +238,39 @@ impl Quality {
         Self::of(Kind::Time)
     }
 
-    /// The first of a kind.
+    /// The first quality of a kind.
     fn of(kind: Kind) -> &'static Self {
         QUALITIES.iter().find(|one| one.kind == kind).expect("each kind is among them")
     }
 
-    /// The quality of days of which the first is asked for: of days to come, or of the past.
+    /// The quality of days of which "first" means the earliest: of future days, or of past ones.
     pub(crate) fn of_first(is_to_come: bool) -> &'static Self {
         Self::of(if is_to_come { Kind::Deadline } else { Kind::Time })
     }
 
-    /// Whether it is one of money.
+    /// Whether it is a quality of money.
     pub(crate) fn is_money(&self) -> bool {
         self.kind == Kind::Money
     }
 
-    /// Whether it is one of days and years.
+    /// Whether it is a quality of days and years.
     pub(crate) fn is_time(&self) -> bool {
         matches!(self.kind, Kind::Time | Kind::Deadline | Kind::Tenure)
     }
 
-    /// Whether a column of this name counts years since a day, so that the oldest has the most.
+    /// Whether a column with this name counts years since a day, so that the oldest has the largest
+    /// value.
     pub(crate) fn is_age(name: &str) -> bool {
         words(name).split(' ').any(|word| is_entry("age|ages|alter|âge|edad", word))
     }
 
-    /// The words that want most or least of it.
+    /// The words that ask for most or least of it.
     pub(crate) fn superlatives(&self) -> impl Iterator<Item = &'static str> {
         entries(self.most).chain(entries(self.least)).filter(|word| !word.is_empty())
     }
 
-    /// Of columns, each given by its name and its values, the names of those that hold it: those
-    /// that are named so, or else those that have its unit.
+    /// The names of the columns that hold it, out of columns given by name and values: those with a
+    /// matching name, or else those with its unit.
     pub(crate) fn columns<'r>(&self, columns: &[(&'r str, Vec<&'r str>)]) -> Vec<&'r str> {
         let named = columns.iter().filter(|(name, values)| self.is_named(name, values));
         let named: Vec<&str> = named.map(|(name, _)| *name).collect();
@@ -289,7 +290,7 @@ impl Quality {
         columns.iter().filter(has_unit).map(|(name, _)| *name).collect()
     }
 
-    /// Whether a text tells an amount of it.
+    /// Whether a text states an amount of it.
     pub(crate) fn is_told_in(&self, text: &str) -> bool {
         let is_one = |one: &Quantity| self.units.is_empty() || is_entry(self.units, &one.unit);
         match self.kind {
@@ -312,7 +313,7 @@ impl Quality {
     }
 }
 
-/// Whether an entry of a list, which may be empty, stands in a text.
+/// Whether an entry of a list, which may be empty, occurs in a text.
 fn is_in(spaced: &str, list: &str) -> bool {
     !list.is_empty() && entries(list).any(|phrase| contains(spaced, phrase))
 }
@@ -322,14 +323,14 @@ fn is_dated(value: &str) -> bool {
     !days(value).is_empty() || month_of_year(value).is_some() || year(value).is_some()
 }
 
-/// The words of the name of a column, in lower case.
+/// The words of a column's name, in lower case.
 fn words(name: &str) -> String {
     let words = name.split(|c: char| !(c.is_alphanumeric() || c == '°' || c == '%'));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The unit of a value: its own, or the last word of its column's name, "length_m", "Weight (kg)",
-/// or else a long first one: "days_lent", but not "min_age".
+/// The unit of a value: its own; else the last word of its column's name ("length_m", "Weight
+/// (kg)"); else a first word that is a long unit ("days_lent", but not "min_age").
 pub(crate) fn unit(name: &str, value: &str) -> Option<String> {
     let own = quantities(value).into_iter().next().map(|one| one.unit)?;
     if !own.is_empty() {
@@ -341,7 +342,7 @@ pub(crate) fn unit(name: &str, value: &str) -> Option<String> {
     Some(if is_unit && scaled(1.0, last).is_none() { first } else { last }.to_owned())
 }
 
-/// The value of a cell as a number that orders the cells of its column.
+/// A cell's value as a number by which the cells of its column can be ordered.
 pub(crate) fn size(name: &str, value: &str) -> Option<f64> {
     let size = measure(value)?;
     let unit = unit(name, value).filter(|_| days(value).is_empty());

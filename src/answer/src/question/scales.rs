@@ -1,6 +1,6 @@
-//! Scales: units of one kind and what each is in the first of them.
+//! Scales: units of the same kind and their conversion factors.
 
-/// Units of one kind of quantity, as multiples of the first.
+/// Units by kind of quantity, as multiples of the first unit of the kind.
 const SCALES: &[&[(&str, f64)]] = &[
     &[
         ("kg", 1.0),
@@ -65,7 +65,8 @@ const SCALES: &[&[(&str, f64)]] = &[
     ],
 ];
 
-/// A quantity in the first unit of its kind, and which kind it is; `None` for other units.
+/// Converts a quantity to the first unit of its kind and returns the kind with it; `None` for other
+/// units.
 pub(crate) fn scaled(value: f64, unit: &str) -> Option<(usize, f64)> {
     SCALES.iter().enumerate().find_map(|(kind, units)| {
         let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;

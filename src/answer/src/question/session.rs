@@ -1,18 +1,17 @@
-//! Follow-up questions, made whole for retrieval by rule.
+//! Follow-up questions, completed for retrieval by rule.
 //!
-//! "When was it built?" finds nothing by itself. With a generator one would ask it to rewrite the
-//! question; the rule here does without: a question that refers to earlier turns is searched
-//! together with the questions it refers to, and with the names of the last answer, the words of
-//! the new question last and whole; where it only names another subject, that takes the place of
-//! the first (`subject`). A question that stands by itself is left as it is: to carry an old topic
-//! into a new question does more harm than a missed follow-up.
+//! "When was it built?" finds nothing on its own. Instead of having a generator rewrite it, a rule
+//! applies: a question that refers to earlier turns is searched together with the questions it
+//! refers to and the names in the last answer, with its own words last and whole. If it only names
+//! another subject, that replaces the earlier subject (`subject`). A question that stands alone is
+//! left as it is: carrying an old topic into a new question does more harm than a missed follow-up.
 //!
-//! A question refers to earlier turns when one of these holds:
-//! - it begins with a connector ("and", "what about", "y", "und", "et", ...) and is no whole
-//!   question behind it
-//! - it is not long and has a word that points backwards ("it", "they", "his", "this", ...) and
-//!   nothing of its own that the word may mean
-//! - it has no matter, or a single word of it ("Why?", "In Berlin?", "How many?")
+//! A question refers to earlier turns if one of these holds:
+//! - it begins with a connector ("and", "what about", "y", "und", "et", ...) that no whole question
+//!   follows
+//! - it is short and has a word that points back ("it", "they", "his", "this", ...) with nothing in
+//!   it that the word may refer to
+//! - it has at most one word of matter ("Why?", "In Berlin?", "How many?")
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -24,35 +23,35 @@ use crate::text::words;
 use lodestone_text::HybridQuery;
 use lodestone_types::script::is_east_asian;
 
-/// Past questions that are joined to a follow-up at most.
+/// Most past questions joined to a follow-up.
 const QUESTIONS_MAX: usize = 3;
-/// Characters of context that are put before a follow-up. With the question it fits in the window
-/// of the model, a quarter of which is some 60 words.
+/// Most characters of context put before a follow-up. Together with the question this fits in the
+/// window of the embedding model, a quarter of which is about 60 words.
 const CONTEXT_CHARS_MAX: usize = 400;
-/// A question of this many words with one word of matter is a fragment.
+/// Most words of a question that counts as a fragment if only one of them is of matter.
 const SHORT_WORDS_MAX: usize = 3;
-/// Characters of matter up to which a question is a fragment, in scripts without spaces.
+/// Most characters of matter in a fragment, in scripts without spaces.
 const SHORT_RUN_CHARS_MAX: usize = 2;
-/// Names taken from the last answer, in words.
+/// Most words of names taken from the last answer.
 const NAMES_MAX: usize = 6;
-/// Terms of a question that stands by itself behind a connector and a question word.
+/// Least terms of a question that stands alone after a connector and a question word.
 const WHOLE_TERMS_MIN: usize = 2;
-/// Terms of a subject that needs no predicate of the question before it: "what about refunds for
-/// damaged goods?".
+/// Least terms of a subject that needs no predicate from the previous question: "what about refunds
+/// for damaged goods?".
 const SUBJECT_TERMS_MIN: usize = 3;
 
-/// Words of the name of a value in a row.
+/// Most words in the name of a row's value.
 const LABEL_WORDS_MAX: usize = 4;
 
 const CONNECTORS: &str = "\
     and|or|but|then|also|so|why not|und|oder|aber|y|o|pero|et|ou|mais|а|и|но|那|那么|那麼|では|じゃあ";
-/// Connectors before another subject, of which the same is asked.
+/// Connectors before a subject of which the previous question is asked again.
 const SUBJECT_CONNECTORS: &str = "\
     what about|how about|what else|was ist mit|wie ist es mit|qué hay de|et pour";
 
-/// The question as it should be searched, given the turns before it, oldest first, each a
-/// question and its answer, and without the polite words around it. Pure; the question itself when
-/// it stands by itself.
+/// Returns the question as it should be searched, without the polite words around it, given the
+/// previous turns as pairs of question and answer, oldest first. A question that stands alone is
+/// not extended. Pure function.
 pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     let question = without_openers(question);
     if past.is_empty() || !leans_back(question) {
@@ -89,13 +88,13 @@ pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     context.join(" ")
 }
 
-/// Whether a question fits before a follow-up and needs none before itself.
+/// Whether a previous question is short enough to precede a follow-up and stands alone.
 fn is_short(before: &str) -> bool {
     before.chars().count() <= CONTEXT_CHARS_MAX && !leans_back(before)
 }
 
-/// The turns up to the one that the question refers to: for a pronoun of a person, the last turn
-/// that names a person.
+/// The turns up to the one that the question refers to: for a personal pronoun, the last turn that
+/// names a person.
 fn recent_turns<'p>(question: &str, past: &'p [(String, String)]) -> &'p [(String, String)] {
     if !pointers::has_person(question) {
         return past;
@@ -110,8 +109,8 @@ fn recent_turns<'p>(question: &str, past: &'p [(String, String)]) -> &'p [(Strin
     }
 }
 
-/// The predicate of the question before, for a question that only names another subject: "What
-/// about Ada?" behind "When did Tom join Acme?" asks when she did.
+/// The predicate of the previous question, for a question that only names another subject: "What
+/// about Ada?" after "When did Tom join Acme?" asks when she did.
 fn predicate_for(question: &str, past: &[(String, String)]) -> Option<String> {
     if !begins_with(question, SUBJECT_CONNECTORS) || own_names(question).is_empty() {
         return None;
@@ -155,7 +154,7 @@ fn begins_with(question: &str, phrases: &str) -> bool {
     })
 }
 
-/// Capitalised words of a question behind its first one.
+/// The capitalised words of a question after its first word.
 fn own_names(question: &str) -> Vec<&str> {
     let is_name = |word: &&str| {
         word.starts_with(char::is_uppercase) && !words::is_interrogative(word) && *word != "I"
@@ -163,8 +162,8 @@ fn own_names(question: &str) -> Vec<&str> {
     question.unicode_words().skip(1).filter(is_name).collect()
 }
 
-/// Capitalised words inside the sentences of an answer that the question does not hold already:
-/// what "he" or "there" may mean.
+/// Capitalised words within the sentences of an answer that the question lacks: candidates for "he"
+/// or "there".
 fn names(answer: &str, question: &str) -> String {
     if answer == ABSTENTION {
         return String::new();
@@ -183,14 +182,14 @@ fn names(answer: &str, question: &str) -> String {
         }
         is_first = match word {
             "." | "!" | "?" => true,
-            // A citation stands between two sentences.
+            // A citation may stand between two sentences.
             _ => is_first && !word.contains(char::is_alphabetic),
         };
     }
     names.join(" ")
 }
 
-/// An answer without the names of the values of rows: "Pump: Ada; Litres: 3" tells of Ada.
+/// An answer without the names of row values: "Pump: Ada; Litres: 3" keeps "Ada".
 fn values(answer: &str) -> String {
     let parts = || answer.split("; ");
     if parts().filter(|part| named_value(part).is_some()).count() < 2 {

@@ -1,28 +1,28 @@
-//! Questions for several things, by the plural that they name.
+//! Questions for several things, recognised by a plural.
 
 use crate::question::phrases::{BEFORE_NOUN, LISTS, WHO_OR_WHERE};
 use crate::text::words::is_entry;
 
-/// Words behind a noun that begins keywords.
+/// Words after a noun at the start of keywords.
 const BEHIND_NOUN: &str = "after|for|of|in|at|on|against|before|during|with|nach|für|gegen|bei|de";
-/// Words behind the noun of keywords that ask for all of its kind.
+/// Words after a noun in keywords that ask for all of its kind.
 const BEHIND_ALL: &str = "that|which|still|not";
-/// Verbs behind the noun of which several are asked for.
+/// Verbs after a noun of which several are asked for.
 const BEHIND_SEVERAL: &str = "\
     are|were|have|do|can|may|must|need|should|will|aren't|weren't|haven't|don't|\
     can't|sind|haben|können|dürfen|müssen|sont|ont|peuvent|son|están|pueden";
-/// Verbs with the ending of a plural: "what happens when".
+/// Verbs that look like plurals: "what happens when".
 const VERBS: &str =
     "happens|comes|needs|makes|means|goes|belongs|applies|gets|takes|gives|keeps|follows";
-/// Words before the noun of which some are asked for inside a question. Behind "who" stands a verb.
+/// Words before a noun asked for within a question. "Who" is missing, as a verb follows it.
 const WHICH: &str = "which|welche|welcher|quels|quelles|cuáles";
-/// Words of a noun that is made of several.
+/// Most words of a compound noun.
 const SEVERAL_WORDS_MAX: usize = 3;
-/// Words behind the opening among which the noun stands: "what are the three main signs of".
+/// Words after the opening among which the noun is sought: "what are the three main signs of".
 const NOUN_WORDS_MAX: usize = 4;
 
-/// Whether a plural stands behind the question word, "which clinics", "what measures", or keywords
-/// begin with one and what it is of, "measures after the fire".
+/// Whether the words of a question ask for several things: a plural follows the question word
+/// ("which clinics", "what measures"), or begins keywords ("measures after the fire").
 pub(crate) fn wants_several(spaced: &str) -> bool {
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let word = |at: usize| words.get(at).copied().unwrap_or_default();
@@ -38,20 +38,20 @@ pub(crate) fn wants_several(spaced: &str) -> bool {
         || (0..SEVERAL_WORDS_MAX).any(is_of_all)
 }
 
-/// Whether it asks for each of several things and what belongs to it: "which colour goes where".
+/// Whether it asks for each of several things and its counterpart: "which colour goes where".
 pub(crate) fn is_of_pairs(spaced: &str) -> bool {
     let mut words = spaced.split_whitespace();
     words.next().is_some_and(|first| is_entry(BEFORE_NOUN, first))
         && words.next_back().is_some_and(|last| is_entry(WHO_OR_WHERE, last))
 }
 
-/// Whether a word has the form of a plural.
+/// Whether a word looks like a plural.
 pub(crate) fn is_plural(noun: &str) -> bool {
     let is_no_noun = ["ss", "us", "is", "was", "does"].iter().any(|end| noun.ends_with(end));
     noun.len() > 3 && noun.ends_with('s') && !is_no_noun && !is_entry(VERBS, noun)
 }
 
-/// The first plural behind the opening words of a question for several things.
+/// The first plural after the opening of a question for several things.
 pub(crate) fn noun(spaced: &str) -> Option<String> {
     let mut openings: Vec<&str> = LISTS.split('|').chain(BEFORE_NOUN.split('|')).collect();
     openings.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));

@@ -10,7 +10,8 @@ const BETWEEN: &str = "between|zwischen|entre";
 const AND: &str = "and|und|et|y";
 const VERSUS: &str = "versus|vs|than|als";
 
-/// The two sides of a comparison: "between A and B", "A vs B", "B than A", "A or B".
+/// The terms that distinguish the two sides of a comparison: "between A and B", "A vs B", "B than
+/// A", "A or B".
 pub(crate) fn sides(spaced: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
     let between = || {
         let (_, behind) = BETWEEN.split('|').find_map(|word| split_at(spaced, word))?;
@@ -24,7 +25,7 @@ pub(crate) fn sides(spaced: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)
     (!sides.0.is_empty() && !sides.1.is_empty()).then_some(sides)
 }
 
-/// The terms of two names that stand together: "Red Hall and Blue Hall".
+/// The terms that distinguish two names in one phrase: "Red Hall and Blue Hall".
 pub(crate) fn named_sides(text: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
     let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
     let words: Vec<String> = text.split_whitespace().map(bare).collect();
@@ -45,7 +46,7 @@ pub(crate) fn named_sides(text: &str) -> Option<(BTreeSet<String>, BTreeSet<Stri
     })
 }
 
-/// The text before and behind a word of text made by [`spaced`].
+/// The text before and after a word, in text made by [`spaced`].
 fn split_at<'t>(spaced: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
     spaced.split_once(&format!(" {word} "))
 }

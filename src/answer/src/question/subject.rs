@@ -1,8 +1,8 @@
-//! The question before, asked of another subject: "And Pinfold?" behind "What curve is set in
-//! Fennel Row?" is "What curve is set in Pinfold?".
+//! The previous question, asked again for another subject: "And Pinfold?" after "What curve is set
+//! in Fennel Row?" becomes "What curve is set in Pinfold?".
 //!
-//! Only where one place of the question before can be meant: the value behind the same noun ("zone
-//! A", "and zone C?"), or its only name.
+//! This applies only if one place in the previous question can be meant: the value after the same
+//! noun ("zone A", "and zone C?"), or its only name.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::text::values::is_calendar_word;
 use crate::text::words::{entries, is_entry, is_interrogative, is_reference};
 
-/// Phrases before the new subject, longest first where one holds another.
+/// Phrases before the new subject; a phrase that begins with another one comes first.
 const LEADS: &str = "\
     and what about|and how about|what about|how about|what if it's|what if it is|and if it's|\
     and|or|und was ist mit|was ist mit|und|oder|et pour|et|ou|qué hay de|y|o";
-/// Words between them and the subject.
+/// Words between such a phrase and the subject.
 const PARTICLES: &str = "\
     in|at|for|on|to|of|with|from|by|the|a|an|für|im|bei|der|die|das|pour|le|la|les|en|para|el|los";
-/// Words of a subject at most.
+/// Most words of a subject.
 const SUBJECT_WORDS_MAX: usize = 4;
 
-/// The question before with the subject of the new one, where that is all that the new one has.
+/// The previous question with the subject of the new one, if the new one consists of nothing else.
 pub(crate) fn substituted(question: &str, before: &str) -> Option<String> {
     let subject = subject(question)?;
     let words: Vec<(usize, &str)> = before.unicode_word_indices().collect();
@@ -37,7 +37,7 @@ fn subject(question: &str) -> Option<String> {
         let rest = folded.strip_prefix(lead)?;
         rest.starts_with([' ', ',']).then_some(rest.len())
     })?;
-    // Lower case may change the length of a text.
+    // Lower-casing may change the length of a text.
     let rest = question.get(question.len().checked_sub(behind)?..)?;
     let mut words: Vec<&str> = rest.split_whitespace().skip_while(|word| *word == ",").collect();
     while words.first().is_some_and(|word| is_entry(PARTICLES, word)) {
@@ -48,7 +48,8 @@ fn subject(question: &str) -> Option<String> {
     is_subject.then(|| words.join(" "))
 }
 
-/// The noun with which the subject begins, and the word behind it.
+/// The bytes of the subject's noun and the word after it in the previous question, if they occur
+/// once.
 fn same_noun(subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
     let (noun, _) = subject.split_once(' ')?;
     let mut pairs = words.windows(2).filter(|pair| pair[0].1.to_lowercase() == noun.to_lowercase());
@@ -57,7 +58,7 @@ fn same_noun(subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
     pairs.next().is_none().then_some(pair[0].0..end + last.len())
 }
 
-/// The only run of capitalised words behind the first word.
+/// The bytes of the only run of capitalised words after the first word.
 fn only_name(subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
     if !subject.starts_with(char::is_uppercase) || is_calendar(subject) {
         return None;

@@ -1,4 +1,4 @@
-//! The wish of a question: the form of its answer, and what it is about.
+//! The analysed question: the form of its answer and its subject.
 
 use std::collections::BTreeSet;
 
@@ -40,30 +40,30 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
-/// Openings of those that ask for what was done about something.
+/// Openings that ask what was done about something, and the noun they stand for.
 const DONE: &str = "\
     what was to be done|what was done|what has been done|what have we done|what did we do|\
     what did we change|what did we learn|what was changed|what have we changed|\
     what was introduced";
 const DEEDS_DONE: &str = "measures";
-/// Openings of those that ask for a deed.
+/// Openings that ask how to do something.
 const DEEDS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
     how to|what do i do|what do we do|what should i do|what should we do|what to do|\
     wie mache ich|wie kann ich|wie gehe ich|wie muss ich|was muss ich tun|was mache ich|\
     que faire|cómo puedo|qué hago|qué debo hacer";
-/// Words of the past, or of what is over.
+/// Words for the past, or for things that are over.
 const PAST: &str = "\
     was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
     war|waren|bisher|früher|frühere|alte|ancien|avant|était|anterior|antes|era";
-/// Last words that ask for the earliest or latest.
+/// Final words that ask for the earliest and the latest.
 const FIRST: &str = "first|zuerst|en premier|primero";
 const LAST: &str = "last|zuletzt|en dernier|último";
-/// Words of what is to come.
+/// Words for the future.
 const DUE: &str = "\
     due|has to|have to|must|need|needs|expire|expires|end|ends|run out|runs out|renew|renewed|will|\
     muss|müssen|fällig|doit|doivent|échoit|debe|deben|vence";
-/// Words of deeds that compare two things elsewhere.
+/// Words of comparison that denote an action after "how do I".
 const CHANGES: &str = "change|changed|changé|geändert|cambiado";
 /// Openings that ask for all that belongs to something.
 const ALLS: &str = "\
@@ -71,9 +71,9 @@ const ALLS: &str = "\
     what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
     que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
-/// Openings in which a total is no sum.
+/// Phrases in which a total is a count rather than a sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
-/// Days, and other numbers, of a question at most.
+/// Most days, and most other numbers, taken from a question.
 const VALUES_MAX: usize = 16;
 const AMOUNTS: &str = "\
     how much|what does|what do|what is the|what's the|what are the|wie viel|was kostet|was kosten|\
@@ -83,7 +83,7 @@ const OVER: &str = "\
     endet|bis wann|expire|prend fin|jusqu'à quand|vence|termina|hasta cuándo";
 const WHERE: &str = "where|wo|où|dónde";
 const WHICH: &str = "who|which|wer|welche|welcher|qui|quels|quelles|quién|quiénes|cuáles";
-/// The unit that a question wants.
+/// The form of answer that a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// All that has to be done, in order.
@@ -96,7 +96,7 @@ pub(crate) enum Wanted {
     Fact,
 }
 
-/// Figure that is asked for of several values together.
+/// A figure computed from several values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Total {
     Sum,
@@ -109,20 +109,20 @@ const MAIL: &str = "\
     reply|replied|addressed|received|betreff|nachricht|schrieb|geschrieben|gesendet|geschickt|\
     courriel|objet|écrit|envoyé|correo|asunto|escribió|envió";
 
-/// A question as it is read.
+/// A question, analysed.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) lower: String,
     pub(crate) wanted: Wanted,
-    /// Whether it asks for steps in words that ask for a fact as often: "how does a frog breathe".
+    /// Whether its words for steps ask for a fact just as often: "how does a frog breathe".
     pub(crate) may_be_fact: bool,
     /// Kind of thing that it asks for.
     pub(crate) asked: Asked,
     pub(crate) extreme: Option<Extreme>,
-    /// Which one from it is meant: 1, or 2 of "the second highest".
+    /// Rank counted from the extreme: 1, or 2 for "the second highest".
     pub(crate) rank: usize,
-    /// Whether it asks for the number of things.
+    /// Whether it asks for a number of things.
     pub(crate) counts: bool,
     /// Whether it asks for some out of several.
     pub(crate) selects: bool,
@@ -130,45 +130,45 @@ pub(crate) struct Question {
     pub(crate) asks_end: bool,
     /// Whether it asks for a place.
     pub(crate) asks_where: bool,
-    /// Whether it asks who or which, of which there may be several.
+    /// Whether it asks who or which, which may be several.
     pub(crate) asks_which: bool,
-    /// The bounds that it sets to values.
+    /// Bounds that it sets to values.
     pub(crate) conditions: Vec<Condition>,
-    /// Whether two things are compared.
+    /// Whether it compares two things.
     pub(crate) compares: bool,
-    /// The terms of either side of a comparison, or of either of two names that stand together,
-    /// that the other one does not have.
+    /// The terms that distinguish the sides of a comparison, or two names in one phrase.
     pub(crate) sides: Option<(BTreeSet<String>, BTreeSet<String>)>,
-    /// Whether it asks for what is not finished.
+    /// Whether it asks for unfinished things.
     pub(crate) is_of_open: bool,
-    /// Whether it asks for what was, or is over.
+    /// Whether it asks about the past or things that are over.
     pub(crate) is_of_past: bool,
-    /// The quality of which the extreme is asked for, where its word tells.
+    /// The quality whose extreme is asked for, if its word identifies one.
     pub(crate) quality: Option<&'static Quality>,
     pub(crate) total: Option<Total>,
-    /// Whether it asks of all that a list or table holds.
+    /// Whether it asks about everything in a list or table.
     pub(crate) is_of_list: bool,
-    /// The terms of what it leaves out: "not from Ada".
+    /// The terms that it excludes: "not from Ada".
     pub(crate) excluded: BTreeSet<String>,
-    /// Excluded terms that it asks others than: "besides Ada".
+    /// Excluded terms that it asks for others than: "besides Ada".
     pub(crate) others_than: BTreeSet<String>,
     /// Whether it asks for what is not so or not allowed.
     pub(crate) is_negated: bool,
-    /// Whether it asks for all that was decided.
+    /// Whether it asks for all decisions.
     pub(crate) is_of_decisions: bool,
     /// The thing whose meaning may be asked for.
     pub(crate) thing: Option<String>,
-    /// Whether an amount of money is asked for.
+    /// Whether it concerns an amount of money.
     pub(crate) is_of_money: bool,
-    /// Whether it is about a mail: who sent it, when it came.
+    /// Whether it is about a mail: who sent it, when it arrived.
     pub(crate) is_of_mail: bool,
-    /// Whether it asks, in English, who, when, how many: not how, and not for yes or no.
+    /// Whether it asks, in English, for a thing (who, when, how many), rather than how, or for yes
+    /// or no.
     pub(crate) asks_for_thing: bool,
-    /// Whether it asks in so many words for the amount that something costs.
+    /// Whether it asks explicitly for the price of something.
     pub(crate) asks_amount: bool,
-    /// The kind of value that it names, where it names one.
+    /// The kind of value that it names, if any.
     pub(crate) measure: Option<Measure>,
-    /// The noun of several things that are asked for: "which clinics", "list the measures".
+    /// The noun of several things that it asks for: "which clinics", "list the measures".
     pub(crate) noun: Option<String>,
     pub(crate) days: Vec<Day>,
     pub(crate) quantities: Vec<Quantity>,
@@ -178,7 +178,7 @@ impl Question {
     pub(crate) fn new(text: &str) -> Self {
         let last = last_of(text);
         let conditions = conditions(last);
-        // "At least 3" wants no least.
+        // "At least 3" does not ask for the least.
         let rest = unbound(last, &conditions);
         let unbound = spaced(&rest);
         let spaced = spaced(last);
@@ -238,7 +238,7 @@ impl Question {
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             thing: thing(last),
-            // "In charge" costs nothing.
+            // "In charge" has nothing to do with money.
             is_of_money: has(MONEY) && !asks_meaning && !contains(&spaced, "in charge"),
             is_of_mail: has(MAIL),
             asks_for_thing: asks_for_thing(&spaced),
@@ -254,7 +254,7 @@ fn ends_in(spaced: &str, list: &str) -> bool {
     list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
 }
 
-/// The days of a question, and the numbers that are no part of them.
+/// The days of a question, and the numbers outside them.
 fn values_in(text: &str) -> (Vec<Day>, Vec<Quantity>) {
     let (found, mut quantities) = (days(text), quantities(text));
     let is_in_day = |one: &Quantity| {
@@ -266,22 +266,22 @@ fn values_in(text: &str) -> (Vec<Day>, Vec<Quantity>) {
     (found.into_iter().take(VALUES_MAX).map(|(_, day)| day).collect(), quantities)
 }
 
-/// The figure that a question wants of several values: "in total", but not "how many in total".
+/// The figure that a question wants of several values: "in total", but not "the total number of".
 fn total(spaced: &str) -> Option<Total> {
     let has = |list: &str| entries(list).any(|phrase| contains(spaced, phrase));
     let sum = (has(SUMS) && !has(WHOLE_COUNTS)).then_some(Total::Sum);
     sum.or(has(MEANS).then_some(Total::Mean))
 }
 
-/// Whether a word of the past stands behind the first one: German "was" is "what".
+/// Whether a word of the past occurs after the first word: an initial German "was" means "what".
 fn tells_past(spaced: &str) -> bool {
     let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
     let behind = format!(" {behind}");
     entries(PAST).any(|word| contains(&behind, word))
 }
 
-/// The form of answer that a question wants, of which `spaced` are the words, and `opening` those
-/// from where it asks.
+/// The form of answer that a question asks for; `spaced` holds its words, `opening` those from
+/// where it asks.
 fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
     let begins =
@@ -305,7 +305,8 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
 }
 
 impl Question {
-    /// Whether it asks for what was, or names the code with which an entry of a register begins.
+    /// Whether an entry that no longer holds may answer: the question is about the past, or names
+    /// the code that the entry begins with.
     pub(crate) fn wants_of_before(&self, entry: &str) -> bool {
         self.is_of_past || code_of(entry).is_some_and(|code| self.lower.contains(&code))
     }
@@ -321,8 +322,8 @@ impl Question {
         }
     }
 
-    /// Whether one passage by itself may answer, where the best one by words is of this shape: no
-    /// list, no steps, nothing that is compared or computed.
+    /// Whether a single passage may answer, if the best one by words has this shape: the question
+    /// asks for no list, no steps, and nothing compared or computed.
     pub(crate) fn wants_one_passage(&self, best: Shape) -> bool {
         let is_listed = matches!(best, Shape::Whole(_) | Shape::Unit(Kind::Item));
         (matches!(self.wanted, Wanted::Fact | Wanted::Cause) || (self.may_be_fact && !is_listed))
@@ -331,7 +332,7 @@ impl Question {
             && !self.compares
     }
 
-    /// Whether one passage by itself may answer for want of a list or of steps.
+    /// Whether a single passage may answer in place of a list or steps.
     pub(crate) fn may_be_told_by_one(&self) -> bool {
         matches!(self.wanted, Wanted::Steps | Wanted::List)
             && self.extreme.is_none()
@@ -344,25 +345,25 @@ impl Question {
         matches!(self.wanted, Wanted::Fact | Wanted::List)
     }
 
-    /// Whether it asks for those of several things that are not finished.
+    /// Whether it asks for the unfinished ones among several things.
     pub(crate) fn selects_open(&self) -> bool {
         self.is_of_open && (self.wanted == Wanted::List || self.counts)
     }
 
-    /// The terms of things with an amount of money that it names: "orders".
+    /// The terms of things with amounts of money that it names: "orders".
     pub(crate) fn of_amounts(&self) -> BTreeSet<String> {
         let said = spaced(self.last());
         entries(OF_AMOUNTS).filter(|thing| contains(&said, thing)).flat_map(terms).collect()
     }
 
-    /// The last question: a follow-up stands behind those that it refers to.
+    /// The last question: a follow-up comes after those it refers to.
     pub(crate) fn last(&self) -> &str {
         last_of(&self.text)
     }
 }
 
-/// The last question of a text, with a statement behind it: a follow-up stands behind those that it
-/// refers to.
+/// The last question of a text, together with a statement after it: a follow-up comes after those
+/// it refers to.
 pub(crate) fn last_of(text: &str) -> &str {
     let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
     match last.rsplit_once("? ") {

@@ -1,4 +1,4 @@
-//! Tables whose columns are set apart by white space alone, as mails and plain texts have them.
+//! Tables whose columns are separated only by white space, as in mails and plain texts.
 //!
 //! ```text
 //! Pump      Litres   Since      header, where its fields are as many and have no digits
@@ -8,27 +8,27 @@
 
 use super::{Cell, Form, Kind, Parser};
 
-/// Lines of such a table at least.
+/// Least lines of such a table.
 const LINES_MIN: usize = 3;
-/// Lines that decide whether it is one.
+/// Most lines examined to recognise one.
 const LINES_MAX: usize = 8;
-/// Marks behind which two spaces are typed in prose.
+/// Punctuation that prose may follow with two spaces.
 const ENDS: [char; 6] = ['.', '?', '!', ':', ';', ','];
 
 impl Parser<'_> {
-    /// Number of lines of the table that begins with the line; 0 where none does.
+    /// Number of lines of the table that begins at a line; 0 if none does.
     pub(super) fn aligned(&self, at: usize) -> usize {
         let lines = || self.lines[at..].iter().map(|line| line.content);
         let is_row = |content: &&str| fields(content).len() > 1;
         let is_wide = |content: &&str| content.contains("   ") || content.contains('\t');
-        // A few lines decide: every line of a text may be asked about.
+        // A few lines must suffice, because any line of a text may be examined.
         let first: Vec<&str> = lines().take(LINES_MAX).take_while(is_row).collect();
         let wide = first.iter().filter(|content| is_wide(content)).count();
         let is_table = first.len() >= LINES_MIN && wide * 2 > first.len();
         if is_table { lines().take_while(is_row).count() } else { 0 }
     }
 
-    /// The rows of such a table, or the items where it has no header.
+    /// Adds the rows of such a table, or list items if it has no header.
     pub(super) fn aligned_rows(&mut self, at: usize, count: usize) {
         let names = self.header_of(at, count);
         self.begin(if names.is_empty() { Form::List } else { Form::Table });
@@ -50,7 +50,7 @@ impl Parser<'_> {
         self.lead = None;
     }
 
-    /// The names of the columns; none where the first line is a row like the others.
+    /// The column names; empty if the first line is a row like the others.
     fn header_of(&self, at: usize, count: usize) -> Vec<String> {
         let digits = |text: &str| text.contains(|c: char| c.is_ascii_digit());
         let names = fields(self.lines[at].content);
@@ -63,7 +63,7 @@ impl Parser<'_> {
     }
 }
 
-/// The fields of a line that tabs, or two spaces and more, set apart.
+/// The fields of a line, separated by tabs or by two or more spaces; empty for prose.
 fn fields(content: &str) -> Vec<&str> {
     let pieces = content.split('\t').flat_map(|part| part.split("  "));
     let fields: Vec<&str> = pieces.map(str::trim).filter(|field| !field.is_empty()).collect();

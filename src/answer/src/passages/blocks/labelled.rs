@@ -1,15 +1,15 @@
-//! Lines that begin with a word and a number, as items of minutes do: "Item 3: it is mended".
+//! Lines that begin with a word and a number, like items of minutes: "Item 3: it is mended".
 
 use super::{Form, Parser};
 
-/// Lines in a row that begin with a word and a number are items.
+/// Least number of consecutive lines of this form that count as items.
 const LABELLED_ITEMS_MIN: usize = 2;
-/// Words of such a line behind its colon: a record has shorter values.
+/// Least words after the colon of such a line; values of records are shorter.
 const LABELLED_WORDS_MIN: usize = 3;
 
 impl Parser<'_> {
-    /// The lines, each with the next one, that begin with one word and a number that grows, "item
-    /// 1: the key is found"; none where there is one alone.
+    /// The consecutive lines that begin with the same word and an increasing number, "item 1: the
+    /// key is found"; empty for a single line.
     pub(super) fn labelled(&self, at: usize) -> Vec<usize> {
         let label = |line: usize| labelled_number(self.lines.get(line)?.content);
         let Some((word, mut last)) = label(at) else { return Vec::new() };
@@ -34,7 +34,7 @@ impl Parser<'_> {
     }
 }
 
-/// The word and the number with which a line begins that goes on in words: "Item 3: it is mended".
+/// The word and number at the start of a line that goes on in words: "Item 3: it is mended".
 fn labelled_number(content: &str) -> Option<(String, usize)> {
     let (label, text) = content.split_once(": ")?;
     let (word, number) = label.split_once(' ')?;

@@ -1,27 +1,27 @@
-//! Lines of a text and what their form says.
+//! Lines of a text, and the recognition of their forms.
 
 use std::ops::Range;
 
 use crate::text::{values, words};
 
-/// Characters of a line that is drawn.
+/// Least characters of a drawn line.
 const RULE_CHARS_MIN: usize = 3;
-/// Words of a remark such as "Version 2.0, valid from 1 January 2025".
+/// Most words of a remark such as "Version 2.0, valid from 1 January 2025".
 const REMARK_WORDS_MAX: usize = 7;
-/// Bytes of a day before the time of a line: "[Wed September 24 23:59".
+/// Bytes within which the colon of a time must follow a date: "[Wed September 24 23:59".
 const STAMP_BYTES_MAX: usize = 24;
-/// Characters of a term with an explanation.
+/// Most characters of a term that is explained.
 const ENTRY_CHARS_MAX: usize = 40;
 /// Marks between a term and its explanation.
 const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
-/// Lines at the top of a text that may tell about it: edition, author, date.
+/// Most characters of a line at the top of a text about its edition, author or date.
 const FRONT_CHARS_MAX: usize = 200;
 
-/// A line without the white space at its ends.
+/// A line without surrounding white space.
 #[derive(Debug, Clone)]
 pub(super) struct Line<'t> {
     pub(super) bytes: Range<usize>,
-    /// Bytes of white space before it.
+    /// Bytes of white space before the line.
     pub(super) indent: usize,
     pub(super) content: &'t str,
 }
@@ -45,13 +45,13 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
         .collect()
 }
 
-/// Whether a line is drawn across the page, below a heading or between parts.
+/// Whether a line is drawn, as below headings or between parts.
 pub(super) fn is_rule(content: &str) -> bool {
     let drawn = |c: char| matches!(c, '-' | '=' | '_' | '*' | '~' | '+' | ' ');
     content.len() >= RULE_CHARS_MIN && content.chars().all(drawn)
 }
 
-/// Whether parts of a line are set apart by white space, as in a table without lines.
+/// Whether parts of a line are separated by white space, as in a table without rules.
 pub(super) fn has_columns(content: &str) -> bool {
     content.contains("   ")
 }
@@ -61,15 +61,15 @@ pub(super) fn is_fence(content: &str) -> bool {
     content.starts_with("```") || content.starts_with("~~~")
 }
 
-/// Level and text of a line that is marked as a heading.
+/// Level and text of a line marked as a heading.
 pub(super) fn heading(content: &str) -> Option<(usize, &str)> {
     let level = content.bytes().take_while(|byte| *byte == b'#').count();
     let text = content.get(level..)?.strip_prefix(' ')?;
     (1..=6).contains(&level).then(|| (level, text.trim()))
 }
 
-/// Whether the line begins with a day and a time, as those of logs and chats do, in any order of
-/// day, month and year.
+/// Whether a line begins with a date and time, as in logs and chats, with day, month and year in
+/// any order.
 pub(super) fn is_stamped(content: &str) -> bool {
     let content = content.strip_prefix('[').unwrap_or(content);
     let Some(colon) = content.bytes().take(STAMP_BYTES_MAX).position(|byte| byte == b':') else {
@@ -97,14 +97,14 @@ pub(super) fn is_stamped(content: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry<'t> {
     pub(super) term: &'t str,
-    /// Byte of the line at which the explanation begins.
+    /// Byte offset of the explanation in the line.
     pub(super) value: usize,
-    /// Whether the form leaves no doubt: `term .... explanation`, `**term** - explanation`.
+    /// Whether the form is unambiguous: `term .... explanation`, `**term** - explanation`.
     pub(super) is_marked: bool,
 }
 
-/// The term and the explanation of a line: `turnover .... the whole volume`,
-/// `**turnover** - the whole volume`, `turnover = the whole volume`.
+/// Recognises a term with its explanation: `turnover .... the whole volume`, `**turnover** - the
+/// whole volume`, `turnover = the whole volume`.
 pub(super) fn entry(content: &str) -> Option<Entry<'_>> {
     let of_bold = || {
         let (term, rest) = content.strip_prefix("**")?.split_once("**")?;
@@ -129,14 +129,14 @@ pub(super) fn entry(content: &str) -> Option<Entry<'_>> {
     (is_term && !value.is_empty()).then_some(Entry { term: term.trim(), value: at, is_marked })
 }
 
-/// Whether a message of a chat asks: it ends or begins as a question does.
+/// Whether a chat message is a question, by its last character or its first word.
 pub(super) fn is_asked(line: &str) -> bool {
     let message = line.split_once(": ").map_or(line, |(_, message)| message);
     let first = message.split_whitespace().next().unwrap_or_default();
     line.ends_with(['?', '\u{FF1F}']) || words::is_interrogative(first)
 }
 
-/// Whether a text below a title tells of its edition: fields, or a short remark with a date.
+/// Whether a text below a title describes the edition: fields, or a short remark with a date.
 pub(super) fn is_edition(content: &str) -> bool {
     let first = content.split(". ").next().unwrap_or_default();
     let is_remark = first.split_whitespace().count() <= REMARK_WORDS_MAX;

@@ -1,4 +1,4 @@
-//! Paragraphs: sentences, headings by their form, remarks on the edition.
+//! Paragraphs: sentences, headings recognised by form, and remarks on the edition.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use super::{Form, Kind, Parser};
 use crate::text::sentences::{self, SENTENCE_CHARS_MAX};
 use crate::text::words::entries;
 
-/// A line without an end of sentence is taken for a heading up to this length in columns.
+/// Most columns of a line that is taken for a heading because no sentence ends in it.
 const HEADING_COLUMNS_MAX: usize = 80;
-/// Words between what a sentence says and of what it is.
+/// Words between a label and the thing it belongs to.
 const OF_SOMETHING: &str = "for|at|in|on|from|with|für|bei|pour|para";
-/// Level of a heading that is one by its form only, below all marked ones.
+/// Level of headings recognised only by form, below all marked ones.
 const PLAIN_LEVEL: usize = 7;
 
 impl Parser<'_> {
@@ -25,7 +25,7 @@ impl Parser<'_> {
         let mut line = at;
         while line < end {
             let mut last = line;
-            // "WHY" is no beginning of a sentence.
+            // "WHY" in capitals does not begin a sentence.
             let goes_on = |last: usize| {
                 let content = self.lines[last].content;
                 !(last == at && is_capitals(content))
@@ -41,7 +41,7 @@ impl Parser<'_> {
         end
     }
 
-    /// Whether something else than a paragraph begins with the line.
+    /// Whether a block other than a paragraph begins at a line.
     fn begins_block(&self, at: usize) -> bool {
         let content = self.lines[at].content;
         content.is_empty()
@@ -77,7 +77,7 @@ impl Parser<'_> {
             return;
         }
         let is_label = sentences::is_labelled(content);
-        // "**Measures.**" right above a list is its name.
+        // "**Measures.**" right above a list is its heading.
         let is_above_list = self
             .lines
             .get(end)
@@ -97,20 +97,20 @@ impl Parser<'_> {
             }
             return;
         }
-        // The parts of a remark on the edition say nothing without each other.
+        // The parts of an edition remark make no sense without each other.
         match is_front && is_edition(content) {
             true => self.push_bounded(Kind::Sentence, bytes),
             false => self.push_sentences(Kind::Sentence, bytes),
         }
     }
 
-    /// Sentences; one that announces something becomes the lead of those behind it, and words that
-    /// open them and name their matter, of all but the first one.
+    /// Adds sentences. One that announces something becomes the lead of the next; an opening topic,
+    /// or the label that a later sentence refers back to, becomes the lead of all but the first.
     pub(super) fn push_sentences(&mut self, kind: Kind, bytes: Range<usize>) {
         let text = &self.text[bytes.clone()];
         let topic = sentences::topic(text, kind == Kind::Item);
         let mut pieces = sentences::pieces(text);
-        // A topic alone says nothing.
+        // A topic makes no sense alone, so it is joined to the sentence after it.
         if let (Some(topic), [first, next, ..]) = (&topic, &mut pieces[..])
             && topic.end == first.end
         {
@@ -136,14 +136,14 @@ impl Parser<'_> {
                     unit.is_lead = true;
                 }
             }
-            // An announcement speaks for a whole list, and for one sentence of prose.
+            // An announcement leads a whole list, but only one sentence of prose.
             self.lead = announces.then_some(piece).or_else(|| topic.clone());
         }
         self.lead = self.lead.take().filter(|lead| Some(lead) != topic.as_ref());
     }
 
-    /// The words of a sentence on something before its colon, and the word between both: "Meeting
-    /// point" and "for" of "Meeting point for the hall: the oak."
+    /// The start of a sentence's label and the preposition that ends it: "Meeting point" and "for"
+    /// in "Meeting point for the hall: the oak."
     fn said_of(&self, piece: Range<usize>) -> Option<(&'static str, Range<usize>)> {
         let (label, _) = self.text[piece.clone()].split_once(": ")?;
         let place = |word| Some((word, label.find(&format!(" {word} "))?));
@@ -151,7 +151,7 @@ impl Parser<'_> {
         Some((word, piece.start..piece.start + end))
     }
 
-    /// A passage in pieces of [`SENTENCE_CHARS_MAX`] at most.
+    /// Adds a passage in pieces of at most [`SENTENCE_CHARS_MAX`].
     pub(super) fn push_bounded(&mut self, kind: Kind, bytes: Range<usize>) {
         for piece in sentences::bounded(self.text, bytes, SENTENCE_CHARS_MAX) {
             self.push(kind, piece);
@@ -159,14 +159,14 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a sentence says before a colon only of what it is, by a word: "For the hall: the oak."
+/// Whether the label of a sentence begins with the given preposition: "For the hall: the oak."
 fn begins_with(sentence: &str, word: &str) -> bool {
     let label = sentence.trim_start().split_once(": ").map(|(label, _)| label);
     let first = label.and_then(|label| label.split_once(' ')).map(|(first, _)| first);
     first.is_some_and(|first| first.to_lowercase() == word)
 }
 
-/// Whether a short line is in capitals alone, as headings of plain texts are.
+/// Whether a short line is all in capitals, like headings in plain texts.
 fn is_capitals(content: &str) -> bool {
     sentences::columns(content) <= HEADING_COLUMNS_MAX
         && !sentences::is_ended(content)

@@ -1,4 +1,4 @@
-//! Lines `name: value`: records and settings.
+//! Lines of the form `name: value`: records and settings.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use super::{Cell, Form, Group, Kind, Parser};
 use crate::passages::keyed::{self, KeyedLine};
 use crate::text::sentences::SENTENCE_CHARS_MAX;
 
-/// The fields of a mapping in one line, as YAML writes it: `{open: "9:00", seats: 4}`, and the
-/// remark behind it, which has no name. Empty where it is none.
+/// The fields of a YAML flow mapping on one line, `{open: "9:00", seats: 4}`, and a trailing
+/// comment as a field without a name. Empty if the value is not a flow mapping.
 fn flow(value: &str) -> Vec<Cell> {
     let inside = value.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     let Some((inside, behind)) = inside else { return Vec::new() };
@@ -38,7 +38,7 @@ fn flow(value: &str) -> Vec<Cell> {
 }
 
 impl Parser<'_> {
-    /// The keyed lines of a record or of settings that begin with the line.
+    /// The keyed lines of a record, or of settings, that begin at a line.
     pub(super) fn keyed_run(&self, at: usize) -> Vec<KeyedLine> {
         let before = at.checked_sub(1).map_or("", |above| self.lines[above].content);
         keyed::run(before, self.lines[at..].iter().map(|line| (line.indent, line.content)))
@@ -52,8 +52,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Lines of which deeper ones belong to the last one above that is less deep. Mappings in one
-    /// line below one name are rows.
+    /// Adds settings: a deeper line belongs to the last line above it that is less deep. Several
+    /// flow mappings below the same name are rows.
     fn settings(&mut self, at: usize, run: &[KeyedLine]) {
         let (mut above, mut open): (Vec<Vec<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
         for (line, keyed) in run.iter().enumerate() {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Fields of one thing. A question among them with its answer is read as such.
+    /// Adds the fields of one record. A question among them is read together with its answer.
     fn record(&mut self, at: usize, run: &[KeyedLine]) {
         let whole = self.lines[at].bytes.start..self.lines[at + run.len() - 1].bytes.end;
         let value_of = |line: usize| {
@@ -131,7 +131,7 @@ impl Parser<'_> {
         if self.text[whole.clone()].chars().count() <= SENTENCE_CHARS_MAX {
             self.push_record(whole, None, cells);
         } else {
-            // A long record is told field by field, each behind the first, which names it.
+            // A long record is quoted field by field, each together with the first, which names it.
             let first = self.lines[at].bytes.clone();
             for (line, cell) in cells.iter().enumerate().skip(1) {
                 let bytes = self.lines[at + line].bytes.clone();
@@ -142,8 +142,8 @@ impl Parser<'_> {
         self.lead = None;
     }
 
-    /// The line behind the list of terms with explanations that begins with the line; `None` where
-    /// it does not begin there: two of them tell where their form leaves no doubt, else three.
+    /// The line after the list of explained terms that begins at a line; `None` if none does. Two
+    /// terms suffice if their form is unambiguous, otherwise three are needed.
     pub(super) fn entries_end(&self, at: usize) -> Option<usize> {
         let first = &self.lines[at];
         let is_marked = entry(first.content)?.is_marked;
@@ -156,7 +156,7 @@ impl Parser<'_> {
         (others >= if is_marked { 1 } else { 2 }).then_some(at + 1 + inside.len())
     }
 
-    /// Each term with its explanation, which may go on in deeper lines.
+    /// Adds each term with its explanation, which may continue on deeper lines.
     pub(super) fn entries(&mut self, at: usize, end: usize) {
         self.begin(Form::Records);
         let starts: Vec<usize> =
@@ -180,7 +180,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Opens a section with a text that is no heading by its mark.
+    /// Opens a section under a text that is not marked as a heading.
     fn section_below(&mut self, heading: Range<usize>) {
         let text = self.text[heading].to_owned();
         self.new_section();
