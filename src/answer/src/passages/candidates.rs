@@ -1,4 +1,5 @@
-//! The passages that may answer: sentences, items, rows, records and whole lists, each once.
+//! The passages that may answer: sentences, items, rows, records and whole lists, without
+//! duplicates.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,37 +14,38 @@ use crate::text::shown;
 use crate::text::words::{begins_with_reference, denies, has_demonstrative};
 use lodestone_types::{RequestContext, RetrievedChunk, Stopped};
 
-/// Passages that are looked at. Bounds the work for one answer.
+/// Most passages examined. Bounds the work for one answer.
 const CANDIDATES_MAX: usize = 1200;
-/// Characters of a sentence, with the one that it was widened to, at most.
+/// Most bytes of a sentence together with the one it is widened to.
 const PASSAGE_CHARS_MAX: usize = 600;
-/// Items of a list that is told whole, or sentences of a procedure in prose.
+/// Most items of a list quoted whole, or sentences of a procedure in prose.
 const ITEMS_MAX: usize = 20;
-/// Characters of a list that is told whole.
+/// Most characters of a list quoted whole.
 const LIST_CHARS_MAX: usize = 2400;
 
 /// One quoted passage of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// Position in the chunks given.
+    /// Position among the given chunks.
     pub(crate) chunk: usize,
-    /// Its characters in the chunk's text; where a border of chunks cuts it, the larger part.
+    /// Range in the chunk's text, in characters; if a chunk boundary cuts the passage, the larger
+    /// part.
     pub(crate) chars: Range<usize>,
-    /// The line that says what its values are, where it is shown with it: its chunk, and its
-    /// characters there.
+    /// The line that names its values, if it is shown with it: the chunk, and the range of
+    /// characters in it.
     pub(crate) head: Option<(usize, Range<usize>)>,
-    /// As an answer shows it.
+    /// The text as an answer shows it.
     pub(crate) shown: String,
-    /// Its characters in the text of the source.
+    /// Range in the text of the source, in characters.
     pub(crate) document_chars: Range<usize>,
 }
 
-/// Kind of a candidate.
+/// Shape of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A single unit.
     Unit(Kind),
-    /// All items of a list, or all sentences of a short section.
+    /// All items of a list, rows of a table, or sentences of a paragraph.
     Whole(Form),
 }
 
@@ -51,49 +53,49 @@ pub(crate) enum Shape {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) shape: Shape,
-    /// The passages that are quoted, in order; never empty.
+    /// The quoted passages, in order; never empty.
     pub(crate) parts: Vec<Part>,
-    /// Position of its text in the texts that were read.
+    /// Index of its text among the texts read.
     pub(crate) stretch: usize,
-    /// Its section and its group in that text.
+    /// Indices of its section and its group in that text.
     pub(crate) section: usize,
     pub(crate) group: usize,
-    /// Position among the units of its text, of the first.
+    /// Index of its main unit among the units of its text.
     pub(crate) unit: usize,
     /// Number of units that it spans.
     pub(crate) units: usize,
     /// Named values of a row or record.
     pub(crate) cells: Vec<Cell>,
-    /// The text that is compared with the question: with the lead and the heading above it.
+    /// The text that is compared with the question, including the lead and the heading.
     pub(crate) compared: String,
-    /// The text that announces it: a question above it, an introduction.
+    /// The text that announces it: a question above it, or an introduction.
     pub(crate) lead: String,
-    /// The heading right above it, possibly empty, and all of them.
+    /// The nearest heading, which may be empty, and all headings together.
     pub(crate) heading: String,
     pub(crate) context: String,
-    /// Whether it announces text instead of being it.
+    /// Whether it announces a text instead of being one.
     pub(crate) is_lead: bool,
-    /// Whether the sentence behind it says that it is not so, and not what is.
+    /// Whether the next sentence denies it without giving a correction.
     pub(crate) is_denied: bool,
-    /// Whether the sentence behind it says so and what holds instead: "sorry, wrong: 600 g".
+    /// Whether the next sentence denies it and gives a correction: "sorry, wrong: 600 g".
     pub(crate) is_put_right: bool,
-    /// Whether another entry of its text says that it holds no more.
+    /// Whether another entry of its text says that it no longer holds.
     pub(crate) is_ended: bool,
-    /// The best chunk that was found and holds some of it; else the best one of its source.
+    /// The best retrieved chunk that holds some of it; else the best chunk of its source.
     pub(crate) hit: usize,
-    /// Whether a chunk that was found holds some of it.
+    /// Whether a retrieved chunk holds some of it.
     pub(crate) is_hit: bool,
 }
 
 impl Candidate {
-    /// The text that an answer shows of it.
+    /// The text of all parts, as an answer shows it.
     pub(crate) fn shown(&self) -> String {
         let parts: Vec<&str> = self.parts.iter().map(|part| part.shown.as_str()).collect();
         parts.join(" ")
     }
 
-    /// Whether both say the same: a sentence is a candidate by itself and, where the next one
-    /// refers to it, together with that one too.
+    /// Whether both have text in common: a sentence is a candidate by itself and, if the next one
+    /// refers to it, also part of that one's candidate.
     pub(crate) fn repeats(&self, other: &Self) -> bool {
         let overlap = |a: &Part, b: &Part| {
             let meet = a.chars.start < b.chars.end && b.chars.start < a.chars.end;
@@ -102,17 +104,17 @@ impl Candidate {
         self.parts.iter().any(|a| other.parts.iter().any(|b| overlap(a, b)))
     }
 
-    /// Whether its text says elsewhere what holds instead.
+    /// Whether its text states elsewhere what holds instead.
     pub(crate) fn is_taken_back(&self) -> bool {
         self.is_ended || self.is_put_right
     }
 
-    /// Whether both stand in one group: rows of a table, items of a list.
+    /// Whether both are in one group: rows of a table, items of a list.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         (self.stretch, self.group) == (other.stretch, other.group)
     }
 
-    /// Whether both stand under one heading.
+    /// Whether both are in one section.
     pub(crate) fn shares_section(&self, other: &Self) -> bool {
         (self.stretch, self.section) == (other.stretch, other.section)
     }
@@ -123,23 +125,23 @@ impl Candidate {
     }
 }
 
-/// The texts that were read and the passages in them.
+/// The texts that were read, and the passages in them.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// The passages, by text and by place in it.
+    /// The passages, ordered by text and position.
     pub(crate) candidates: Vec<Candidate>,
     /// The units of each text.
     pub(crate) blocks: Vec<Blocks>,
-    /// Whether each text is all of its source.
+    /// Whether each text is its whole source.
     pub(crate) are_whole: Vec<bool>,
 }
 
-/// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
-/// them; of the sources of the first `opened` ones alone, and whose chunks `is_quoted` lets pass,
-/// by their position.
+/// Reads chunks into passages. The first `hits` chunks were retrieved, best first; the rest are
+/// their neighbours. Only sources among the first `opened` chunks are read, and of these only texts
+/// whose best chunk `is_quoted` accepts by position.
 ///
 /// # Errors
-/// [`Stopped`] where the request is over.
+/// [`Stopped`] if the request is over.
 pub(crate) fn read(
     context: &RequestContext,
     chunks: &[&RetrievedChunk],
@@ -169,11 +171,11 @@ pub(crate) fn read(
     Ok(reading)
 }
 
-/// Counts the characters before a byte.
+/// Index that converts byte offsets to character offsets.
 struct Places(Vec<usize>);
 
 impl Places {
-    /// Bytes between the places that are remembered.
+    /// Bytes between remembered offsets.
     const STEP: usize = 256;
 
     fn new(text: &str) -> Self {
@@ -228,8 +230,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The unit with which the passage around this one begins: the sentence before it, where it
-    /// points there.
+    /// The unit at which the passage around this one begins: the previous sentence, if this one
+    /// refers back to it.
     fn widened(&self, at: usize) -> usize {
         let units = &self.blocks.units;
         let unit = &units[at];
@@ -245,7 +247,7 @@ impl Reader<'_> {
         if points_back { at - 1 } else { at }
     }
 
-    /// The candidate of the units `from..to`, of which the one at `main` is what it is about.
+    /// Makes the candidate of the units `from..to`; `main` is the unit it is about.
     fn candidate(&self, shape: Shape, from: usize, to: usize, main: usize) -> Option<Candidate> {
         let units = &self.blocks.units[from..to];
         let unit = &self.blocks.units[main];
@@ -257,7 +259,7 @@ impl Reader<'_> {
             }
         };
         let chars: usize = parts.iter().map(|part| part.chars.len()).sum();
-        // One part and what announces it are no list.
+        // A single part with its announcement is not a list.
         let fewest = if matches!(shape, Shape::Whole(_)) { 2 } else { 1 };
         if parts.len() < fewest || chars > LIST_CHARS_MAX {
             return None;
@@ -273,7 +275,7 @@ impl Reader<'_> {
         let question = path.last().filter(is_asked).map_or(lead, String::as_str);
         let place = self.places.chars(text, &(units[0].bytes.start..unit.bytes.end));
         let hit = self.stretch.hit(&place);
-        // With the sentence that takes it back it begins with what is not so, too.
+        // A candidate that ends with the denial still begins with the denied statement.
         let mut behind = self.blocks.units[from + 1..].iter().take(to - from);
         let denial = behind.find_map(|next| {
             let said = said_in(next.kind, &text[next.bytes.clone()]);
@@ -304,7 +306,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Units that stand together as one passage.
+    /// Makes one passage of adjacent units.
     fn passage(&self, units: &[Unit], unit: &Unit) -> Option<Part> {
         let text = &self.stretch.text;
         let bytes = units[0].bytes.start..unit.bytes.end;
@@ -334,7 +336,7 @@ impl Reader<'_> {
         bare(&self.stretch.text[unit.bytes.clone()])
     }
 
-    /// The fields of a record in one line; settings, `name = value`, as they are written.
+    /// The fields of a record on one line; settings of the form `name = value` as written.
     fn record(&self, units: &[Unit], unit: &Unit) -> String {
         let lines = self.stretch.text[units[0].bytes.start..unit.bytes.end].lines().map(str::trim);
         let lines: Vec<&str> = lines.collect();
@@ -344,18 +346,18 @@ impl Reader<'_> {
         }
     }
 
-    /// A setting behind the name of the part that it stands in.
+    /// A setting, prefixed with the name of the part it belongs to.
     fn field(&self, unit: &Unit) -> String {
         let text = &self.stretch.text;
         let own = &text[unit.bytes.clone()];
         let above = unit.head.clone().map_or("", |head| &text[head]);
-        // A comment behind the name is told by the place in the document.
+        // A comment after the name remains accessible at its place in the document.
         let above = above.split('#').next().unwrap_or_default().trim();
         if above.is_empty() { own.to_owned() } else { format!("{above} {own}") }
     }
 }
 
-/// The text of a unit, without the name before a message of a chat.
+/// The text of a unit, without the sender's name before a chat message.
 pub(crate) fn said_in(kind: Kind, text: &str) -> &str {
     match kind {
         Kind::Line => text.split_once(": ").map_or(text, |(_, message)| message),
@@ -367,7 +369,7 @@ fn tells_number(text: &str) -> bool {
     text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Marks the entries of one text that another one of it says hold no more.
+/// Marks the entries of a text that another of its entries ends.
 fn mark_ended(candidates: &mut [Candidate]) {
     let texts: Vec<String> = candidates.iter().map(Candidate::shown).collect();
     let ended = registers::ended(texts.iter().map(String::as_str));
@@ -380,8 +382,7 @@ fn mark_ended(candidates: &mut [Candidate]) {
     }
 }
 
-/// Drops passages that are said already by another source or another version, word for word: the
-/// first one stays.
+/// Drops passages that another source or version already contains word for word, except the first.
 fn distinct(found: &mut Vec<Candidate>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut position = 0;
@@ -389,7 +390,7 @@ fn distinct(found: &mut Vec<Candidate>) {
     found.retain(|candidate| {
         position += 1;
         let known = *seen.entry(folded[position - 1].clone()).or_insert(position);
-        // A list of one source stays whole although another has the same items.
+        // A whole list stays complete even if another source has the same one.
         known == position || matches!(candidate.shape, Shape::Whole(_))
     });
 }

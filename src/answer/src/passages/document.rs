@@ -1,52 +1,52 @@
-//! Neighbouring chunks put together again, so that a list or table that a border cuts is whole.
+//! Joins neighbouring chunks again, so that a list or table cut by a chunk boundary is whole.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lodestone_types::RetrievedChunk;
 
-/// Chunks that were found and are read; later ones cost time and hardly ever hold the answer.
+/// Most retrieved chunks that open a source; later ones cost time and hardly ever hold the answer.
 pub(crate) const HITS_MAX: usize = 8;
-/// Chunks that are read for a question for rows, which have few of its words.
+/// Limit for questions about rows, whose chunks share few words with the question.
 pub(crate) const HITS_OF_ROWS_MAX: usize = 12;
-/// Chunks of one source that are read, those found among them.
+/// Most chunks read per source, including retrieved ones.
 pub const CHUNKS_A_SOURCE_MAX: usize = 24;
-/// Bytes of text that are read beside the chunks found.
+/// Most bytes of text read in addition to the retrieved chunks.
 pub const BYTES_AROUND_MAX: usize = 64 << 10;
-/// Bytes of the longest chunk: where less is left, one more may not have been read.
+/// Bytes of the longest chunk: with less budget left, another chunk may have been skipped.
 const MARGIN_BYTES: usize = 8 << 10;
-/// Characters, white space that stands in no chunk, between two chunks that are neighbours.
+/// Most characters between neighbouring chunks: white space that belongs to no chunk.
 const GAP_CHARS_MAX: usize = 4;
 
-/// Text of one source without a gap, as its chunks make it up.
+/// A contiguous text of one source, joined from its chunks.
 #[derive(Debug)]
 pub(crate) struct Stretch {
-    /// Whether it surely is all of the source.
+    /// Whether it is certainly the whole source.
     pub(crate) is_whole: bool,
-    /// The text.
+    /// The joined text.
     pub(crate) text: String,
-    /// First character in the text of the source.
+    /// Character offset of the text in its source.
     pub(crate) document_start: usize,
-    /// Position of the source's best chunk in the chunks given.
+    /// Position of the source's best chunk among those given.
     pub(crate) best: usize,
-    /// Its chunks and the characters of the text where each stands.
+    /// Its chunks, with the range of characters of each in the text.
     pieces: Vec<(usize, Range<usize>)>,
-    /// Chunks from here on were not found, but stand beside those that were.
+    /// Number of retrieved chunks; later positions are their neighbours.
     hits: usize,
 }
 
-/// A passage in a chunk.
+/// The location of a passage in a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placed {
-    /// Position in the chunks given.
+    /// Position among the given chunks.
     pub(crate) chunk: usize,
-    /// Its characters in the chunk's text.
+    /// Range in the chunk's text, in characters.
     pub(crate) in_chunk: Range<usize>,
 }
 
 impl Stretch {
-    /// A chunk that holds the characters, and their place in it. One that was found goes before one
-    /// beside it. Of a passage that no chunk holds as a whole, the largest part is placed.
+    /// Locates characters of the text in a chunk: the one that holds most of them, and among equals
+    /// the best retrieved one.
     pub(crate) fn place(&self, chars: &Range<usize>) -> Option<Placed> {
         let held = |stands: &Range<usize>| {
             let start = chars.start.max(stands.start);
@@ -60,7 +60,7 @@ impl Stretch {
         Some(Placed { chunk: *chunk, in_chunk })
     }
 
-    /// The best found chunk that holds some of the characters.
+    /// The best retrieved chunk that holds some of the characters.
     pub(crate) fn hit(&self, chars: &Range<usize>) -> Option<usize> {
         let holds = |stands: &Range<usize>| stands.start < chars.end && chars.start < stands.end;
         let held = self.pieces.iter().filter(|(chunk, at)| *chunk < self.hits && holds(at));
@@ -68,14 +68,15 @@ impl Stretch {
     }
 }
 
-/// The texts of the sources, that of the best chunk first. The first `hits` of the chunks were
-/// found, best first, of which the first `opened` say what is read; the others stand beside them.
+/// Joins chunks into texts, those of the best chunk's source first. The first `hits` chunks were
+/// retrieved, best first, and only sources among the first `opened` are read; the other chunks are
+/// neighbours.
 pub(crate) fn stretches(chunks: &[&RetrievedChunk], hits: usize, opened: usize) -> Vec<Stretch> {
     let mut order: Vec<Vec<usize>> = Vec::new();
     let mut known: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (position, chunk) in chunks.iter().enumerate() {
         let key = (chunk.source.sub_tenant.as_str(), chunk.source.id.as_str());
-        // A later one completes the text of a source that is read, and opens none.
+        // Further hits complete sources that are being read, but open no new ones.
         if (opened..hits).contains(&position) && !known.contains_key(&key) {
             continue;
         }
@@ -85,7 +86,7 @@ pub(crate) fn stretches(chunks: &[&RetrievedChunk], hits: usize, opened: usize) 
         });
         order[at].push(position);
     }
-    // Sources of which nothing was read among the best chunks are not read further.
+    // Neighbours of sources that were not opened are dropped.
     order.retain(|positions| positions[0] < hits);
     let beside: usize = chunks[hits..].iter().map(|chunk| chunk.text.len()).sum();
     let is_cut = beside + MARGIN_BYTES > BYTES_AROUND_MAX;
@@ -119,13 +120,13 @@ fn of_source(chunks: &[&RetrievedChunk], mut positions: Vec<usize>, hits: usize)
             });
         }
     }
-    // Text beside the best hits comes before text that is only in the same source.
+    // Text around the best hits precedes text merely of the same source.
     found.sort_by_key(|stretch| stretch.pieces.iter().map(|(chunk, _)| *chunk).min());
     found
 }
 
 impl Stretch {
-    /// Adds the chunk behind the others; false where it is not their neighbour.
+    /// Appends the next chunk; returns false if it is not adjacent to the others.
     fn append(&mut self, chunk: usize, document_start: usize, text: &str) -> bool {
         let from = document_start - self.document_start;
         let end = self.pieces.iter().map(|(_, stands)| stands.end).max().unwrap_or(0);

@@ -1,33 +1,33 @@
-//! Lines `name: value`: records, settings, the head of a mail.
+//! Lines of the form `name: value`: records, settings, the headers of a mail.
 
 use crate::text::sentences;
 
-/// Bounds of a name.
+/// Limits on a name.
 struct Limits {
     chars: usize,
     words: usize,
 }
 
-/// Of the first line, which might be prose.
+/// Limits on the first line, which might be prose.
 const FIRST: Limits = Limits { chars: 40, words: 4 };
-/// Of the lines below it: the columns of tables have long names too.
+/// Limits on later lines, since table columns can have long names.
 const FURTHER: Limits = Limits { chars: 80, words: 10 };
 
-/// Words of a value that is a sentence, at least.
+/// Least words of a value that counts as a sentence.
 const PROSE_WORDS_MIN: usize = 3;
 
-/// A line with a name.
+/// A line with a name and a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyedLine {
     pub(crate) key: String,
-    /// Possibly empty, where deeper lines follow. The line ends with it.
+    /// The value at the end of the line; may be empty if deeper lines follow.
     pub(crate) value: String,
     pub(crate) indent: usize,
 }
 
-/// The keyed lines from the first on, each given with its indent, up to the first line that is
-/// none. Empty where the first is none, and where they are rather prose: a single one that no
-/// program names, or sentences behind a word in the midst of others, of which `before` is the line
+/// The keyed lines at the start of `lines`, each given with its indent, up to the first line that
+/// is not keyed. Empty if the first one is not, or if they are likely prose: a single line whose
+/// name no program would use, or sentences after a word amid other sentences. `before` is the line
 /// above the first.
 pub(crate) fn run<'t>(
     before: &str,
@@ -43,7 +43,7 @@ pub(crate) fn run<'t>(
         };
         run.push(line);
     }
-    // "To bring:" announces what stands below, where that is no deeper line.
+    // "To bring:" announces the text below it unless deeper lines follow.
     while run.last().is_some_and(|last| last.value.is_empty() && !is_identifier(&last.key)) {
         behind = "";
         run.pop();
@@ -60,13 +60,13 @@ pub(crate) fn run<'t>(
 }
 
 impl KeyedLine {
-    /// Whether its name is longer than those of most records.
+    /// Whether its name is longer than in most records.
     fn is_long(&self) -> bool {
         self.key.chars().count() > FIRST.chars || self.key.split(' ').count() > FIRST.words
     }
 }
 
-/// Whether a text is a sentence, or the end of one.
+/// Whether a text is a sentence or the end of one.
 fn is_prose(text: &str) -> bool {
     sentences::is_ended(text) && text.split_whitespace().count() >= PROSE_WORDS_MIN
 }
@@ -80,7 +80,7 @@ fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine
             None => match content.split_once(" = ") {
                 Some((key, value)) => (key, value.trim()),
                 None => {
-                    // A comment may stand behind the name of a part.
+                    // A comment may follow the name of a section.
                     let (key, comment) = content.split_once(':')?;
                     let is_comment = comment.trim_start().starts_with('#');
                     (is_comment && !key.contains(' ')).then_some((key, ""))?
@@ -102,7 +102,7 @@ fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine
     })
 }
 
-/// Whether a line is a title in capitals with a colon inside: "X-RAY: RULES FOR EVERYONE".
+/// Whether a line is a title in capitals that contains a colon: "X-RAY: RULES FOR EVERYONE".
 fn is_title(line: &KeyedLine) -> bool {
     let is_capital = |word: &str| {
         word.chars().filter(|c| c.is_alphabetic()).count() > 1 && !word.contains(char::is_lowercase)
@@ -111,23 +111,24 @@ fn is_title(line: &KeyedLine) -> bool {
     is_capital(&line.key) && words.by_ref().take(2).filter(|word| is_capital(word)).count() == 2
 }
 
-/// Whether a line is prose that begins with a code: "K-11: it was worn. K-12: a hose had burst."
+/// Whether a line is prose beginning with a code: "K-11: it was worn. K-12: a hose had burst."
 fn are_notes(line: &KeyedLine) -> bool {
     let has_digit = line.key.contains(|c: char| c.is_ascii_digit());
     has_digit && is_prose(&line.value) && sentences::pieces(&line.value).len() > 1
 }
 
-/// A name as programs give them: one word, lower case or with marks inside.
+/// Whether a name looks like an identifier: one word, in lower case or with inner marks.
 fn is_identifier(key: &str) -> bool {
     !key.contains(' ') && (key.contains(['_', '.', '-']) || key.chars().all(char::is_lowercase))
 }
 
-/// Whether the lines are settings: some stand below others, or are named as programs do.
+/// Whether the lines are settings: some have no value of their own, or are indented below the
+/// first.
 pub(crate) fn are_settings(run: &[KeyedLine]) -> bool {
     run.iter().any(|line| line.value.is_empty() || line.indent > run[0].indent)
 }
 
-/// The last part of a name like `suppliers.phone`.
+/// The last part of a dotted name such as `suppliers.phone`.
 pub(crate) fn leaf(key: &str) -> &str {
     let leaf = key.rsplit('.').next().unwrap_or(key);
     if key.contains(' ') || leaf.is_empty() { key } else { leaf }

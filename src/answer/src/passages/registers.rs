@@ -1,18 +1,18 @@
-//! Registers: texts whose entries begin with a code, "D-22 The limit is 10 m.", of which a later
-//! entry ends an earlier one: "D-37 The limit is 8 m. Replaces D-22."
+//! Registers: texts whose entries begin with a code, "D-22 The limit is 10 m.", and in which a
+//! later entry may end an earlier one: "D-37 The limit is 8 m. Replaces D-22."
 
 use std::collections::BTreeSet;
 
 use crate::text::words::is_entry;
 
-/// Words before the code by which an entry begins: its number, its day.
+/// Most words up to an entry's code, which a number or a date may precede.
 const WORDS_BEFORE_MAX: usize = 3;
-/// Letters and digits of a code.
+/// Most letters and digits of a code.
 const LETTERS_MAX: usize = 5;
 const DIGITS_MAX: usize = 5;
-/// Words between a verb and the code of what it ends.
+/// Most words between a verb and the code of the entry that it ends.
 const WORDS_BETWEEN_MAX: usize = 2;
-/// Verbs before the code of what they end, and words behind the code of what has ended.
+/// Verbs before the code of an ended entry, and words after such a code.
 const ENDING: &str = "\
     replaces|supersedes|withdraws|revokes|repeals|cancels|overrides|annuls|ersetzt|widerruft|\
     remplace|annule|abroge|sustituye|reemplaza|anula|deroga";
@@ -20,10 +20,10 @@ const ENDED: &str = "\
     withdrawn|superseded|replaced|revoked|repealed|cancelled|canceled|annulled|void|obsolete|\
     aufgehoben|ersetzt|widerrufen|zurückgenommen|remplacé|remplacée|annulé|annulée|abrogé|\
     abrogée|sustituido|sustituida|anulado|anulada|derogado|derogada";
-/// Words between a code and one of these.
+/// Words between a code and such a word.
 const IS: &str = "is|was|are|has|been|now|ist|wurde|wird|est|a|été|es|fue|ha|sido";
 
-/// The codes of entries that one of these texts says hold no more, in lower case.
+/// The codes, in lower case, of entries that one of these texts ends.
 pub(crate) fn ended<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in texts {
@@ -40,7 +40,7 @@ pub(crate) fn ended<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeSet<String
     found
 }
 
-/// The code with which an entry begins, in lower case.
+/// The code that an entry begins with, in lower case.
 pub(crate) fn code_of(entry: &str) -> Option<String> {
     let words = entry.split_whitespace().map(bare).filter(|word| !word.is_empty());
     let code = words.take(WORDS_BEFORE_MAX).find(|word| is_code(word))?;

@@ -1,7 +1,7 @@
-//! Rows of tables and records, shown so that they can be understood by themselves.
+//! Rows of tables and records, shown so that they can be understood on their own.
 //!
-//! A row without the names of its columns is a list of bare values. Tables reach this module as
-//! Markdown, whatever format they had (`extract`); records as lines of `name: value`.
+//! A row without column names is a list of bare values. Tables arrive here as Markdown, whatever
+//! their original format (`extract`), records as lines of `name: value`.
 //!
 //! ```text
 //! | Pump | Litres |                 header
@@ -13,19 +13,19 @@ use std::ops::Range;
 
 use crate::passages::blocks::Cell;
 
-/// Rows below one header, in bytes of the text.
+/// A table with a header, as byte ranges in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// The line with the names of the columns.
+    /// The line with the column names.
     pub(crate) header: Range<usize>,
-    /// The lines below it.
+    /// The lines below the header.
     pub(crate) rows: Range<usize>,
 }
 
-/// Rows of a table that is typed with bars alone, at least.
+/// Least rows of a table typed with bars alone.
 const TYPED_ROWS_MIN: usize = 2;
 
-/// The tables of a text that have a header there, ascending.
+/// The tables of a text that have a header, in text order.
 pub(crate) fn tables(text: &str) -> Vec<Table> {
     let mut tables = ruled(text);
     let typed = typed(text);
@@ -40,7 +40,8 @@ pub(crate) fn tables(text: &str) -> Vec<Table> {
     tables
 }
 
-/// Tables that people type: lines with as many bars inside, without a line below the header.
+/// Tables as people type them: lines with the same number of bars, and no delimiter line below the
+/// header.
 ///
 /// ```text
 /// pump | litres
@@ -62,7 +63,7 @@ fn typed(text: &str) -> Vec<Table> {
                 *rows += 1;
                 table.rows.end = range.end;
             }
-            // The values of a first row are no names.
+            // A first row with digits holds values, not names.
             None if is_row && !content.contains(|c: char| c.is_ascii_digit()) => {
                 open = bars;
                 found.push((0, Table { header: range.clone(), rows: range.end..range.end }));
@@ -74,7 +75,7 @@ fn typed(text: &str) -> Vec<Table> {
     tables.map(|(_, table)| table).collect()
 }
 
-/// Tables with a line below their header.
+/// Tables with a delimiter line below their header.
 fn ruled(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
     let mut before: Option<Range<usize>> = None;
@@ -101,7 +102,7 @@ fn ruled(text: &str) -> Vec<Table> {
     tables
 }
 
-/// Values with their names before them: `Pump: A; Litres: 42`. A value without a name stands alone.
+/// Values prefixed with their names: `Pump: A; Litres: 42`. A value without a name stands alone.
 pub(crate) fn told(cells: &[Cell]) -> String {
     let told = cells.iter().map(|Cell { name, value }| match name.as_str() {
         "" => value.clone(),
@@ -110,8 +111,8 @@ pub(crate) fn told(cells: &[Cell]) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// A row between bars whose header is not there: a name with its value where it has two cells, as
-/// boxes of facts have them; otherwise its values. `None` for any other line.
+/// A row between bars whose header is missing: a name with its value if it has two cells, as in
+/// fact boxes; otherwise its values. `None` for any other line.
 pub(crate) fn bare(row: &str) -> Option<String> {
     let row = row.trim();
     if !(row.len() > 2 && row.starts_with('|') && row.ends_with('|')) {
@@ -125,7 +126,7 @@ pub(crate) fn bare(row: &str) -> Option<String> {
     }
 }
 
-/// The values of a row with the names of their columns, those that are not empty.
+/// The non-empty values of a row, with the names of their columns.
 pub(crate) fn named_cells(header: &str, row: &str) -> Vec<Cell> {
     let names = cells(header);
     let name_of = |column: usize| names.get(column).map_or("", |name| name.trim_end_matches(':'));
@@ -133,7 +134,7 @@ pub(crate) fn named_cells(header: &str, row: &str) -> Vec<Cell> {
     values.map(|(column, value)| Cell { name: name_of(column).to_owned(), value }).collect()
 }
 
-/// The cells of a line between its bars; `\|` is a bar in a cell.
+/// The cells of a line between bars; `\|` is a bar within a cell.
 fn cells(line: &str) -> Vec<String> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
@@ -156,14 +157,14 @@ fn cells(line: &str) -> Vec<String> {
         }
         is_escaped = false;
     }
-    // What stands behind the last bar is no cell.
+    // Blank space after the last bar is not a cell.
     if cells.last().is_some_and(|cell| cell.trim().is_empty()) {
         cells.pop();
     }
     cells.iter().map(|cell| cell.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Whether a line divides the header of a table from its rows.
+/// Whether a line separates the header of a table from its rows.
 fn is_delimiter(content: &str) -> bool {
     content.contains('-') && content.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
 }
