@@ -1,14 +1,14 @@
-//! Abbreviations that a text defines: "the standing committee on roads (SCR)".
+//! Abbreviations defined in a text: "the standing committee on roads (SCR)".
 
 /// Characters of an abbreviation.
 const CHARS: std::ops::RangeInclusive<usize> = 2..=8;
-/// Words that may stand for it beyond one a letter, and bytes of all, which bound the search.
+/// Most words of a long form beyond one per letter, and its most bytes; both bound the search.
 const MORE_WORDS_MAX: usize = 4;
 const LONG_BYTES_MAX: usize = 200;
 
-/// The abbreviations that stand in parentheses behind what they mean, and that.
+/// Finds abbreviations in parentheses after their long form, and returns both.
 ///
-/// An abbreviation is matched from its end backwards, its first letter with the beginning of a word
+/// An abbreviation is matched backwards from its end, and its first letter must begin a word
 /// (Schwartz and Hearst 2003, "A simple algorithm for identifying abbreviation definitions in
 /// biomedical text").
 pub(crate) fn abbreviations(text: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -28,7 +28,7 @@ fn is_short(text: &str) -> bool {
     CHARS.contains(&text.chars().count()) && text.chars().all(is_capital) && letters > 1
 }
 
-/// The end of a text that an abbreviation stands for.
+/// The long form of an abbreviation, at the end of the text before it.
 fn long_form<'t>(short: &str, before: &'t str) -> Option<&'t str> {
     let words = short.chars().count() + MORE_WORDS_MAX;
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LONG_BYTES_MAX))..];
@@ -49,7 +49,7 @@ fn long_form<'t>(short: &str, before: &'t str) -> Option<&'t str> {
         };
     }
     let long = &window[begin?..];
-    // A sentence does not end inside.
+    // A long form does not span sentences.
     (long.contains(' ') && !long.contains(". ")).then_some(long)
 }
 

@@ -1,17 +1,17 @@
-//! Amounts that are computed, written as the cells of their column are: with their currency or
-//! unit, marks between thousands and decimals.
+//! Computed amounts, written in the style of their column's cells: with the same currency or unit,
+//! thousands separators and decimals.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::currencies::is_currency;
 use crate::text::values::{decimal_mark, number, quantities};
 
-/// Decimals of a value that is no amount of its column, a mean, at most.
+/// Most decimals of a value that is not itself in the column, such as a mean.
 const DECIMALS_MAX: usize = 2;
 
-/// The form of the number in a cell.
+/// The number style of a cell.
 struct Style<'c> {
-    /// A currency before the number, and the unit behind it.
+    /// A currency before the number, and the unit after it.
     before: &'c str,
     after: &'c str,
     decimals: usize,
@@ -19,7 +19,7 @@ struct Style<'c> {
     thousands_mark: Option<char>,
 }
 
-/// A value as the cells of its column are written; `None` where they are no plain numbers.
+/// Formats a value in the style of a column's cells; `None` if they are not plain numbers.
 pub(crate) fn written_as(value: f64, cells: &[&str]) -> Option<String> {
     let styles = cells.iter().map(|cell| style(cell)).collect::<Option<Vec<_>>>()?;
     let first = styles.first()?;
@@ -42,7 +42,7 @@ pub(crate) fn written_as(value: f64, cells: &[&str]) -> Option<String> {
     Some(format!("{sign}{before}{}{fraction}{after}", grouped(whole, thousands)))
 }
 
-/// Digits with a mark between thousands.
+/// Digits with a thousands separator.
 fn grouped(digits: &str, mark: Option<char>) -> String {
     let mut told = String::with_capacity(digits.len() * 2);
     for (at, digit) in digits.chars().enumerate() {
@@ -54,7 +54,7 @@ fn grouped(digits: &str, mark: Option<char>) -> String {
 }
 
 fn style(cell: &str) -> Option<Style<'_>> {
-    // What stands in brackets behind a number is a remark.
+    // Text in parentheses after a number is a remark.
     let bare = cell.split_once(" (").map_or(cell, |(bare, _)| bare);
     let [one] = &quantities(bare)[..] else { return None };
     let is_digit = |c: char| c.is_ascii_digit();
@@ -71,7 +71,7 @@ fn style(cell: &str) -> Option<Style<'_>> {
     let before = sign.or(code.map(|(at, _)| at)).map_or("", |at| &before[at..]);
     let is_money = is_currency(&one.unit) || !before.is_empty();
     let digits = &bare[start..end];
-    // "1.2 million" is another number than its digits.
+    // "1.2 million" is a different number from its digits.
     let is_plain = number(digits, is_money).is_some_and(|plain| plain == one.value.abs());
     let mark = decimal_mark(digits, is_money);
     let whole = &digits[..mark.unwrap_or(digits.len())];

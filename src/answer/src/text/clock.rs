@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-/// Minutes of half a day.
+/// Minutes in half a day.
 const HALF_DAY: f64 = 720.0;
-/// Words behind an hour that make it one; of the morning and of the afternoon before others.
+/// Words after an hour that make it a time of day; those for the halves of the day come first.
 static HALVES: [&[&str]; 2] = [&["am", "a.m."], &["pm", "p.m."]];
 static CLOCK: [&str; 3] = ["uhr", "o'clock", "o\u{2019}clock"];
-/// Bytes behind an hour in which such a word stands.
+/// Bytes after an hour within which such a word must lie.
 const SUFFIX_BYTES_MAX: usize = 12;
 /// Words and marks between two times.
 const TO: [&str; 8] = ["-", "\u{2013}", "to", "until", "bis", "à", "a", "hasta"];
 
-/// The times of a text in minutes, and the bytes where they stand. Of two with a dash between them
-/// the first may be an hour alone.
+/// The times in a text, in minutes, with their byte ranges. In a span, the first time may be a bare
+/// hour.
 pub(crate) fn times(text: &str) -> Vec<(Range<usize>, f64)> {
     let mut found: Vec<(Range<usize>, f64)> = Vec::new();
     let mut at = 0;
@@ -36,12 +36,12 @@ pub(crate) fn times(text: &str) -> Vec<(Range<usize>, f64)> {
     found
 }
 
-/// The end of the digits from a byte on.
+/// The end of the digits that start at a byte.
 fn number_end(text: &str, start: usize) -> usize {
     text[start..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |length| start + length)
 }
 
-/// The time that a text begins with: its bytes, its minutes, and whether it tells the half of the
+/// The time at the start of a text: its bytes, its minutes, and whether it states the half of the
 /// day.
 fn time_at(text: &str) -> Option<(usize, f64, bool)> {
     let hours = number_end(text, 0);
@@ -78,7 +78,7 @@ fn time_at(text: &str) -> Option<(usize, f64, bool)> {
     is_time.then_some((length, minutes, half.is_some()))
 }
 
-/// An hour alone with a dash between it and the byte behind it: "9-17 Uhr".
+/// A bare hour joined by a dash or word to a time that starts at a byte: "9-17 Uhr".
 fn hour_before(text: &str, at: usize) -> Option<(Range<usize>, f64)> {
     let before = text[..at].trim_end();
     let before = TO.iter().find_map(|mark| before.strip_suffix(mark))?.trim_end();

@@ -1,16 +1,16 @@
-//! Currencies: their names and signs as units of numbers.
+//! Currencies: names and signs used as units of numbers.
 
 use crate::text::words::entries;
 
-/// The names and signs of each currency.
+/// Names and signs of each currency.
 const CURRENCIES: [&str; 4] = ["gbp|pounds|£", "eur|euro|euros|€", "usd|dollars|$", "chf|franken"];
 
-/// Whether a unit is one of money.
+/// Whether a unit is a currency.
 pub(crate) fn is_currency(unit: &str) -> bool {
     unit.contains(['£', '$', '€']) || CURRENCIES.iter().any(|names| is_one_of(names, unit))
 }
 
-/// Whether two units, in lower case, are one: written alike, or of one currency.
+/// Whether two lower-case units are the same: spelt alike, or of one currency.
 pub(crate) fn is_same_unit(one: &str, other: &str) -> bool {
     let are_names = |names: &&str| is_one_of(names, one) && is_one_of(names, other);
     one == other || CURRENCIES.iter().any(are_names)

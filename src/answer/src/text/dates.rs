@@ -1,20 +1,20 @@
-//! Days with their year, as documents say from when they hold: `2025-03-01`, `March 2025`, `2025`.
+//! Days with a year, as documents state their validity: `2025-03-01`, `March 2025`, `2025`.
 
 use time::Date;
 
 use crate::text::values;
 use lodestone_types::Timestamp;
 
-/// The Julian day of 1 January 1970.
+/// Julian day number of 1 January 1970.
 const EPOCH: i32 = 2_440_588;
 const MILLIS_A_DAY: u64 = 86_400_000;
 
-/// Characters of a text that are read for days at most.
+/// Most characters of a text searched for days.
 const CHARS_MAX: usize = 4000;
-/// Years that a number of four digits may mean.
+/// Years that a four-digit number may denote.
 const YEARS: std::ops::RangeInclusive<u32> = 1900..=2199;
 
-/// A day; of a month or year alone its first. Days order as they follow each other.
+/// A day; for a bare month or year, its first day. Ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Day {
     pub(crate) year: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Day {
     pub(crate) day: u32,
 }
 
-/// Precision with which a day is said.
+/// Precision of a stated day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Grain {
     Year,
@@ -30,7 +30,7 @@ pub(crate) enum Grain {
     Day,
 }
 
-/// A day in a text.
+/// A day stated in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dated {
     pub(crate) day: Day,
@@ -38,7 +38,7 @@ pub(crate) struct Dated {
 }
 
 impl Day {
-    /// The day of a moment, in UTC.
+    /// The day of a timestamp, in UTC.
     pub(crate) fn of(moment: Timestamp) -> Self {
         let days = i32::try_from(moment.0 / MILLIS_A_DAY).unwrap_or(i32::MAX);
         let date = Date::from_julian_day(EPOCH.saturating_add(days)).unwrap_or(Date::MAX);
@@ -48,7 +48,7 @@ impl Day {
 }
 
 impl Dated {
-    /// Whether both may mean one day.
+    /// Whether both may denote the same day, at the coarser precision.
     pub(crate) fn meets(self, other: Self) -> bool {
         match self.grain.min(other.grain) {
             Grain::Year => self.day.year == other.day.year,
@@ -57,12 +57,12 @@ impl Dated {
         }
     }
 
-    /// The day of a moment, in UTC.
+    /// The day of a timestamp, in UTC.
     pub(crate) fn of(moment: Timestamp) -> Self {
         Self { day: Day::of(moment), grain: Grain::Day }
     }
 
-    /// The last day that is meant.
+    /// The last day denoted.
     pub(crate) fn last(self) -> Day {
         let Day { year, month, day } = self.day;
         match self.grain {
@@ -73,15 +73,15 @@ impl Dated {
     }
 }
 
-/// The first day that a text names.
+/// The first day named in a text.
 pub(crate) fn first(text: &str) -> Option<Dated> {
     all(text).into_iter().next()
 }
 
-/// The days that a text names, in its order.
+/// The days named in a text, in order.
 pub(crate) fn all(text: &str) -> Vec<Dated> {
     let end = text.char_indices().nth(CHARS_MAX).map_or(text.len(), |(at, _)| at);
-    // A name joins its words by underscores.
+    // Names may join words by underscores.
     let text = text[..end].replace('_', " ");
     let mut found: Vec<(usize, Dated)> = Vec::new();
     let days = values::days(&text);
@@ -108,7 +108,7 @@ pub(crate) fn all(text: &str) -> Vec<Dated> {
     found.into_iter().map(|(_, dated)| dated).collect()
 }
 
-/// The month in "-03" behind a year.
+/// The month of "-03" after a year.
 pub(crate) fn month_behind(text: &str) -> Option<u32> {
     let rest = text.strip_prefix('-')?;
     let digits = rest.split(|c: char| !c.is_ascii_alphanumeric()).next()?;

@@ -1,11 +1,14 @@
-//! The words of questions and documents: what they are, before anybody asks what for.
+//! The words of questions and documents, independent of what is asked.
 //!
-//! - `abbreviations`: those that a text defines; `amounts`: totals as cells are written; `clock`:
-//!   times of day; `currencies`: their names; `dates`: days in text, and of which kind; `notes`:
-//!   marks of footnotes; `opposites`: words that deny each other; `sentences`: text to sentences;
-//!   `shown`: passages as answers show them; `snippet`: the part of a text that shows why it was
-//!   found; `stops`: full stops that end no sentence; `terms`: analysed words; `values`: days,
-//!   numbers; `words`: the words that give a question its form
+//! - `abbreviations`: abbreviations defined in a text; `notes`: footnote marks
+//! - `amounts`: computed amounts in the style of a column; `currencies`: names of currencies
+//! - `clock`: times of day; `dates`: days with a year, and their precision; `values`: days and
+//!   numbers
+//! - `opposites`: words with opposite meanings; `terms`: analysed words; `words`: words that give a
+//!   question its form
+//! - `sentences`: splitting text into sentences; `stops`: full stops that end no sentence
+//! - `shown`: passages as answers show them; `snippet`: the part of a text that shows why it was
+//!   found
 
 pub(crate) mod abbreviations;
 pub(crate) mod amounts;

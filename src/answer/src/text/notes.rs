@@ -1,16 +1,16 @@
-//! Marks of footnotes and references: `[12]`, `[note 3]`, `[a]`, raised digits.
+//! Footnote and reference marks: `[12]`, `[note 3]`, `[a]`, raised digits.
 //!
-//! Copied into an answer they would be taken for its citations or clutter it. A mark belongs to
-//! the word or the stop that it is attached to, so it neither ends a sentence nor begins one. A
-//! bracket may also be an index (`items[0]`) or a word of its sentence (`as shown in [3]`): behind
-//! a word it is taken for a mark only in a text that has marks behind its stops.
+//! Copied into an answer, they would clutter it or be taken for its citations. A mark belongs to
+//! the word or punctuation it is attached to, so it neither ends a sentence nor begins one. A
+//! bracket may also be an index (`items[0]`) or a word of its sentence (`as shown in [3]`): after a
+//! word it counts as a mark only in a text that has marks after punctuation.
 
 use lodestone_text::chunk::marks::{is_closer, is_wide_end};
 
-/// Bytes of a mark at most; what is longer is text in brackets.
+/// Most bytes of a mark; anything longer is text in brackets.
 const MARK_BYTES_MAX: usize = 24;
 
-/// Bytes of the mark that the text begins with, 0 where there is none.
+/// Length in bytes of the mark at the start of a text; 0 if there is none.
 pub(crate) fn mark_len(text: &str) -> usize {
     let Some(c) = text.chars().next() else { return 0 };
     if is_raised(c) {
@@ -22,7 +22,7 @@ pub(crate) fn mark_len(text: &str) -> usize {
     if is_mark(&inside[..end]) { end + 2 } else { 0 }
 }
 
-/// Whether marks stand behind the stops of a text, so that those behind its words are marks too.
+/// Whether a text has marks after its punctuation, so that those after words are marks too.
 pub(crate) fn are_in(text: &str) -> bool {
     text.match_indices('[').any(|(at, _)| {
         let is_behind_stop = text[..at].ends_with(is_stop);
@@ -30,8 +30,7 @@ pub(crate) fn are_in(text: &str) -> bool {
     })
 }
 
-/// The text without the marks that are attached to its stops and, where it `has_marks`, to its
-/// words.
+/// Removes the marks attached to punctuation and, with `has_marks`, those attached to words.
 pub(crate) fn without(text: &str, has_marks: bool) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -39,7 +38,7 @@ pub(crate) fn without(text: &str, has_marks: bool) -> String {
         let length = mark_len(rest);
         let is_attached = match kept.chars().next_back() {
             Some(before) if is_stop(before) || is_closer(before) => true,
-            // A raised digit behind a letter is a power.
+            // A raised digit after a letter is an exponent.
             Some(before) => has_marks && c == '[' && before.is_alphanumeric(),
             None => false,
         };

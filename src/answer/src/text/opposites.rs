@@ -1,13 +1,13 @@
-//! Opposites: a passage that says in the words of the question the opposite of what it asks, "we
-//! bought" of "we sold".
+//! Opposites: passages that use the words of a question to say the opposite of what it asks, "we
+//! bought" for "we sold".
 
 use crate::text::words::{contains_any, spaced};
 
-/// Confidence that a passage loses that says the opposite: most have so many words of the question
-/// that less would not decline them.
+/// Confidence lost by a passage that says the opposite. It must be this large because most such
+/// passages share many words with the question.
 pub(crate) const OPPOSITE_MALUS: f32 = 1.0;
 
-/// Words that mean opposites.
+/// Words with opposite meanings.
 const OPPOSITES: &[(&str, &str)] = &[
     (
         "buy|buys|bought|buying|purchase|purchased|kaufen|kauft|gekauft|acheter|acheté|comprar",
@@ -22,17 +22,18 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("indoor|indoors", "outdoor|outdoors"),
 ];
 
-/// Words that tell things of one kind apart in lists, and more in sentences: "every single day".
+/// Words that distinguish kinds of things in lists, but have other uses in sentences: "every single
+/// day".
 const KINDS: &[(&str, &str)] = &[("single|einzel", "double|tandem|doppel|doble")];
 
-/// Opposites of what a question asks, and those that lists have beside them.
+/// Opposites of the words of a question, with those that only count in lists apart.
 pub(crate) struct Opposites {
     pairs: Vec<(&'static str, &'static str)>,
     kinds: Vec<(&'static str, &'static str)>,
 }
 
 impl Opposites {
-    /// The opposites of a question: the words that it has, each with its opposite.
+    /// Finds the words of a question that have opposites.
     pub(crate) fn of(question: &str) -> Self {
         let text = spaced(question);
         let asked = |&(one, other): &(&'static str, &'static str)| match (
@@ -47,7 +48,7 @@ impl Opposites {
         Self { pairs: of(OPPOSITES), kinds: of(KINDS) }
     }
 
-    /// Whether a passage says one of them, and not what is asked.
+    /// Whether a passage says an opposite, and not the word of the question.
     pub(crate) fn are_in(&self, passage: &str) -> bool {
         let text = spaced(passage);
         self.pairs
@@ -55,7 +56,7 @@ impl Opposites {
             .any(|(asked, opposite)| contains_any(&text, opposite) && !contains_any(&text, asked))
     }
 
-    /// Whether the first value of a row says one of them, and not what is asked.
+    /// Whether the first value of a row says an opposite, and not the word of the question.
     pub(crate) fn are_in_key(&self, key: &str) -> bool {
         let text = spaced(key);
         let mut all = self.pairs.iter().chain(&self.kinds);

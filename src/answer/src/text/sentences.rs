@@ -1,8 +1,8 @@
-//! Cuts the text of a chunk into sentences, with their places.
+//! Splits the text of a chunk into sentences, with their positions.
 //!
-//! By rule and not by UAX #29: that algorithm breaks after "Dr." and at every line end of
-//! hard-wrapped prose, and looks ahead without bound. Here one pass over the lines finds the
-//! blocks, and one pass over each block of prose finds the ends of sentences.
+//! Uses rules instead of UAX #29, which breaks after "Dr." and at every line end of hard-wrapped
+//! prose, and looks ahead without bound. One pass over the lines finds the blocks, and one pass
+//! over each block of prose finds the ends of its sentences.
 
 use std::ops::Range;
 
@@ -10,44 +10,43 @@ use crate::text::notes::mark_len;
 use crate::text::stops::{goes_over, is_end};
 use lodestone_text::chunk::marks::{is_closer, is_wide_end};
 
-/// Characters of one sentence; a longer one is cut, between words where there are any.
+/// Most characters of a sentence; a longer one is split, between words if possible.
 pub const SENTENCE_CHARS_MAX: usize = 400;
 
-/// A line that is shorter than this, in columns, was not ended by wrapping. Wide characters
-/// count two columns.
+/// Least columns of a line that may have been ended by wrapping. Wide characters count two columns.
 const WRAPPED_COLUMNS_MIN: usize = 45;
-/// A line without an end of sentence is taken for a heading up to this length in columns.
+/// Most columns of a line that is taken for a heading because no sentence ends in it.
 const HEADING_COLUMNS_MAX: usize = 80;
-/// Longer words in bold that open a paragraph are a sentence of their own.
+/// Most columns of bold words at the start of a paragraph that are not a sentence of their own.
 const BOLD_OPENING_COLUMNS_MAX: usize = 45;
-/// Words of a sentence that is the topic of a numbered item.
+/// Most words of a first sentence that is the topic of a numbered item.
 const TOPIC_WORDS_MAX: usize = 4;
 
-/// Kind of a sentence, as far as its form tells.
+/// Kind of a sentence, judged by its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Running text.
     Prose,
-    /// Announces what stands below it: a heading, a question, a line that ends with a colon.
+    /// Announces the text below it: a heading, a question, a line ending in a colon.
     Lead,
     /// An item of a list, a row of a table, a line of code.
     Line,
-    /// A line `name: value`, as records are made of.
+    /// A line of the form `name: value`, as in records.
     Field,
 }
 
 /// A sentence of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sentence {
-    /// Its bytes in the text: no white space at the ends, no list or heading marks in front.
+    /// Byte range in the text, without surrounding white space and leading list or heading marks.
     pub bytes: Range<usize>,
-    /// Its Unicode characters in the text, as `bytes`.
+    /// Range in the text like `bytes`, in Unicode characters.
     pub chars: Range<usize>,
-    /// Its kind.
+    /// Kind of the sentence.
     pub shape: Shape,
 }
 
-/// The sentences of the text, ascending, never overlapping, none without a letter or a digit.
+/// Splits a text into sentences, ascending and without overlap, each with a letter or digit.
 pub fn sentences(text: &str) -> Vec<Sentence> {
     let mut cutter = Cutter { text, found: Vec::new(), block: None };
     let mut is_fenced = false;
@@ -73,7 +72,7 @@ pub fn sentences(text: &str) -> Vec<Sentence> {
     cutter.finish()
 }
 
-/// Lines that may still go on.
+/// A run of lines that may continue.
 struct Block {
     range: Range<usize>,
     last_line: Range<usize>,
@@ -109,7 +108,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts the block at the ends of its sentences.
+    /// Splits the open block into sentences and closes it.
     fn flush(&mut self) {
         let Some(block) = self.block.take() else { return };
         let content = &self.text[block.range.clone()];
@@ -159,8 +158,8 @@ impl Cutter<'_> {
     }
 }
 
-/// A range in pieces of at most `chars_max` characters, cut behind a semicolon or a comma of the
-/// latter half, or between words, where there are any.
+/// Splits a range into pieces of at most `chars_max` characters, after a semicolon or comma in the
+/// second half if there is one, else between words if possible.
 pub(crate) fn bounded(text: &str, range: Range<usize>, chars_max: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut rest = range;
@@ -178,19 +177,19 @@ pub(crate) fn bounded(text: &str, range: Range<usize>, chars_max: usize) -> Vec<
     pieces
 }
 
-/// Whether a text ends as a sentence does.
+/// Whether a text ends like a sentence.
 pub(crate) fn is_ended(text: &str) -> bool {
     text.trim_end_matches(is_closer).ends_with(is_end)
 }
 
-/// Whether a sentence announces what stands behind it: a question, or one that ends with a colon.
+/// Whether a sentence announces what follows: a question, or one that ends with a colon.
 pub(crate) fn announces(sentence: &str) -> bool {
     let words = sentence.trim_end().trim_end_matches(is_closer);
     words.ends_with(['?', '\u{FF1F}', '\u{61F}', ':', '\u{FF1A}'])
 }
 
-/// Bytes of the mark that makes a line an item of a list, 0 where a number is it, which belongs to
-/// the item. `None` where there is none.
+/// Length in bytes of the mark that makes a line a list item, 0 for a number, which belongs to the
+/// item. `None` if the line is not an item.
 pub(crate) fn item_mark(content: &str) -> Option<usize> {
     match marker(content) {
         (bytes, Shape::Line) => Some(bytes),
@@ -206,7 +205,7 @@ fn is_code_or_table(line: &str, content: &str) -> bool {
         || (is_indented && content.contains(['=', '(', '{', '<']))
 }
 
-/// Bytes of the mark that opens a line, and what it makes of it.
+/// Length in bytes of the mark at the start of a line, and the kind of line it makes.
 fn marker(content: &str) -> (usize, Shape) {
     let hashes = content.bytes().take_while(|byte| *byte == b'#').count();
     if (1..=6).contains(&hashes) && content[hashes..].starts_with(' ') {
@@ -225,8 +224,8 @@ fn marker(content: &str) -> (usize, Shape) {
     if is_numbered || is_lettered { (0, Shape::Line) } else { (0, Shape::Prose) }
 }
 
-/// Whether an item of a list, with its mark, may stand behind another one: under the same mark, or
-/// with the next number.
+/// Whether a list item, given with its mark, may follow another: it has the same mark, or the next
+/// number.
 pub(crate) fn follows(before: &str, item: &str) -> bool {
     let number = |content: &str| -> Option<u32> {
         content.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -254,18 +253,18 @@ pub(crate) fn goes_on(before: &str, line: &str) -> bool {
     is_small || is_open || (columns(before) >= WRAPPED_COLUMNS_MIN && !is_labelled(line))
 }
 
-/// Whether the text begins with a short name and a colon, as the lines of a record do.
+/// Whether a text begins with a short name and a colon, like the lines of a record.
 pub(crate) fn is_labelled(text: &str) -> bool {
     let Some((label, value)) = text.split_once(':') else { return false };
     value.starts_with(' ') && label.len() <= 40 && label.split(' ').count() <= 3
 }
 
-/// Columns that the text takes, wide characters counted twice.
+/// Width of a text in columns; wide characters count twice.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| if (c as u32) < 0x2E80 { 1 } else { 2 }).sum()
 }
 
-/// The ranges of the sentences of a block; together they are the whole block.
+/// The ranges of the sentences of a block; together they cover the block.
 pub(crate) fn pieces(block: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -313,8 +312,8 @@ pub(crate) fn pieces(block: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Whether a piece is in bold alone and short, behind the number of an item at most: `**Quiet.**`
-/// and `1. **Quiet.**` name what the sentence behind them says.
+/// Whether a piece consists of short bold text, after an item's number at most: `**Quiet.**` and
+/// `1. **Quiet.**` name the topic of the sentence after them.
 fn is_bold_opening(piece: &str) -> bool {
     bold(behind_number(piece).trim_end()).is_some()
 }
@@ -326,9 +325,9 @@ fn behind_number(item: &str) -> &str {
     if is_numbered { rest.trim_start_matches(['.', ')']).trim_start() } else { item }
 }
 
-/// Bytes of the short words that open an item or a paragraph and name what all its sentences are
-/// about: in bold, before a colon, or the first few of an item alone. `1. **Quiet.** From ten on.`,
-/// "2 Sauna: It is mended.", "3. New oven. Two offers came."
+/// Byte range of the short words that open an item or paragraph and name the topic of all its
+/// sentences: in bold, before a colon or, for numbered items, a short first sentence. `1.
+/// **Quiet.** From ten on.`, "2 Sauna: It is mended.", "3. New oven. Two offers came."
 pub(crate) fn topic(text: &str, is_item: bool) -> Option<Range<usize>> {
     let start = text.len() - behind_number(text).len();
     let bare = &text[start..];
@@ -346,7 +345,7 @@ pub(crate) fn topic(text: &str, is_item: bool) -> Option<Range<usize>> {
     in_bold().or_else(label).or_else(few).map(|end| start..start + end)
 }
 
-/// The short text that is in bold alone.
+/// The content of a text that is short and entirely in bold.
 pub(crate) fn bold(text: &str) -> Option<&str> {
     let inside = ["**", "__"].into_iter().find_map(|mark| {
         text.strip_prefix(mark)?.strip_suffix(mark).filter(|inside| !inside.contains(mark))
@@ -354,8 +353,8 @@ pub(crate) fn bold(text: &str) -> Option<&str> {
     inside.filter(|inside| columns(inside) <= BOLD_OPENING_COLUMNS_MAX)
 }
 
-/// Bytes of a footnote's mark behind the end of a sentence, which it belongs to; behind a space
-/// only where no sentence begins with it: "[3] shows".
+/// Length in bytes of the footnote mark after the end of a sentence, to which it belongs. After a
+/// space it is 0 if the mark begins the next sentence: "[3] shows".
 fn closing_mark(text: &str, is_spaced: bool) -> usize {
     let length = mark_len(text);
     let goes_on = text[length..].trim_start().starts_with(char::is_lowercase);

@@ -3,17 +3,17 @@
 use crate::text::notes;
 use crate::text::snippet::folded;
 
-/// The text of an answer when nothing in the chunks answers.
+/// The text of an answer if nothing in the chunks answers.
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
 
-/// A passage as an answer shows it: white space folded, and without marks of its own, be they
-/// those of emphasis or of footnotes in a text that `has_marks`.
+/// A passage as an answer shows it: white space collapsed, without emphasis marks, and without
+/// footnote marks as [`notes::without`] removes them.
 pub(crate) fn shown(passage: &str, has_marks: bool) -> String {
     unmarked(&notes::without(&without_emphasis(&folded(passage)), has_marks))
 }
 
-/// A text without the double asterisks around words in bold, which may begin before the text or
-/// end behind it. Those inside and between words are operators.
+/// Removes the double asterisks around bold words, which may begin before the text or end after it.
+/// Asterisks within or between words are operators and stay.
 fn without_emphasis(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -35,8 +35,8 @@ fn without_emphasis(text: &str) -> String {
     shown
 }
 
-/// A text whose brackets that hold nothing but numbers are turned to parentheses, for they would
-/// be taken for citations of an answer.
+/// Turns brackets that hold only numbers into parentheses, since they would be taken for the
+/// citations of an answer.
 pub(crate) fn unmarked(passage: &str) -> String {
     let mut shown = String::with_capacity(passage.len());
     let mut is_open = false;
@@ -56,7 +56,7 @@ pub(crate) fn unmarked(passage: &str) -> String {
     shown
 }
 
-/// Whether nothing but numbers and what separates them stands before the next closing bracket.
+/// Whether only numbers and separators precede the next closing bracket.
 fn holds_numbers(text: &str) -> bool {
     let Some((inside, _)) = text.split_once(']') else { return false };
     let is_part =

@@ -1,4 +1,4 @@
-//! Snippets: the part of a text that shows best why it was found.
+//! Snippets: the part of a text that best shows why it was found.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use lodestone_text::{HybridQuery, matches};
 
 const ELLIPSIS: char = '\u{2026}';
 
-/// Characters given up at an edge, at most, so that it stands between words; longer words are cut.
+/// Most characters given up at an edge so that it falls between words; longer words are cut.
 const RAGGED_CHARS_MAX: usize = 30;
 
-/// At most `chars_max` characters of the text around the place where most of the query's terms
-/// stand together; the beginning where none does. Runs of white space become one space. It begins
-/// and ends between words, with an ellipsis where text is left out; those count too.
+/// Returns at most `chars_max` characters of the text around the densest matches of the query's
+/// terms, or its beginning if there are none. White space is collapsed. The snippet begins and ends
+/// between words, with an ellipsis, which counts, where text is omitted.
 pub fn snippet(query: &HybridQuery, text: &str, chars_max: usize) -> String {
     let text = &folded(text);
     let total = text.chars().count();
@@ -49,7 +49,7 @@ pub fn snippet(query: &HybridQuery, text: &str, chars_max: usize) -> String {
     shown
 }
 
-/// Ranges of the query's terms in the text, in Unicode characters, ascending.
+/// Ranges of the query's terms in a text, in Unicode characters, ascending.
 pub fn highlight(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
     let (mut bytes_done, mut chars_done) = (0, 0);
     let mut count_to = |at: usize| {
@@ -63,7 +63,7 @@ pub fn highlight(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// One space for every run of white space, none at the ends.
+/// Collapses white space: one space for each run, none at the ends.
 pub(crate) fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -75,8 +75,8 @@ pub(crate) fn folded(text: &str) -> String {
     folded
 }
 
-/// `width` characters that hold the most matched ones, the first of equals, with the matches in
-/// their middle.
+/// The window of `width` characters with the most matched characters, the first among equals, with
+/// the matches at its centre.
 fn best_window(places: &[Range<usize>], total: usize, width: usize) -> Range<usize> {
     let (mut best, mut best_held) = (0..0, 0);
     let (mut from, mut held) = (0, 0);

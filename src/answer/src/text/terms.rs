@@ -1,4 +1,4 @@
-//! Terms of a text: analysed words, days and days of the week.
+//! Terms of a text: analysed words, days and weekdays.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::text::values::{days, weekdays};
 use crate::text::words::{entries, matter};
 use lodestone_text::HybridQuery;
 
-/// Words that say little about the matter of a question, wherever they stand. A passage that
-/// answers often has others in their place, so that their rarity tells nothing.
+/// Words that say little about the subject of a question. A passage that answers often uses other
+/// words in their place, so their rarity says nothing.
 pub(crate) const COMMON: &str = "\
     I|I'm|I've|I'd|I'll|he|she|him|his|her|hers|it's|they|them|their|they're|we|we're|us|our|ours|\
     you|you're|your|mine|one|ones|someone|somebody|anyone|anybody|everyone|everybody|something|\
@@ -32,13 +32,13 @@ pub(crate) const COMMON: &str = "\
     pas|peut|pour|sa|se|ses|son|sont|sur|un|une|vous|\
     al|con|del|el|ella|es|está|hay|la|las|lo|los|me|mi|no|nos|para|por|se|si|sin|sobre|son|su|sus|\
     un|una|uno|y";
-/// Whether a word in lower case says little about the matter of a text.
+/// Whether a lower-case word says little about the subject of a text.
 pub(crate) fn is_common(word: &str) -> bool {
     entries(COMMON).any(|other| other == word)
 }
 
-/// The analysed terms of a text, and the days in it. A query keeps at most 256 terms, so long texts
-/// go in pieces.
+/// The analysed terms of a text, and the days in it. A query keeps at most 256 terms, so the text
+/// is analysed sentence by sentence.
 pub(crate) fn terms(text: &str) -> BTreeSet<String> {
     let mut set = BTreeSet::new();
     for line in sentences(text) {
@@ -49,7 +49,7 @@ pub(crate) fn terms(text: &str) -> BTreeSet<String> {
     set
 }
 
-/// The terms of a question without the question words, for snippets and highlights.
+/// The terms of a question without its question words, for snippets and highlights.
 pub fn question_terms(question: &str) -> HybridQuery {
     HybridQuery::analyse(&matter(question))
 }

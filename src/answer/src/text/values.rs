@@ -1,4 +1,4 @@
-//! Days and numbers in questions, cells and sentences, by their form.
+//! Days and numbers in questions, cells and sentences, recognised by form.
 //!
 //! ```text
 //! 2025-04-21, 21 April 2025, 21. April, April 21, 21.04.2025   one day, "04-21" and "2025-04"
@@ -37,7 +37,7 @@ const WEEKDAYS: [&str; 7] = [
     "saturday|saturdays|sat|samstag|samstags|samedi|samedis|sábado|sábados",
     "sunday|sundays|sun|sonntag|sonntags|dimanche|dimanches|domingo|domingos",
 ];
-/// Places in the lists by name: every word of a text is looked up.
+/// Positions in the lists by name; a map, as every word of a text is looked up.
 static MONTH_BY_NAME: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| by_name(&MONTHS));
 static WEEKDAY_BY_NAME: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| by_name(&WEEKDAYS));
 
@@ -45,7 +45,7 @@ fn by_name(lists: &'static [&'static str]) -> HashMap<&'static str, u32> {
     let named = |(at, names): (u32, &&'static str)| names.split('|').map(move |name| (name, at));
     (0..).zip(lists).flat_map(named).collect()
 }
-/// Words and signs of multiples behind a number, the latter behind an amount of money alone.
+/// Words and signs for multiples after a number; the latter only after an amount of money.
 const MULTIPLES: [(f64, &str); 3] = [
     (1e3, "thousand|tausend|tsd|mil|miles"),
     (1e6, "million|millions|millionen|mio|millón|millones"),
@@ -54,13 +54,13 @@ const MULTIPLES: [(f64, &str); 3] = [
 const MULTIPLES_OF_MONEY: [(f64, &str); 3] = [(1e3, "k"), (1e6, "m|mn"), (1e9, "bn")];
 const HOURS: &str = "h|hr|hrs|hour|hours|std|stunde|stunden|heure|heures|hora|horas";
 const MINUTES: &str = "m|min|mins|minute|minutes|minuten|minutos";
-/// Words before a number below zero.
+/// Words before a negative number.
 const MINUS: &[&str] = &["minus", "Minus", "moins", "menos"];
-/// Words before a month, and the years that two digits behind it may mean.
+/// Words before a month, and the two-digit years that may follow it.
 const MONTH_BEFORE: [&str; 3] = ["in", "im", "en"];
 const SHORT_YEARS: std::ops::RangeInclusive<u32> = 10..=39;
 
-/// A day, or a month where no day is named.
+/// A day, or a month if no day is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Day {
     pub(crate) year: Option<u32>,
@@ -75,7 +75,7 @@ impl Day {
         Some(f64::from(year * 10_000 + self.month * 100 + self.day.unwrap_or(1)))
     }
 
-    /// The words for the day that a question and a text share, however they write it.
+    /// The terms for the day, which questions and texts share however they write it.
     pub(crate) fn terms(self) -> Vec<String> {
         let of_day = self.day.map(|day| format!("day {:02}-{day:02}", self.month));
         let of_month = self.year.map(|year| format!("month {year}-{:02}", self.month));
@@ -83,7 +83,7 @@ impl Day {
     }
 }
 
-/// The days in a text and the bytes where they stand.
+/// The days in a text, with their byte ranges.
 pub(crate) fn days(text: &str) -> Vec<(Range<usize>, Day)> {
     let words: Vec<(usize, &str)> = text.unicode_word_indices().collect();
     let mut found = Vec::new();
@@ -102,19 +102,19 @@ pub(crate) fn days(text: &str) -> Vec<(Range<usize>, Day)> {
     found
 }
 
-/// A month of a year in two digits: "in February 25", where "on" would mean a day.
+/// A month with a two-digit year: "in February 25"; after "on" it would be a day.
 fn month_in_short(before: &str, words: &[(usize, &str)]) -> Option<(usize, Day)> {
     let is_month = MONTH_BEFORE.contains(&before.to_lowercase().as_str());
     let (month, year) = (month(words[0].1)?, words.get(1)?.1);
     let year: u32 = year.parse().ok().filter(|_| is_month && year.len() == 2)?;
-    // "In March 15, 2026" has its year behind.
+    // "In March 15, 2026" states its year later.
     let has_year =
         words.get(2).is_some_and(|(_, word)| word.len() == 4 && word.parse::<u32>().is_ok());
     let is_likely = SHORT_YEARS.contains(&year) && !has_year;
     is_likely.then_some((2, Day { year: Some(2000 + year), month, day: None }))
 }
 
-/// The day that begins with the first of the words, and how many words it takes.
+/// The day that begins at the first word, and the number of words it takes.
 fn day_at(text: &str, words: &[(usize, &str)]) -> Option<(usize, Day)> {
     let (start, first) = words[0];
     let word = |at: usize| words.get(at).map(|(_, word)| *word);
@@ -133,7 +133,7 @@ fn day_at(text: &str, words: &[(usize, &str)]) -> Option<(usize, Day)> {
         return Some((3, Day { year: Some(year), month, day: Some(day) }));
     }
     if let Some(month) = month(first) {
-        // "April 21, 2025", "April 2025"; a month alone is a word like others.
+        // "April 21, 2025", "April 2025"; a bare month is an ordinary word.
         if let Some(year) = year_at(1) {
             return Some((2, Day { year: Some(year), month, day: None }));
         }
@@ -150,12 +150,12 @@ fn day_at(text: &str, words: &[(usize, &str)]) -> Option<(usize, Day)> {
     Some((count, Day { year, month, day: Some(day) }))
 }
 
-/// The digits before the time of a stamp.
+/// The digits of a word before the time of a timestamp.
 fn leading(word: &str) -> &str {
     word.split_once('T').map_or(word, |(day, _)| day).trim_end_matches(['.', ','])
 }
 
-/// "21", "21st", "1er".
+/// The day of the month in "21", "21st", "1er".
 fn ordinal_number(word: &str) -> Option<u32> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let is_ending = matches!(&word[digits..], "" | "st" | "nd" | "rd" | "th" | "er" | "." | "º");
@@ -163,7 +163,7 @@ fn ordinal_number(word: &str) -> Option<u32> {
     is_ending.then_some(day)
 }
 
-/// "21.04.2025", a single word.
+/// The day in "21.04.2025", which is a single word.
 fn numeric_day(word: &str) -> Option<Day> {
     let mut parts = word.split('.').map(|part| part.parse::<u32>().ok());
     let (day, month, year) = (parts.next()??, parts.next()??, parts.next()??);
@@ -171,29 +171,29 @@ fn numeric_day(word: &str) -> Option<Day> {
     is_day.then_some(Day { year: Some(year), month, day: Some(day) })
 }
 
-/// The month that a word names, from 1 on.
+/// The month that a word names, counted from 1.
 pub(crate) fn month(word: &str) -> Option<u32> {
     let lower = word.to_lowercase();
     let lower = lower.trim_end_matches('.');
-    // "may" is a verb unless it is written as a name.
+    // "may" is a verb unless it is capitalised.
     if lower == "may" && !word.starts_with('M') || lower == "mar" && word.starts_with('m') {
         return None;
     }
     MONTH_BY_NAME.get(lower).map(|at| at + 1)
 }
 
-/// Whether the word names a month or a day of the week.
+/// Whether a word names a month or a day of the week.
 pub(crate) fn is_calendar_word(word: &str) -> bool {
     let word = word.to_lowercase();
     [&MONTH_BY_NAME, &WEEKDAY_BY_NAME].iter().any(|names| names.contains_key(word.as_str()))
 }
 
-/// The days of the week in a text, as one word each, however they are written.
+/// The days of the week in a text, as one normalised term each.
 pub(crate) fn weekdays(text: &str) -> Vec<String> {
     text.unicode_words().filter_map(weekday).map(|day| format!("weekday {day}")).collect()
 }
 
-/// The day of the week that a word names, from Monday on.
+/// The day of the week that a word names, counted from Monday as 0.
 pub(crate) fn weekday(word: &str) -> Option<u32> {
     WEEKDAY_BY_NAME.get(word.to_lowercase().as_str()).copied()
 }
@@ -204,16 +204,16 @@ pub(crate) fn has_money(text: &str) -> bool {
         && (text.contains(['£', '$', '€']) || words_of(text).any(|word| is_currency(&word)))
 }
 
-/// A number with the unit behind it or the currency around it, possibly none.
+/// A number with the unit after it or the currency around it, if any.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quantity {
     pub(crate) value: f64,
     pub(crate) unit: String,
-    /// Its place, with its unit.
+    /// Its byte range, including the unit.
     pub(crate) bytes: Range<usize>,
 }
 
-/// The numbers of a text. Marks between thousands are read over, "0,5" is a half, "1.2 million" a
+/// The numbers in a text. Thousands separators are skipped, "0,5" is a half, "1.2 million" a
 /// multiple.
 pub(crate) fn quantities(text: &str) -> Vec<Quantity> {
     let bytes = text.as_bytes();
@@ -240,7 +240,7 @@ pub(crate) fn quantities(text: &str) -> Vec<Quantity> {
         if let Some(value) = number(&text[at..end], is_money) {
             let sign = if start < at { -1.0 } else { 1.0 };
             let value = sign * value * factor.unwrap_or(1.0);
-            // An amount with its sign has the unit before it.
+            // An amount with a currency sign has its unit in front.
             let behind = if factor.is_some() { last_of_number } else { end };
             let (unit, last) = currency.map_or((unit, last), |sign| (sign.into(), behind));
             found.push(Quantity { value, unit, bytes: start..last });
@@ -250,8 +250,8 @@ pub(crate) fn quantities(text: &str) -> Vec<Quantity> {
     joined(text, found)
 }
 
-/// The end of the number that begins at a byte: digits with marks between them; of money a space
-/// before three digits too.
+/// The end of the number that starts at a byte: digits with marks between them and, for money,
+/// spaces before three digits.
 fn number_end(text: &str, at: usize, is_money: bool) -> usize {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -267,7 +267,7 @@ fn number_end(text: &str, at: usize, is_money: bool) -> usize {
     }
 }
 
-/// Quantities, of which hours with the minutes behind them are one: "2 h 30 min".
+/// Merges hours with the minutes that follow them: "2 h 30 min".
 fn joined(text: &str, found: Vec<Quantity>) -> Vec<Quantity> {
     let mut all: Vec<Quantity> = Vec::with_capacity(found.len());
     for one in found {
@@ -286,7 +286,7 @@ fn joined(text: &str, found: Vec<Quantity>) -> Vec<Quantity> {
     all
 }
 
-/// The word or sign behind a byte in lower case, and its end; empty where none is near.
+/// The word or sign after a byte, in lower case, and its end; empty if none follows directly.
 pub(crate) fn word_behind(text: &str, at: usize) -> (String, usize) {
     let rest = text[at..].trim_start_matches([' ', '\u{A0}', '\u{202F}']);
     let stop = |c: char| !(c.is_alphabetic() || matches!(c, '%' | '°' | '€' | '£' | '$'));
@@ -295,15 +295,15 @@ pub(crate) fn word_behind(text: &str, at: usize) -> (String, usize) {
     (word.to_lowercase(), end)
 }
 
-/// The factor that a word behind a number tells.
+/// The factor that a word after a number denotes.
 fn multiple(word: &str, is_money: bool) -> Option<f64> {
     let of_money = MULTIPLES_OF_MONEY.iter().filter(|_| is_money);
     let mut all = MULTIPLES.iter().chain(of_money);
     all.find(|(_, words)| is_entry(words, word)).map(|(factor, _)| *factor)
 }
 
-/// The byte where the sign of the number at a byte stands, "-40", "minus 40"; the same byte where
-/// it has none: in "10-20" the mark is a dash.
+/// The start of the sign of the number at a byte ("-40", "minus 40"), or that byte if it has none:
+/// in "10-20" the mark is a dash.
 fn signed_start(text: &str, at: usize) -> usize {
     let before = &text[..at];
     let sign = ["-", "\u{2212}"].into_iter().find_map(|sign| before.strip_suffix(sign));
@@ -314,8 +314,8 @@ fn signed_start(text: &str, at: usize) -> usize {
     }
 }
 
-/// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50"; "1.500" of money is
-/// fifteen hundred, for amounts have no thousandths.
+/// Parses a number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50". For money
+/// "1.500" is fifteen hundred, because amounts have no thousandths.
 pub(crate) fn number(digits: &str, is_money: bool) -> Option<f64> {
     let (whole, fraction) = match decimal_mark(digits, is_money) {
         Some(at) => (&digits[..at], &digits[at + 1..]),
@@ -325,7 +325,7 @@ pub(crate) fn number(digits: &str, is_money: bool) -> Option<f64> {
     format!("{whole}.{fraction}0").parse().ok()
 }
 
-/// The byte of the mark before the decimals of a number, if it has any.
+/// The position of the decimal mark in a number, if it has one.
 pub(crate) fn decimal_mark(digits: &str, is_money: bool) -> Option<usize> {
     digits.rfind(['.', ',']).filter(|at| {
         let mark = &digits[*at..=*at];
@@ -335,7 +335,7 @@ pub(crate) fn decimal_mark(digits: &str, is_money: bool) -> Option<usize> {
     })
 }
 
-/// A month as it is written beside days: "2026-01".
+/// The ordinal of a month written as "2026-01".
 pub(crate) fn month_of_year(value: &str) -> Option<f64> {
     let (year, month) = value.trim().split_once('-')?;
     let (year, month) = (year.parse().ok()?, month.parse().ok().filter(|_| month.len() == 2)?);
@@ -343,7 +343,7 @@ pub(crate) fn month_of_year(value: &str) -> Option<f64> {
     is_one.then_some(Day { year: Some(year), month, day: None }).and_then(Day::ordinal)
 }
 
-/// The year that a value is.
+/// The year that a value consists of.
 pub(crate) fn year(value: &str) -> Option<u32> {
     let value = value.trim();
     value.parse().ok().filter(|year| value.len() == 4 && (1500..=2199).contains(year))
@@ -365,8 +365,8 @@ fn minutes(value: &str) -> Option<f64> {
     (minute < 60).then(|| f64::from(hour * 60 + minute))
 }
 
-/// The value of a cell as a number: a day, a month, a time of day, or the only number in it; what
-/// stands in brackets behind one is a remark.
+/// A cell's value as a number: a day, a month, a time of day, or the only number in it, except for
+/// a remark in parentheses.
 pub(crate) fn measure(value: &str) -> Option<f64> {
     if let [(_, day)] = days(value)[..] {
         return day.ordinal();

@@ -1,13 +1,13 @@
-//! Words that carry the form of a question and not its subject, in a few languages.
+//! Words that carry the form of a question rather than its subject, in a few languages.
 //!
-//! Each list is one text with bars between its entries. The lists are short on purpose: they adjust
-//! scores and find follow-ups, and a language that is not here loses that and nothing else.
+//! Each list is one string with bars between its entries. The lists are short on purpose: they
+//! adjust scores and find follow-ups, and a language that is missing loses nothing else.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::values::{is_calendar_word, weekdays};
 
-/// Question words and the auxiliaries beside them: they say what is asked for and do not occur in
+/// Question words and the auxiliaries beside them: they show what is asked for and do not occur in
 /// the text that answers. Lower case.
 const INTERROGATIVES: &str = "\
     about|am|been|being|can|combien|comment|could|cual|cuando|cuantos|cuál|cuáles|cuándo|cuánta|\
@@ -18,7 +18,7 @@ const INTERROGATIVES: &str = "\
     your|где|как|какая|какие|каким|какова|какое|какой|каком|какую|когда|кого|кому|кто|почему|\
     сколько|чего|чей|чем|что";
 
-/// Question words in scripts without spaces, longest first where one holds another.
+/// Question words in scripts without spaces; a word that contains another one comes first.
 const INTERROGATIVE_RUNS: &str = "\
     什么时候|为什么|什么|哪一年|哪年|哪里|哪些|哪个|哪|谁|何时|多少|怎么|怎样|如何|几|吗|呢|いつ|どこ|どの|なぜ|誰|何";
 
@@ -27,7 +27,7 @@ const NUMBER_QUESTIONS: &str = "\
     how thick|how wide|how deep|how hot|how cold|how warm|what percentage|\
     what percent|what number|wie viel|wie viele|wieviel|wieviele|wie lange|cuánto|cuánta|cuántos|\
     cuántas|qué porcentaje|combien|сколько|多少|几";
-/// Phrases that ask for the state of a work, and no number.
+/// Phrases that ask for the progress of work, not for a number.
 pub(crate) const PROGRESS: &str = "how far along|how far advanced|how far on";
 const DATE_QUESTIONS: &str = "\
     when|what year|which year|what date|which date|what day|which day|which weekday|what month|\
@@ -38,20 +38,20 @@ const WEEKDAY_QUESTIONS: &str = "\
     which day of the week|what day of the week|which days of the week|what days of the week|\
     which weekday|what weekday|which weekdays|welchem wochentag|welchen wochentagen|\
     quel jour de la semaine|quels jours de la semaine|qué día de la semana|qué días de la semana";
-/// Words that ask for a day or a year, and not for a time of day.
+/// Words that ask for a day or a year, but not for a time of day.
 const DAY_QUESTIONS: &str = "year|date|day|month|jahr|tag|monat|année|jour|mois|año|día|mes";
-/// Interrogatives that begin a statement: "I lost my key. How much is a new one?".
+/// Interrogatives that may also begin a statement: "I lost my key. How much is a new one?".
 const STATING: &str = "i|my|you|your|please";
-/// Date words that also join sentences, and do where they stand inside.
+/// Date words that join clauses when they occur within a sentence.
 const JOINTS: &str = "when|quand|cuando";
-/// Words before one of them that leave it a question word.
+/// Words before such a word that keep it a question word.
 const ASKED: &str = "\
     since|until|till|by|from|and|or|but|so|then|me|know|say|depuis|jusqu|et|ou|mais|de|desde|hasta|\
     y|o|pero";
 const PERSON_QUESTIONS: &str = "\
     who|whom|whose|wer|wen|wem|wessen|quién|quiénes|qui|кто|кого|кому|кем|谁|誰";
 
-/// Words of a text that tells when something is or happens.
+/// Words of a text that states when something is or happens.
 const TIMES: &str = "\
     second|seconds|minute|minutes|hour|hours|day|days|week|weeks|month|months|quarter|year|years|\
     century|season|spring|summer|autumn|winter|morning|noon|midday|afternoon|evening|night|\
@@ -64,7 +64,7 @@ const TIMES: &str = "\
     jusqu|jusqu'à|jusqu'au|depuis|dès|lorsque|pendant|chaque|toujours|jamais|día|días|semana|\
     semanas|mes|meses|año|años|hora|horas|minutos|mañana|tarde|noche|antes|después|hasta|desde|\
     cada|durante|siempre|nunca";
-/// The first character behind the blocks of Latin letters.
+/// The first code point after the blocks of Latin letters.
 pub(crate) const LATIN_END: u32 = 0x250;
 
 /// Numbers written as words.
@@ -74,13 +74,13 @@ const NUMBER_WORDS: &str = "\
     zehn|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|deux|trois|quatre|cinq|sept|huit|neuf|\
     dix|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять";
 
-/// Words of what is not so or not allowed.
+/// Words for things that are not so or not allowed.
 const NEGATIONS: &str = "\
     no|not|never|nobody|none|nothing|neither|nor|without|except|cannot|forbidden|prohibited|banned|\
     excluded|refuse|refused|kein|keine|keinen|keiner|nicht|nie|niemand|ohne|außer|verboten|\
     ausgeschlossen|pas|jamais|aucun|aucune|sans|sauf|interdit|interdite|nunca|ningún|ninguna|nadie|\
     sin|excepto|prohibido|prohibida";
-/// Openings of a sentence that takes back the one before it.
+/// Openings of a sentence that retracts the one before it.
 const DENIALS: &str = "\
     that is wrong|this is wrong|that was wrong|this was wrong|that's wrong|that is not true|\
     this is not true|that's not true|that is not right|that is no longer|this is no longer|\
@@ -90,11 +90,11 @@ const DENIALS: &str = "\
     quise decir|das ist falsch|das war falsch|\
     das stimmt nicht|das gilt nicht mehr|c'est faux|ce n'est plus|cela n'est plus|es falso|\
     eso es falso|eso ya no|ya no es así";
-/// Characters in which such an opening stands.
+/// Characters within which such an opening lies.
 const DENIAL_CHARS: usize = 40;
-/// Commas of a sentence that enumerates.
+/// Least commas or semicolons in a sentence that enumerates.
 const COMMAS_MIN: usize = 2;
-/// The words of the numbers from 1 on.
+/// Words for the numbers from 1 on.
 const SMALL_NUMBERS: [&str; 12] = [
     "one", "two|zwei|dos|deux|два|две", "three|drei|tres|trois|три",
     "four|vier|cuatro|quatre|четыре", "five|fünf|cinco|cinq|пять", "six|sechs|seis|шесть",
@@ -102,17 +102,17 @@ const SMALL_NUMBERS: [&str; 12] = [
     "ten|zehn|diez|dix|десять", "eleven|elf|once|onze", "twelve|zwölf|doce|douze",
 ];
 
-/// First words that point to what the sentence before spoke of. Lower case.
+/// First words that refer to the previous sentence. Lower case.
 const REFERENCES: &str = "\
     he|she|it|they|this|these|that|those|his|her|hers|its|their|theirs|him|them|such|er|sie|es|\
     dies|diese|dieser|dieses|él|ella|ellos|ellas|este|esta|esto|estos|estas|il|elle|ils|elles|ce|\
     cette|ces|cela|он|она|оно|они|это|эта|этот|эти|его|её|их";
 
-/// Those that stand before a noun, and words behind them that are none of what was named.
+/// Those that precede a noun, and following words that refer to nothing named before.
 const DEMONSTRATIVES: &str = "this|these";
 const NOT_DEMONSTRATED: &str = "is|are|a|an|the|as|that|day|week|month|year|time|way";
 
-/// Beginnings of the same kind in scripts without spaces.
+/// References in scripts without spaces.
 const REFERENCE_RUNS: &str = "\
     它|他|她|这|那|该|此|其|それ|これ|彼|この|その";
 
@@ -120,18 +120,19 @@ pub(crate) fn entries(list: &str) -> std::str::Split<'_, char> {
     list.split('|')
 }
 
-/// Whether the word, without case, is in the list.
+/// Whether a word is in a list, regardless of case.
 pub(crate) fn is_entry(list: &str, word: &str) -> bool {
     let word = word.to_lowercase();
     entries(list).any(|entry| entry == word)
 }
 
-/// English words that ask for a thing, for yes or no, and behind "how" for a size.
+/// English words that ask for a thing, words that ask for yes or no, and words after "how" that ask
+/// for a size.
 const THING_WORDS: &str = "who|whom|whose|when|where|why|which|what";
 const YES_NO_WORDS: &str = "is|are|may|can|do|does|did|must|should|was|were|has|have|will";
 const SIZES: &str = "\
     many|much|long|often|far|old|big|large|high|tall|heavy|late|early|soon|fast|deep|wide";
-/// Whether the first question word among `spaced` asks for a thing.
+/// Whether the first question word among `spaced` words asks for a thing.
 pub(crate) fn asks_for_thing(spaced: &str) -> bool {
     let mut words = spaced.split_whitespace();
     while let Some(word) = words.next() {
@@ -148,7 +149,7 @@ pub(crate) fn asks_for_thing(spaced: &str) -> bool {
     false
 }
 
-/// Kind of thing that a question asks for, as far as its words tell.
+/// Kind of thing that a question asks for, judged by its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Number,
@@ -157,11 +158,11 @@ pub(crate) enum Asked {
     Other,
 }
 
-/// The kind of thing that the question asks for.
+/// The kind of thing that a question asks for.
 pub(crate) fn asked(question: &str) -> Asked {
     let question = spaced(question);
     let has = |list: &str| entries(list).any(|phrase| contains(&question, phrase));
-    // "What do I do when it rains?" asks for no day.
+    // "What do I do when it rains?" does not ask for a day.
     let joins = |joint: &str| {
         let before = question.split(&format!(" {joint} ")).next().unwrap_or_default();
         let is_inside = before.len() < question.len() && !before.trim().is_empty();
@@ -184,7 +185,7 @@ pub(crate) fn asked(question: &str) -> Asked {
     }
 }
 
-/// Whether a question asks something else of a number: "how was it determined how many".
+/// Whether the question for a number is embedded in another one: "how was it determined how many".
 fn is_number_inside(question: &str) -> bool {
     let first = question.split_whitespace().next().unwrap_or_default();
     let is_inside = |phrase: &str| {
@@ -198,7 +199,7 @@ fn is_number_inside(question: &str) -> bool {
         && entries(NUMBER_QUESTIONS).any(is_inside)
 }
 
-/// Whether the word is a number written as a word.
+/// Whether a word is a number written as a word.
 pub(crate) fn is_number(word: &str) -> bool {
     is_entry(NUMBER_WORDS, word)
 }
@@ -211,7 +212,7 @@ pub(crate) fn tells_negation(text: &str) -> bool {
     })
 }
 
-/// The value of a number in digits or in a small number's word, in lower case.
+/// The value of a number in digits, or of a small number's word in lower case.
 pub(crate) fn number_of(word: &str) -> Option<f64> {
     let told = || SMALL_NUMBERS.iter().position(|words| entries(words).any(|one| one == word));
     match word.starts_with(|c: char| c.is_ascii_digit()) {
@@ -220,7 +221,7 @@ pub(crate) fn number_of(word: &str) -> Option<f64> {
     }
 }
 
-/// Whether the text holds something of the kind that is asked for. `question` is lower case.
+/// Whether a text holds something of the kind asked for. `question` is in lower case.
 pub(crate) fn holds(asked: Asked, text: &str, question: &str) -> bool {
     let in_list = |list: &str| text.unicode_words().any(|word| is_entry(list, word));
     let is_new_number = |word: &str| word.contains(char::is_numeric) && !question.contains(word);
@@ -242,12 +243,12 @@ pub(crate) fn holds(asked: Asked, text: &str, question: &str) -> bool {
     }
 }
 
-/// Whether a question in lower case asks for a day of the week.
+/// Whether a lower-case question asks for a day of the week.
 pub(crate) fn wants_weekday(question: &str) -> bool {
     entries(WEEKDAY_QUESTIONS).any(|phrase| question.contains(phrase))
 }
 
-/// Whether a text of a language with Latin letters tells any time or condition; one of another may.
+/// Whether a text states a time or a condition; texts with letters of other scripts always count.
 pub(crate) fn tells_time(text: &str) -> bool {
     let is_time = |word: &str| is_entry(TIMES, word) || is_calendar_word(word);
     // "9-17", "6.30", "12.03."
@@ -263,7 +264,7 @@ pub(crate) fn tells_time(text: &str) -> bool {
     text.unicode_words().any(is_time) || has_pair() || text.contains(is_other)
 }
 
-/// Whether a time of day stands in the text: "01:45".
+/// Whether a text contains a time of day: "01:45".
 fn has_clock(text: &str) -> bool {
     let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count();
     let is_time = |word: &str| {
@@ -275,8 +276,7 @@ fn has_clock(text: &str) -> bool {
     text.split(|c: char| !(c.is_ascii_digit() || c == ':')).any(is_time)
 }
 
-/// Whether a capitalised word that the question does not hold stands inside the text; the first
-/// word is always capitalised.
+/// Whether a text has a capitalised word after its first one that the question lacks.
 fn has_new_name(text: &str, question: &str) -> bool {
     let is_name = |word: &str| {
         word.chars().next().is_some_and(char::is_uppercase)
@@ -285,7 +285,7 @@ fn has_new_name(text: &str, question: &str) -> bool {
             && !is_calendar_word(word)
     };
     let words: Vec<&str> = text.unicode_words().collect();
-    // The number of an item is no word.
+    // The number of a list item is not a word.
     let mut words = words.iter().skip_while(|word| !word.contains(char::is_alphabetic)).skip(1);
     words.any(|word| is_name(word))
 }
@@ -295,7 +295,7 @@ pub(crate) fn enumerates(text: &str) -> bool {
     text.matches([',', ';']).count() >= COMMAS_MIN
 }
 
-/// Whether two capitalised words stand together in a text.
+/// Whether a text has two adjacent capitalised words.
 pub(crate) fn has_full_name(text: &str) -> bool {
     let is_name = |word: &str| {
         word.starts_with(char::is_uppercase) && word.chars().skip(1).any(char::is_lowercase)
@@ -304,14 +304,14 @@ pub(crate) fn has_full_name(text: &str) -> bool {
     words.windows(2).any(|two| is_name(two[0]) && !two[0].ends_with(['.', ':']) && is_name(two[1]))
 }
 
-/// The question without its question words, so that what is left should occur in an answer;
-/// the question itself when nothing would be left.
+/// The question without its question words, so that the rest should occur in an answer; the
+/// question itself if nothing remains.
 pub(crate) fn matter(question: &str) -> String {
     let matter = bare_matter(question);
     if matter.contains(char::is_alphanumeric) { matter } else { question.to_owned() }
 }
 
-/// The question without its question words, even when nothing is left.
+/// The question without its question words, even if nothing remains.
 pub(crate) fn bare_matter(question: &str) -> String {
     let mut text = question.to_owned();
     for run in entries(INTERROGATIVE_RUNS) {
@@ -321,19 +321,19 @@ pub(crate) fn bare_matter(question: &str) -> String {
     words.map(|word| if is_interrogative(word) { " " } else { word }).collect()
 }
 
-/// Whether the word asks, or is an auxiliary beside one that does.
+/// Whether a word is a question word or an accompanying auxiliary.
 pub(crate) fn is_interrogative(word: &str) -> bool {
     is_entry(INTERROGATIVES, word)
 }
 
-/// Whether the text begins with a word that points backwards.
+/// Whether a text begins with a word that refers back.
 pub(crate) fn begins_with_reference(text: &str) -> bool {
     let first = text.unicode_words().next().unwrap_or_default();
     is_reference(first) || entries(REFERENCE_RUNS).any(|run| text.starts_with(run))
 }
 
-/// Whether "this" or "these" stands before a noun behind the first word: "treated with these
-/// devices". Times are of no sentence: "this year".
+/// Whether "this" or "these" precedes a noun after the first word: "treated with these devices".
+/// Times do not count: "this year".
 pub(crate) fn has_demonstrative(text: &str) -> bool {
     let words: Vec<&str> = text.unicode_words().skip(1).collect();
     let points = |two: &[&str]| {
@@ -344,25 +344,25 @@ pub(crate) fn has_demonstrative(text: &str) -> bool {
     words.windows(2).any(points)
 }
 
-/// Whether the text begins by saying that what stands before it is not so.
+/// Whether a text begins by denying what precedes it.
 pub(crate) fn denies(text: &str) -> bool {
     let beginning: String = text.chars().take(DENIAL_CHARS).collect();
     let beginning = spaced(&beginning);
     entries(DENIALS).any(|phrase| beginning.starts_with(&format!(" {phrase} ")))
 }
 
-/// Whether the word points to something named before. `IT` is a department.
+/// Whether a word refers to something named before. `IT` is a department.
 pub(crate) fn is_reference(word: &str) -> bool {
     let is_acronym = word.len() > 1 && word.chars().all(char::is_uppercase);
     !is_acronym && is_entry(REFERENCES, word)
 }
 
-/// Whether one of the references of scripts without spaces stands in the text.
+/// Whether a text contains a reference in a script without spaces.
 pub(crate) fn has_reference_run(text: &str) -> bool {
     entries(REFERENCE_RUNS).any(|run| text.contains(run))
 }
 
-/// Words in lower case, a space around each.
+/// The words of a text in lower case, with a space around each.
 pub(crate) fn spaced(text: &str) -> String {
     let mut words = String::from(" ");
     for word in text.unicode_words() {
@@ -372,8 +372,8 @@ pub(crate) fn spaced(text: &str) -> String {
     words
 }
 
-/// Whether a phrase stands in text made by [`spaced`]. Runs without spaces are compared without
-/// them, for each of their characters counts as a word there.
+/// Whether a phrase occurs in text made by [`spaced`]. Text in scripts without spaces is compared
+/// without them, because there each character counts as a word.
 pub(crate) fn contains(spaced: &str, phrase: &str) -> bool {
     let is_run = phrase.chars().all(|c| c as u32 >= 0x3000);
     if is_run {
@@ -382,7 +382,7 @@ pub(crate) fn contains(spaced: &str, phrase: &str) -> bool {
     spaced.contains(&format!(" {phrase} "))
 }
 
-/// Whether one of the entries of a list stands in text made by [`spaced`].
+/// Whether an entry of a list occurs in text made by [`spaced`].
 pub(crate) fn contains_any(spaced: &str, list: &str) -> bool {
     entries(list).any(|phrase| contains(spaced, phrase))
 }
