@@ -1,10 +1,9 @@
-//! Reasons against an answer: the question names what the passage and its text do not hold, or asks
-//! for a kind of thing that is not there.
+//! Reasons against an answer: the question names something missing from the passage and its text,
+//! or asks for a kind of thing that is not there.
 //!
-//! Question and passage are read together. A name, a code or a year of the question is met where
-//! the passage, its headings, its chunk or the title of its source holds it; one that stands
-//! nowhere there makes the passage one about something else. Names count in questions in English
-//! alone, for other languages capitalise more than these.
+//! A name, a code or a year of the question must occur in the passage, its headings, its chunk or
+//! the title of its source; otherwise the passage is about something else. Names only count in
+//! English questions, because other languages capitalise more words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,30 +21,29 @@ use crate::text::values::{days, year};
 use crate::text::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
-/// Confidence that a row loses which holds no name of the question: it is the row of another one,
-/// unless rows are compared.
+/// Confidence lost by a row with none of the question's names: it is about another thing, unless
+/// rows are compared.
 const ROW_NAME_MALUS: f32 = 0.35;
-/// Confidence that a row loses which lacks the day that is asked for, where its table has others.
+/// Confidence lost by a row without the day asked for, if it has another one.
 const ROW_DAY_MALUS: f32 = 0.35;
-/// Confidence that is lost for a year that is asked for where passage and chunk have none: the
-/// document may be of that year.
+/// Confidence lost for a missing year if the chunk tells no year: the document may be of that year.
 const UNTOLD_YEAR_MALUS: f32 = 0.25;
 
-/// Confidence that is lost where no word says the attribute that is asked for: "the salary of Ada".
-/// The words of a deed, "when does Ada retire", are replaced by others less often.
+/// Confidence lost if the attribute asked for is not named, as in "the salary of Ada". Texts
+/// replace verbs, as in "when does Ada retire", less often than nouns.
 const ATTRIBUTE_MALUS: f32 = 0.15;
 const DOING_MALUS: f32 = 0.25;
-/// Confidence that is lost where the things to be counted are not named: of a row, which would name
-/// them, and of sentences, which may count by other words.
+/// Confidence lost if the things to be counted are not named: larger for a row, which would name
+/// them, than for sentences, which may use other words.
 const ROW_COUNT_MALUS: f32 = 0.35;
 const COUNT_MALUS: f32 = 0.1;
 
-/// Openings before the noun that is asked of something.
+/// Openings before an attribute, and prepositions that end it.
 const OPENINGS: &str = "what is the |what was the |what's the |what are the |what were the ";
 const PREPOSITIONS: &str = "of|for|in|at|on|from|with|between|to|per|during|after|before|by";
-/// Words of the noun, with those before it.
+/// Most words of an attribute, including those before its noun.
 const ATTRIBUTE_WORDS_MAX: usize = 5;
-/// Nouns that an answer shows rather than says.
+/// Nouns that an answer shows rather than names.
 const UNSAID: &str = "\
     name|names|kind|type|sort|number|amount|reason|purpose|difference|order|time|date|day|year|\
     month|place|location|way|meaning|definition|procedure|process|rule|rules|policy|price|cost|\
@@ -53,42 +51,42 @@ const UNSAID: &str = "\
     best|main|first|last|next|result|results|steps|requirements|consequence|problem|cause|point|\
     percentage|age|length|height|weight|depth|size|colour|color|temperature|capital|origin|aim|\
     goal|idea|theory|effect|effects|term|word|full|original|total|average";
-/// Openings of a question for a name, and the confidence that is lost where none is.
+/// Openings of a question for a name, and the confidence lost if a passage holds none.
 const NAMINGS: &str = "\
     what is the name of|what was the name of|what's the name of|whats the name of|name of|\
     what are the names of|what were the names of";
 const NAMELESS_MALUS: f32 = 0.4;
 /// Words before a name that need not be capitalised.
 const CALLED: &str = "known as|called|named|termed|titled|entitled|dubbed";
-/// Openings before a doer and what it does: "what does Ada earn".
+/// Openings before a subject and its verb: "what does Ada earn".
 const DOINGS: &str = "what does |what do |how much does |how much do ";
-/// Verbs that an answer shows rather than says.
+/// Verbs that an answer shows rather than names, and the most words of the subject.
 const SAID_VERBS: &str = "\
     do|mean|cost|look|say|contain|include|offer|need|have|get|want|happen|stand|like|work|use|take|\
     weigh|measure|pay|charge|it|for|about|of|in|on|to|with";
 const DOER_WORDS_MAX: usize = 3;
-/// Verbs behind the kind of thing that is asked for.
+/// Verbs after the kind of thing asked for.
 const KIND_VERBS: &str = "is|was|has|had|does|did|do|can|will|must|should|may|got|gets|gave|made";
-/// Openings before somebody and what they do, which an answer says: "when does Ada retire".
+/// Openings before a person and a verb that the answer repeats: "when does Ada retire".
 const DOINGS_OF_SOMEBODY: &str = "\
     when does |when did |when will |where does |where did |where will |how often does |why did |\
     why does ";
-/// Words of the things that are counted.
+/// Most words of the things counted.
 const COUNTED_WORDS_MAX: usize = 3;
-/// Words before them.
+/// Words skipped before the things counted.
 const BEFORE_COUNTED: &str = "\
     of|the|our|your|my|these|those|them|all|this|der|die|von|unserer|des|de|los|las|nos|nuestros";
-/// Verbs behind them: "how many tickets are closed".
+/// Verbs that end the things counted: "how many tickets are closed".
 const BEHIND_COUNTED: &str = "\
     is|are|was|were|has|have|had|can|may|must|will|stand|stay|remain|ist|sind|hat|haben|est|sont|\
     ont|es|son|están|han";
-/// Words between one of them and its number.
+/// Most words between a thing counted and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
-/// All that a question demands of a passage.
+/// Everything that a question demands of a passage.
 pub(crate) struct Demands {
     names: BTreeMap<String, Named>,
-    /// The words of the last question that name something, in lower case.
+    /// The naming words of the last question, in lower case.
     written: Vec<String>,
     /// The terms of its days.
     days: Vec<String>,
@@ -96,23 +94,23 @@ pub(crate) struct Demands {
     counted: Vec<String>,
     /// The terms of the last question.
     asked: BTreeSet<String>,
-    /// The question in lower case, where it asks for a name.
+    /// The question in lower case, if it asks for a name.
     naming: Option<String>,
     is_of_list: bool,
     compares: bool,
 }
 
 impl Demands {
-    /// Reads the demands of a question.
+    /// Determines the demands of a question.
     pub(crate) fn of(question: &Question) -> Self {
         let text = &question.text;
-        // A bound, "before 2020", need not stand there.
+        // A bound such as "before 2020" need not occur in the text.
         let has_bounds = !question.conditions.is_empty() && last_of(text).len() == text.len();
         let mut names = match has_bounds {
             true => names(&unbound(text, &question.conditions)),
             false => names(text),
         };
-        // "Who besides Ada": what is left out need not be there.
+        // "Who besides Ada": an exclusion need not occur in the text.
         names.retain(|term, _| !question.excluded.contains(term));
         let days = question.days.iter().filter(|_| !has_bounds);
         Self {
@@ -130,7 +128,7 @@ impl Demands {
         }
     }
 
-    /// Whether a row has a number in a column that the question names: "Tables: 32" of "how many
+    /// Whether a row has a number in a column that the question names: "Tables: 32" for "how many
     /// people sit at tables".
     fn names_number(&self, row: &[Cell]) -> bool {
         let is_one = |cell: &Cell| {
@@ -140,8 +138,8 @@ impl Demands {
         row.len() > 1 && row.iter().any(is_one)
     }
 
-    /// Whether a text holds a name of the question, which begins with a capital there too, if the
-    /// question has any.
+    /// Whether a text contains a name of the question with a capital letter; true if the question
+    /// has no names.
     fn is_named_in(&self, text: &str) -> bool {
         if self.written.is_empty() {
             return true;
@@ -153,9 +151,9 @@ impl Demands {
         )
     }
 
-    /// Whether a row is one of the things that are counted: a value that several rows have says so;
-    /// or the names `above` it do, and it holds more of the question in its `own` values, unless
-    /// all of a list are asked for.
+    /// Whether a row is one of the things counted: by a value that several rows share, or by the
+    /// names `above` it. In the latter case the row must also hold more of the question in its
+    /// `own` values, unless the question is about the whole list.
     pub(crate) fn are_counted(
         &self,
         passage: &Candidate,
@@ -175,9 +173,10 @@ impl Demands {
             && !counts(&self.counted, &passage.cells, "")
     }
 
-    /// The confidence that a passage loses by what is not there: neither in it, nor above it, nor
-    /// in its chunk, as `is_held` says of a term; names count among the `wanted` terms alone. Rows
-    /// that are counted themselves need no number, and a chunk that tells no year may be of any.
+    /// The confidence that a passage loses for missing things. `is_held` tells whether a term
+    /// occurs in the passage, above it or in its chunk; only names among the `wanted` terms count.
+    /// Rows that are counted themselves need no number, and a text that states no year may be of
+    /// any.
     pub(crate) fn missing(
         &self,
         wanted: &BTreeSet<String>,
@@ -185,7 +184,7 @@ impl Demands {
         (passage, above): (&Candidate, &str),
         (is_counted, tells_year): (bool, bool),
     ) -> f32 {
-        // What other rows of its table hold says nothing of a row that has none of the names.
+        // A row without any of the names gains nothing from names in other rows of its chunk.
         let is_row = passage.cells.len() > 1;
         let row = is_row.then(|| format!("{above}\n{}", passage.shown()));
         let is_named = row.as_ref().is_none_or(|row| self.is_named_in(row));
@@ -196,7 +195,7 @@ impl Demands {
         };
         let names = self.names.iter().filter(|(name, _)| wanted.contains(*name));
         let lost = names.clone().filter(|(name, named)| {
-            // Of several years or codes each passage may speak of one.
+            // If the question names several years or codes, each passage may be about one.
             let is_other = |(name, other): (&String, &Named)| other == *named && is_held(name);
             !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
         });
@@ -205,7 +204,7 @@ impl Demands {
         let lost = lost.map(|(_, named)| match named {
             Named::Name if is_of_another => ROW_NAME_MALUS,
             Named::Year if !is_row && !tells_year => UNTOLD_YEAR_MALUS,
-            // Tables write them alike: the row of another floor is about another floor.
+            // Tables spell ordinals alike, so a row with another floor is about another floor.
             Named::Ordinal if is_row => CODE_MALUS,
             _ => named.malus(),
         });
@@ -234,7 +233,7 @@ impl Demands {
             || counts(&self.counted, &passage.cells, &passage.shown());
         missing
             + match passage.shape {
-                // A setting names what its number is in words of its own.
+                // A setting names its number in its own words.
                 Shape::Unit(Kind::Field) => 0.0,
                 _ if is_counted => 0.0,
                 Shape::Unit(Kind::Row | Kind::Record) => ROW_COUNT_MALUS,
@@ -243,14 +242,14 @@ impl Demands {
     }
 }
 
-/// The noun that a question asks of something: "the salary of Ada", "Ada's salary", and the
-/// confidence that is lost without it. Nouns that an answer seldom repeats are none.
+/// The term of the attribute that a question asks for ("the salary of Ada", "Ada's salary"), and
+/// the confidence lost without it. Nouns that answers seldom repeat do not count.
 fn attribute(question: &str) -> Option<(String, f32)> {
     let text = question.to_lowercase().replace('\u{2019}', "'");
     let of_owner = || {
         let (before, behind) = text.split_once("'s ")?;
         let owner = before.unicode_words().next_back()?;
-        // "It's", "what's": a verb and no owner.
+        // "It's", "what's": a verb instead of an owner.
         let is_verb = is_interrogative(owner) || words::is_reference(owner) || owner == "there";
         (!is_verb).then(|| behind.unicode_words().next()).flatten()
     };
@@ -259,7 +258,7 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let mut words = opening.unicode_words().take(ATTRIBUTE_WORDS_MAX + 1);
         let mut before = words.next()?;
         for word in words {
-            // "The longest film I can send by mail": what is done with it is not asked.
+            // "The longest film I can send by mail": the verb's object is not the attribute.
             if is_interrogative(before) {
                 return None;
             }
@@ -277,7 +276,7 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let is_said = !SAID_VERBS.split('|').any(|other| other == verb);
         ((1..=DOER_WORDS_MAX).contains(&words.len()) && is_said).then_some(verb)
     };
-    // Of somebody, and not of a thing, whose opening and leaving are told in other words.
+    // Only for people: the opening and leaving of things are worded in many ways.
     let of_somebody = || {
         let opening = DOINGS_OF_SOMEBODY.split('|').find(|opening| text.starts_with(opening))?;
         let words: Vec<&str> = question.get(opening.len()..)?.unicode_words().collect();
@@ -287,7 +286,7 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let verb = text.unicode_words().next_back().filter(|last| *last == verb.to_lowercase())?;
         (is_somebody && !SAID_VERBS.split('|').any(|other| other == verb)).then_some(verb)
     };
-    // "Which bank has our loan": one of its kind, which an answer would name so.
+    // "Which bank has our loan": an answer would name the kind.
     let of_kind = || {
         let mut words = text.unicode_words();
         let asks = matches!(words.next()?, "which" | "what");
@@ -302,8 +301,7 @@ fn attribute(question: &str) -> Option<(String, f32)> {
     term.filter(|_| is_said).map(|term| (term, malus))
 }
 
-/// The terms of the things of which a question asks the number: "how many lockers", "how many days
-/// of leave".
+/// The terms of the things that a question counts: "how many lockers", "how many days of leave".
 fn counted(question: &str) -> Vec<String> {
     let text = spaced(question);
     let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
@@ -320,8 +318,8 @@ fn counted(question: &str) -> Vec<String> {
     things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
 }
 
-/// Whether a passage has a number of things: one of their terms and a number a few words apart, or
-/// a term in the name of a value that is a number.
+/// Whether a passage states a number of things: one of their terms close to a number, or a term in
+/// the name of a numeric value.
 fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
     let is_thing = |word: &str| {
         let word = HybridQuery::analyse(word);
@@ -348,8 +346,8 @@ fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
     }
 }
 
-/// Whether a number or a time is asked for and none is there. `holds_kind` says whether the passage
-/// holds the kind of thing that is asked for.
+/// Whether a question for a number or a time finds none in the passage. `holds_kind` tells whether
+/// the passage holds the kind of thing asked for.
 pub(crate) fn lacks_kind(question: &Question, holds_kind: bool, passage: &str) -> bool {
     match question.asked {
         Asked::Number => !holds_kind,

@@ -1,4 +1,4 @@
-//! Form: what speaks for or against a passage beside the words that it shares with a question.
+//! Form: signs for and against a passage other than the words it shares with the question.
 
 use std::collections::BTreeSet;
 
@@ -18,58 +18,59 @@ use crate::text::words::{Asked, contains, entries, holds, is_entry, spaced, tell
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
-/// A passage that holds the kind of thing that is asked for.
+/// Bonus for a passage that holds the kind of thing asked for.
 pub(crate) const KIND_BONUS: f32 = 0.1;
-/// A heading that nothing stands below is a poor answer.
+/// A heading without text below it is a poor answer.
 const LEAD_MALUS: f32 = 0.35;
-/// The mail that another one answers is older than that.
+/// Malus for quoted mail, which is older than the mail that answers it.
 const QUOTED_MALUS: f32 = 0.3;
-/// A statement that the next sentence takes back is a poor answer.
+/// A statement that the next sentence denies is a poor answer.
 const DENIED_MALUS: f32 = 0.4;
-/// An entry of a register that another one ends answers only what nothing else does.
+/// A register entry ended by another one should only answer if nothing else does.
 const ENDED_ENTRY_MALUS: f32 = 0.8;
-/// The head of a mail answers only questions about the mail itself.
+/// The header of a mail only answers questions about the mail itself.
 const MAIL_HEAD_MALUS: f32 = 0.4;
-/// A record of something that is over answers a question of now only where nothing else does.
+/// A record of something that is over should answer a question about the present only as a last
+/// resort.
 const ENDED_MALUS: f32 = 0.3;
-/// A sentence that tells where the answer stands answers only what nothing else does.
+/// A sentence that merely says where to find the answer should only answer as a last resort.
 const POINTER_MALUS: f32 = 0.6;
-/// A row that tells no cause, where one is asked for.
+/// Malus for a row that states no cause, if one is asked for.
 const CAUSELESS_MALUS: f32 = 0.3;
-/// A line of a log or of code answers only what nothing else does.
+/// A line of a log or of code should only answer as a last resort.
 const LINE_MALUS: f32 = 0.05;
-/// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
+/// A passage in exactly the form asked for gains as much as for a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
-/// Gain of a passage that says, or is below what says, what is not so, where that is asked for.
+/// Bonus for a passage that states a negation, or has one above it, if one is asked for.
 const NEGATION_BONUS: f32 = 0.2;
-/// A whole list or procedure where that is asked for goes before each of its items.
+/// Bonus that puts a whole list or procedure, if asked for, ahead of each of its items.
 const WHOLE_BONUS: f32 = 0.25;
-/// A whole list of something else.
+/// Malus for a whole list of something else.
 const WHOLE_MALUS: f32 = 0.5;
-/// A passage that tells the day of an end, where that is asked for.
+/// Bonus for a passage with the day something ends, if that is asked for.
 pub(crate) const END_BONUS: f32 = 0.3;
-/// Words between such a day and the one that says so.
+/// Most words between such a day and the word for the end.
 const END_WORDS_MAX: usize = 2;
-/// A passage on what the question asks others than.
+/// Malus for a passage on the thing that the question asks for others than.
 pub(crate) const EXCLUDED_MALUS: f32 = 0.4;
-/// A row whose range does not hold the number that is asked for is about something else.
+/// A row whose range does not contain the number asked for is about something else.
 const RANGE_MALUS: f32 = 0.5;
 
-/// Names of the lines in the head of a mail, and of the one that only a mail has.
+/// Names of the lines in a mail header, and of the line that only mails have.
 const MAIL_HEAD: &str = "\
     from|to|cc|bcc|subject|date|sent|reply to|von|an|betreff|datum|gesendet|de|à|objet|envoyé|para|\
     asunto|fecha|enviado";
 const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
 
-/// Words of the names of columns that hold somebody, and the words of a full name.
+/// Words in the names of columns that hold people, and the number of words in a full name.
 const PERSON_COLUMNS: &str = "\
     name|who|person|by|from|owner|keeper|lead|leader|head|manager|contact|responsible|author|\
     deputy|with|tutor|driver|host|staff|employee|member|wer|leitung|zuständig|verantwortlich|\
     nom|qui|responsable|nombre|quién|encargado";
 const NAME_WORDS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// Phrases of a sentence that says where something stands, words for such places, and the words of
-/// such a sentence.
+/// Phrases of a sentence that refers the reader elsewhere, words for such places, and the most
+/// words of such a sentence.
 const POINTERS: &str = "\
     is in the|are in the|is in our|are in our|named in|listed in|is found in|are found in|see the|\
     given in|is shown in|are shown in|set out in|steht in|stehen in|siehe|figure dans|\
@@ -80,7 +81,7 @@ const ELSEWHERE: &str = "\
     tableau|registre|annexe|feuille|lista|tabla|registro|anexo|hoja";
 const POINTER_WORDS_MAX: usize = 12;
 
-/// Nouns for what is done after something happened, and headings above it.
+/// Nouns for measures taken after an event, and headings above them.
 const DEED_NOUNS: &str = "\
     measures|actions|changes|consequences|improvements|lessons|remedies|tasks|duties|steps|\
     massnahmen|maßnahmen|aufgaben|mesures|tâches|medidas|acciones|tareas";
@@ -91,7 +92,7 @@ const DEED_HEADINGS: &str = "\
     consequences|lessons|lessons learned|next steps|improvements|to do|maßnahmen|mesures|medidas|\
     acciones";
 
-/// Words of what was so once.
+/// Phrases for a former state.
 const ONCE: &str = "\
     last year's|of last year|used to be|used to cost|letztes jahr noch|\
     l'année dernière encore|el año pasado todavía";
@@ -100,7 +101,7 @@ const ENDS: &str = "\
     until|till|to|ends|end|ending|expires|expired|through|bis|endet|ende|jusqu'au|au|expire|hasta|\
     al|vence|termina";
 
-/// The value where a condition holds, else 0.
+/// The value if a condition holds, else 0.
 pub(crate) fn value_if(holds: bool, value: f32) -> f32 {
     if holds { value } else { 0.0 }
 }
@@ -151,11 +152,11 @@ pub(crate) fn form(
         form -= CAUSELESS_MALUS;
     }
     if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
-        // A list is one of what stands above it.
+        // A list must be of the kind named above it.
         let noun = question.noun.as_deref().map(terms);
         let is_of_noun =
             noun.is_none_or(|noun| !noun.is_disjoint(above)) || is_of_deeds(question, candidate);
-        // "What must I not bring?" is not answered by all that one has to.
+        // "What must I not bring?" is not answered by a list of everything one must bring.
         let is_of_other = question.is_negated && question.wanted == Wanted::List && {
             let told = [&candidate.heading, &candidate.lead, &shown];
             !told.into_iter().any(|text| tells_negation(text))
@@ -180,7 +181,7 @@ pub(crate) fn form(
     form
 }
 
-/// The part that comes from what the words of a passage say of its matter.
+/// The part that comes from phrases in the passage.
 fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
     let said = spaced(shown);
     let has = |list: &str| entries(list).any(|phrase| contains(&said, phrase));
@@ -194,20 +195,20 @@ fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
         - value_if(is_pointer, POINTER_MALUS)
 }
 
-/// Whether a passage stands below a heading for what is done, where that is asked for.
+/// Whether a passage is below a heading for measures taken, if these are asked for.
 pub(crate) fn is_of_deeds(question: &Question, candidate: &Candidate) -> bool {
     let asks = || question.noun.as_deref().is_some_and(|noun| is_entry(DEED_NOUNS, noun));
     let heading = spaced(&candidate.heading);
     asks() && entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase))
 }
 
-/// Whether a value says that its record is over: "ended 2025-04-30".
+/// Whether a value says that its record has ended: "ended 2025-04-30".
 fn is_ended(value: &str) -> bool {
     value.unicode_words().next().is_some_and(|first| is_entry(ENDED, first))
 }
 
-/// Whether a value of a row is somebody that the question, in lower case, does not name: by the
-/// name of the column, or two capitalised words.
+/// Whether a value of a row is a person whom the lower-case question does not name, judged by the
+/// column's name or by capitalised words.
 fn tells_somebody(cell: &Cell, question: &str) -> bool {
     let column = spaced(&cell.name.replace('_', " "));
     let name = cell.value.split(['<', '(', ',']).next().unwrap_or_default();
@@ -222,7 +223,7 @@ fn tells_somebody(cell: &Cell, question: &str) -> bool {
     is_new && words.first().is_some_and(is_name) && (is_named() || is_full())
 }
 
-/// Whether a text tells the day on which something ends.
+/// Whether a text states the day on which something ends.
 pub(crate) fn tells_end(text: &str) -> bool {
     days(text).into_iter().any(|(bytes, _)| {
         let mut before = text[..bytes.start].unicode_words().rev().take(END_WORDS_MAX);
@@ -230,7 +231,7 @@ pub(crate) fn tells_end(text: &str) -> bool {
     })
 }
 
-/// Whether a short sentence says that something stands elsewhere: "Fees are in the price list."
+/// Whether a short sentence refers the reader elsewhere: "Fees are in the price list."
 fn points_elsewhere(text: &str) -> bool {
     let said = spaced(text);
     let words = said.split_whitespace().count();
@@ -240,13 +241,13 @@ fn points_elsewhere(text: &str) -> bool {
         && entries(ELSEWHERE).any(|word| contains(&said, word))
 }
 
-/// Whether a passage is the head of a mail: who sent it, to whom, about what.
+/// Whether a passage is the header of a mail, with its subject.
 pub(crate) fn is_mail_head(candidate: &Candidate) -> bool {
     let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
     names.any(|name| is_entry(MAIL_SUBJECT, &name)) && is_of_mail_head(candidate)
 }
 
-/// Whether a passage is lines of the head of a mail alone: its sender, whom it is to.
+/// Whether a passage consists only of mail header lines.
 pub(crate) fn is_of_mail_head(candidate: &Candidate) -> bool {
     let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
     let has_address = candidate.cells.iter().any(|cell| cell.value.contains('@'));
@@ -256,7 +257,7 @@ pub(crate) fn is_of_mail_head(candidate: &Candidate) -> bool {
         && names.all(|name| is_entry(MAIL_HEAD, &name))
 }
 
-/// Whether a passage of a mail is quoted there from an older one.
+/// Whether a passage in a mail is quoted from an earlier one.
 fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
     let name = chunk.source.filename.to_lowercase();
     let is_mail = [".eml", ".msg", ".mbox"].iter().any(|end| name.ends_with(end));

@@ -1,9 +1,12 @@
-//! Scores of passages by how well they answer.
+//! Scores passages by how well they answer.
 //!
-//! - `declining`: what speaks against an answer; `evidence`: whether it is enough; `form`: what
-//!   speaks for a passage beside its words; `score`: all of it together; `siblings`: passages
-//!   about another thing of the same kind; `synonyms`: other words for those of a question;
-//!   `weights`: how much each term of a question tells
+//! - `declining`: reasons against an answer
+//! - `evidence`: whether the evidence for an answer suffices
+//! - `form`: signs for and against a passage besides its words
+//! - `score`: all of these combined
+//! - `siblings`: passages about another thing of the same kind
+//! - `synonyms`: other words for those of a question
+//! - `weights`: the weight of each term of a question
 
 pub(crate) mod declining;
 pub(crate) mod evidence;

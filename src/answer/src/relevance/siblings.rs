@@ -1,8 +1,8 @@
-//! Siblings: things that have the noun of what a question asks for behind another word, "parental
-//! leave" of "annual leave".
+//! Siblings: things that share the noun of a question's subject after a different qualifier,
+//! "parental leave" for "annual leave".
 //!
-//! Only headings tell them apart: in a sentence the "house meters" of a question may be the "water
-//! meters" of the documents.
+//! Only headings distinguish them reliably: in a sentence, the "house meters" of a question may be
+//! the "water meters" of the documents.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use crate::text::terms::is_common;
 use crate::text::words::{is_entry, is_interrogative};
 use lodestone_text::HybridQuery;
 
-/// Confidence and relevance that a passage below the heading of a sibling loses.
+/// Confidence and relevance lost by a passage below the heading of a sibling.
 pub(crate) const SIBLING_MALUS: f32 = 0.35;
-/// Qualifiers that name no kind: "the new leave".
+/// Qualifiers that denote no kind: "the new leave".
 const OF_ALL_KINDS: &str = "new|old|current|present|latest|last|next|former|previous|full";
-/// Letters of a qualifier and of a noun.
+/// Least letters of a qualifier and of a noun.
 const LETTERS_MIN: usize = 3;
 
-/// Words before the number of a version, and digits of each of its parts.
+/// Words before a version number, and most digits of each of its parts.
 const VERSION_WORDS: &str = "version|versions|release|releases|edition|update|v|fassung|versión";
 const VERSION_DIGITS_MAX: usize = 3;
 
-/// The things that a question names by two words, and all of its words, in terms.
+/// The terms of adjacent word pairs in a question, and of all its words.
 pub(crate) struct Siblings {
     pairs: Vec<(String, String)>,
     asked: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Siblings {
 }
 
 impl Siblings {
-    /// Finds the siblings in a question.
+    /// Prepares the detection of siblings for a question.
     pub(crate) fn of(question: &str, candidates: &[Candidate]) -> Self {
         let versions = Versions::of(question, candidates);
         let words = words(question);
@@ -40,14 +40,14 @@ impl Siblings {
         Self { pairs: pairs.collect(), asked: words.iter().flatten().cloned().collect(), versions }
     }
 
-    /// Whether a passage, which holds the `own` terms of the question, is of a sibling or of
-    /// another version of what is asked for.
+    /// Whether a passage is about a sibling or another version of the thing asked for; `own` holds
+    /// the question's terms in the passage.
     pub(crate) fn have(&self, passage: &Candidate, own: &BTreeSet<String>) -> bool {
         self.versions.are_others(passage) || self.is_one(&passage.heading, own)
     }
 
-    /// Whether a heading names a sibling, and the text below it, which holds the `own` terms of the
-    /// question, does not say what is asked for.
+    /// Whether a heading names a sibling, and the text below it does not name the thing asked for;
+    /// `own` holds the question's terms in that text.
     fn is_one(&self, heading: &str, own: &BTreeSet<String>) -> bool {
         let named: Vec<String> = match self.pairs.is_empty() {
             true => return false,
@@ -55,7 +55,7 @@ impl Siblings {
         };
         let [qualifier, noun] = &named[..] else { return false };
         let is_missed = |(asked, of): &(String, String)| of == noun && !own.contains(asked);
-        // "Storing images" is of all images.
+        // "Storing images" is about all images.
         let is_deed = heading.unicode_words().any(|word| word.to_lowercase().ends_with("ing"));
         !is_deed && !self.asked.contains(qualifier) && self.pairs.iter().any(is_missed)
     }
@@ -82,8 +82,8 @@ impl Versions {
         Self { asked, stretches }
     }
 
-    /// Whether a passage stands below the heading of another version, in a text that has one for a
-    /// version that is asked for.
+    /// Whether a passage is below a heading for another version only, in a text that has a heading
+    /// for a version asked for.
     fn are_others(&self, one: &Candidate) -> bool {
         self.stretches.contains(&one.stretch)
             && versions(&one.heading).next().is_some()
@@ -105,7 +105,7 @@ fn version(word: &str) -> Option<String> {
     (number.contains('.') && number.split('.').all(is_number)).then(|| number.to_owned())
 }
 
-/// The terms of the words of a text that name something; `None` for others.
+/// For each word of a text, its term if the word says something about the subject.
 fn words(text: &str) -> Vec<Option<String>> {
     let term = |word: &str| {
         let lower = word.to_lowercase();

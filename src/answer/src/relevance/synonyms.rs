@@ -1,5 +1,5 @@
-//! Words of a question and others that mean the same: those of its language, by the lexicon, and
-//! what abbreviations mean, by the texts themselves.
+//! Synonyms for words of a question: words of the same language from the lexicon, and abbreviations
+//! that the texts themselves define.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Letters of the initials of a title.
+/// Number of letters in an abbreviation made of a title's initials.
 const INITIALS: std::ops::RangeInclusive<usize> = 3..=6;
 
-/// The terms that tell of a question in a text: its own, and those of words that mean the same.
+/// The terms that count for a question in a text: its own, and those of synonyms.
 pub(crate) struct Lens<'q> {
     pub(crate) wanted: &'q BTreeSet<String>,
     synonyms: Synonyms,
 }
 
 impl<'q> Lens<'q> {
-    /// Those that tell of a question with the `wanted` terms; what abbreviations mean is told by
-    /// the chunks.
+    /// Collects the synonyms for the `wanted` terms of a question; abbreviations are defined by the
+    /// chunks.
     pub(crate) fn of(
         question: &str,
         wanted: &'q BTreeSet<String>,
@@ -35,19 +35,20 @@ impl<'q> Lens<'q> {
         Self { wanted, synonyms }
     }
 
-    /// Leaves out other words than these terms that no text defines.
+    /// Drops synonyms for other terms than these, unless a text defines them.
     pub(crate) fn keep_for(&mut self, terms: &BTreeSet<String>) {
         self.synonyms.keep_for(terms);
     }
 
-    /// The terms of a text that tell.
+    /// The terms of a text that count for the question.
     pub(crate) fn in_text(&self, text: &str) -> BTreeSet<String> {
         let mut told = terms(text);
         told.retain(|term| self.wanted.contains(term) || self.synonyms.have(term));
         told
     }
 
-    /// The terms of the question among those that tell: its own, and those for which others stand.
+    /// Maps terms found in a text to terms of the question: its own, and those that synonyms
+    /// replace.
     pub(crate) fn known(&self, told: &BTreeSet<String>) -> BTreeSet<String> {
         let mut known = self.synonyms.held_by(told);
         known.extend(told.intersection(self.wanted).cloned());
@@ -55,19 +56,19 @@ impl<'q> Lens<'q> {
     }
 }
 
-/// The terms of a question that other words stand for.
+/// The synonyms for terms of a question.
 struct Synonyms(Vec<Synonym>);
 
-/// A word or phrase of the question, and another one, in terms.
+/// A word or phrase of the question and a synonym for it, as terms.
 struct Synonym {
     asked: BTreeSet<String>,
     other: BTreeSet<String>,
-    /// Whether a text of those that were found says so.
+    /// Whether one of the retrieved texts defines it.
     is_defined: bool,
 }
 
 impl Synonyms {
-    /// Looks up the synonyms of the `wanted` terms of a question.
+    /// Looks up synonyms for the `wanted` terms of a question.
     fn of(question: &str, wanted: &BTreeSet<String>) -> Self {
         let lexicon = Lexicon::get();
         let Some(language) = lexicon.language_of(question) else { return Self(Vec::new()) };
@@ -89,7 +90,7 @@ impl Synonyms {
         Self(found)
     }
 
-    /// Adds the abbreviations that a text defines, for what they mean and the other way round.
+    /// Adds the abbreviations defined in a text, in both directions.
     fn define(&mut self, text: &str, wanted: &BTreeSet<String>) {
         for (short, long) in abbreviations(text) {
             let (short, long) = (analysed(short), analysed(long));
@@ -102,8 +103,8 @@ impl Synonyms {
         }
     }
 
-    /// Adds the words of a title for a word of the question that has their initials: "DPA" for
-    /// "Data-processing agreement".
+    /// Adds words of a title whose initials occur in the question: "Data-processing agreement" for
+    /// "DPA".
     fn define_initials(&mut self, title: &str, question: &str, wanted: &BTreeSet<String>) {
         let words: Vec<&str> = title.unicode_words().collect();
         let is_short = |word: &&str| {
@@ -122,17 +123,17 @@ impl Synonyms {
         }
     }
 
-    /// Leaves out those of other terms than these that no text defines.
+    /// Drops synonyms for other terms than these, unless a text defines them.
     fn keep_for(&mut self, terms: &BTreeSet<String>) {
         self.0.retain(|one| one.is_defined || one.asked.is_subset(terms));
     }
 
-    /// Whether one of them has the term.
+    /// Whether a synonym contains the term.
     fn have(&self, term: &String) -> bool {
         self.0.iter().any(|one| one.other.contains(term))
     }
 
-    /// The terms of the question for which a text has others that mean the same.
+    /// The terms of the question for which a text has synonyms.
     fn held_by(&self, terms: &BTreeSet<String>) -> BTreeSet<String> {
         let held = self.0.iter().filter(|one| one.other.is_subset(terms));
         held.flat_map(|one| one.asked.iter().cloned()).collect()

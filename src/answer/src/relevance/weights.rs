@@ -1,4 +1,4 @@
-//! Weights of the terms of a question: how much each tells of a passage.
+//! Weights of a question's terms: how much each says about a passage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -14,18 +14,19 @@ use crate::text::words::{entries, is_entry, is_interrogative};
 use crate::translation::{Concept, Language, Lexicon};
 use lodestone_text::HybridQuery;
 
-/// Words behind a question word that say with it what kind of value is asked for, "at what time":
-/// the value stands in their place.
+/// Words that state with a question word what kind of value is asked for, as in "at what time"; the
+/// answer has the value in their place.
 const MEASURES: &str = "\
     time|year|day|month|date|lange|uhr|zeit|jahr|tag|temps|heure|jour|année|tiempo|hora|día|año";
-/// Words from a question word to such a word.
+/// Most words from a question word to such a word.
 const MEASURE_WORDS_MAX: usize = 2;
-/// Marks between a word and what is joined to it.
+/// Marks between a word and one joined to it.
 const APOSTROPHES: [char; 2] = ['\'', '\u{2019}'];
-/// Share of the weight of such a word, and of a part of a word such as `AdBlue` or `N2`.
+/// Share of the full weight for such a word, and for a part of a word such as `AdBlue` or `N2`.
 const LIGHT_SHARE: f32 = 0.3;
 
-/// The terms of a question that weigh less: common words, and the parts of codes beside them.
+/// The terms of a question that weigh less: common words, and the parts of compound words and
+/// codes.
 pub(crate) fn light_terms(question: &Question) -> BTreeSet<String> {
     static COMMON_TERMS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         let terms = entries(COMMON).flat_map(|word| HybridQuery::analyse(word).terms().to_vec());
@@ -39,7 +40,7 @@ pub(crate) fn light_terms(question: &Question) -> BTreeSet<String> {
             light.extend(parts.iter().cloned());
         }
     }
-    // What was asked before tells of what, and the last question what of it.
+    // Earlier questions only give the context; the last one tells what is asked.
     let last = last_of(&question.text);
     if last.len() < question.text.len() {
         light.extend(&terms(&question.text) - &terms(last));
@@ -48,7 +49,7 @@ pub(crate) fn light_terms(question: &Question) -> BTreeSet<String> {
 }
 
 /// The terms of words that give a question its form in its language: function words, kinds of
-/// values, and words as common as English ones that weigh less, "tener" as "have".
+/// values, and words whose English translations are common, like "tener" for "have".
 fn terms_of_form(question: &str) -> BTreeSet<String> {
     let lexicon = Lexicon::get();
     let language = lexicon.language_of(question);
@@ -68,26 +69,26 @@ fn terms_of_form(question: &str) -> BTreeSet<String> {
     common.chain(form).flat_map(|word| HybridQuery::analyse(&word).terms().to_vec()).collect()
 }
 
-/// The terms of a question without its question words; a day as one term.
+/// The terms of a question without its question words; a day counts as one term.
 pub(crate) fn wanted_terms(question: &Question) -> BTreeSet<String> {
     let mut rest = String::new();
     let mut at = 0;
     for (bytes, day) in days(&question.text) {
         rest.push_str(&question.text[at..bytes.start]);
-        // The year counts by itself, for not every text repeats it.
+        // The year counts separately, because not every text repeats it.
         rest.extend(day.year.map(|year| format!(" {year} ")));
         at = bytes.end;
     }
     rest.push_str(&question.text[at..]);
     let mut terms: BTreeSet<String> = question_terms(&rest).terms().iter().cloned().collect();
     terms.extend(question.days.iter().filter_map(|day| day.terms().into_iter().next()));
-    // "D'appel" is told by its parts.
+    // "D'appel" is represented by its parts.
     for word in question.text.unicode_words().filter(|word| word.contains(APOSTROPHES)) {
         if let [_, .., whole] = HybridQuery::analyse(word).terms() {
             terms.remove(whole);
         }
     }
-    // However a day of the week is written, it counts once.
+    // A weekday counts once, however it is written.
     for word in question.text.unicode_words().filter(|word| !weekdays(word).is_empty()) {
         HybridQuery::analyse(word).terms().iter().for_each(|term| {
             terms.remove(term);
@@ -97,8 +98,8 @@ pub(crate) fn wanted_terms(question: &Question) -> BTreeSet<String> {
     terms
 }
 
-/// The terms of the question that a row holds by a range: the number inside, the day inside; and
-/// a sentence by a span of days.
+/// The terms of the question that a candidate holds through a range: numbers and days within the
+/// ranges of a row, or days within the spans of a sentence.
 pub(crate) fn terms_of_ranges(question: &Question, candidate: &Candidate) -> Vec<String> {
     let mut held = Vec::new();
     if candidate.cells.is_empty() {
@@ -121,14 +122,14 @@ pub(crate) fn terms_of_ranges(question: &Question, candidate: &Candidate) -> Vec
     held
 }
 
-/// The question's terms with their weights: a term that stands in every passage tells little.
+/// The question's terms with weights: a term that occurs in every passage says little.
 pub(crate) struct Weights {
     terms: BTreeMap<String, f32>,
     sum: f32,
 }
 
 impl Weights {
-    /// Of `wanted`, weighed over the candidates' `sets`; those that are `light` weigh less.
+    /// Weighs the `wanted` terms over the `sets` of terms of the candidates, `light` ones less.
     pub(crate) fn new<'s>(
         wanted: &BTreeSet<String>,
         light: &BTreeSet<String>,
@@ -147,7 +148,7 @@ impl Weights {
         Self { terms, sum }
     }
 
-    /// Share of the weight that these terms of the question have.
+    /// Share of the total weight held by these terms of the question.
     pub(crate) fn share<'t>(&self, held: impl Iterator<Item = &'t String>) -> f32 {
         if self.sum <= 0.0 {
             return 0.0;

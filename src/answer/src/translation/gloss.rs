@@ -8,33 +8,33 @@ use crate::text::words::is_interrogative;
 use crate::translation::lexicon::{Concept, Unit};
 use crate::translation::{Language, Lexicon};
 
-/// Words of a question that are translated at most.
+/// Most words of a question that are translated.
 const WORDS_MAX: usize = 24;
 
-/// A word of the question that tells of its matter.
+/// A word of the question that says something about its subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
-    /// As the question has it.
+    /// The word as the question has it.
     pub text: String,
-    /// Everything that it may mean; empty for names, codes and words that are not known.
+    /// All its possible meanings; empty for names, codes and unknown words.
     pub concepts: Vec<Concept>,
 }
 
-/// A question whose words are looked for in other languages.
+/// A question prepared for texts in other languages.
 #[derive(Debug)]
 pub struct Gloss {
     language: Language,
-    /// The question; German compounds whose parts alone are known stand there in parts.
+    /// The question, with German compounds split where only their parts are known.
     question: String,
     wanted: Vec<Wanted>,
-    /// The capitalised words of the question: in a text they are names that are written alike.
+    /// The capitalised words of the question: names, which are spelt the same in other languages.
     capitals: BTreeSet<String>,
-    /// The words of the question by their meaning.
+    /// The words of the question by meaning.
     by_concept: BTreeMap<Concept, String>,
 }
 
 impl Gloss {
-    /// Translates a question word by word; `None` where none of its words can be translated.
+    /// Translates a question word by word; `None` if none of its words can be translated.
     pub fn of(question: &str) -> Option<Self> {
         let lexicon = Lexicon::get();
         let language = lexicon.language_of(question).unwrap_or(Language::English);
@@ -85,30 +85,31 @@ impl Gloss {
         self.wanted.push(Wanted { text: text.to_owned(), concepts });
     }
 
-    /// The language of the question.
+    /// Returns the language of the question.
     pub fn language(&self) -> Language {
         self.language
     }
 
-    /// The question as it is compared with glossed texts.
+    /// Returns the question in the form that is compared with glossed texts.
     pub fn question(&self) -> &str {
         &self.question
     }
 
-    /// The words of the question that tell of its matter.
+    /// Returns the words of the question that say something about its subject.
     pub fn wanted(&self) -> &[Wanted] {
         &self.wanted
     }
 
-    /// The words of the question that may be names: capitalised, and not known.
+    /// Returns the words of the question that may be names: capitalised and unknown.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let is_name =
             |word: &&Wanted| word.concepts.is_empty() && word.text.starts_with(char::is_uppercase);
         self.wanted.iter().filter(is_name).map(|word| word.text.as_str())
     }
 
-    /// A text of another language in words of the question's, as far as they are known: the
-    /// question's own where they are meant, else the usual ones.
+    /// Renders a text of another language in words of the question's language as far as they are
+    /// known, preferring the question's own words over the usual ones. A text of the question's
+    /// language is returned as it is.
     pub fn text<'t>(&self, text: &'t str, language: Language) -> Cow<'t, str> {
         if language == self.language {
             return Cow::Borrowed(text);
@@ -123,7 +124,7 @@ impl Gloss {
             let own = concepts.iter().find_map(|concept| self.by_concept.get(concept));
             let usual = || lexicon.words(concepts[0], self.language).next().unwrap_or_default();
             glossed.push_str(&text[at..bytes.start]);
-            // Of a compound each part is a word.
+            // The parts of a compound become separate words.
             if glossed.ends_with(char::is_alphanumeric) {
                 glossed.push(' ');
             }
@@ -138,13 +139,13 @@ impl Gloss {
     }
 }
 
-/// The capitalised words of a question behind the first.
+/// The capitalised words of a question after its first word.
 fn capitals(language: Language, question: &str) -> BTreeSet<String> {
     let words = language.words(question).into_iter().skip(1).map(|(_, word)| word);
     words.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_owned).collect()
 }
 
-/// A text with a space between units that stand side by side.
+/// A text with spaces inserted between adjacent units.
 fn parted(text: &str, units: &[Unit]) -> String {
     let mut parted = text.to_owned();
     for unit in units.iter().rev() {

@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Function words by language, as far as they tell it from the others. Lower case.
+/// Function words by language, as far as they distinguish it from the others. Lower case.
 const FUNCTION_WORDS: [&str; 4] = [
     "the|of|and|to|is|are|was|were|for|with|that|this|it|you|your|we|our|they|their|he|she|his|her|\
      has|have|had|be|been|by|at|on|as|or|not|from|which|who|whom|whose|what|when|where|why|how|\
@@ -27,7 +27,7 @@ const FUNCTION_WORDS: [&str; 4] = [
      quiénes|cuál|cuáles|hay|puede|puedo|pueden|debe|debo|deben|tiene|tengo|tienen|ser|estar|este|\
      esta|esto|estos|estas|si|pero|más|antes|después|hasta|desde|entre|cada|o|a|nunca|sobre",
 ];
-/// Letters and signs that one of the languages has.
+/// Letters and signs typical of each language.
 const LETTERS: [&str; 4] = ["", "äöüß", "àâçèêëîïôœù", "¿¡ñáíóú"];
 
 /// A language of the lexicon.
@@ -44,21 +44,21 @@ pub enum Language {
 }
 
 impl Language {
-    /// All, in the order of the lexicon's columns.
+    /// All languages, in the order of the lexicon's columns.
     pub const ALL: [Self; 4] = [Self::English, Self::German, Self::French, Self::Spanish];
 
-    /// Its code by ISO 639-1.
+    /// The ISO 639-1 code.
     pub fn code(self) -> &'static str {
         ["en", "de", "fr", "es"][self as usize]
     }
 
-    /// The stem of a word without its diacritics, by which inflected forms are compared.
+    /// The stem of a word without diacritics, by which inflected forms are compared.
     pub fn key(self, word: &str) -> String {
         let word = word.to_lowercase();
         plain(&stemmer(self).stem(&word))
     }
 
-    /// The letters with which all forms of a word begin, nearly always.
+    /// The letters that nearly all forms of a word begin with.
     pub fn beginning(self, word: &str) -> String {
         let word = word.to_lowercase();
         let stem = stemmer(self).stem(&word);
@@ -66,18 +66,18 @@ impl Language {
         both.map(|(letter, _)| letter).collect()
     }
 
-    /// Whether a word in lower case tells nothing of a matter in this language.
+    /// Whether a lower-case word is a function word in this language.
     pub fn is_function_word(self, word: &str) -> bool {
         FUNCTION_WORDS[self as usize].split('|').any(|other| other == word)
     }
 
-    /// Whether a text has a letter that is this language's alone.
+    /// Whether a text has a letter or sign typical of this language.
     pub(crate) fn has_letter(self, text: &str) -> bool {
         text.chars().any(|c| !c.is_ascii() && LETTERS[self as usize].contains(c))
     }
 
-    /// The words of a text and their bytes: French ones without the article or pronoun that is
-    /// joined to them, English ones without the mark of the genitive.
+    /// Splits a text into words with their byte ranges, French ones without an elided article or
+    /// pronoun, English ones without an apostrophe and the letters after it.
     pub fn words(self, text: &str) -> Vec<(Range<usize>, &str)> {
         let bare = |(at, word): (usize, &'_ str)| {
             let mark = word.find(['\'', '\u{2019}']);
@@ -105,7 +105,7 @@ fn stemmer(language: Language) -> Stemmer {
     })
 }
 
-/// Letters without diacritics.
+/// A word without diacritics.
 fn plain(word: &str) -> String {
     if word.is_ascii() {
         return word.to_owned();

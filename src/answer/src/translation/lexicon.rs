@@ -8,36 +8,35 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::translation::Language;
 
-/// One concept a line: `English | German | French | Spanish`, alternatives separated by commas, the
-/// usual one first. Lines that begin with `#` are headings.
+/// One concept per line: `English | German | French | Spanish`, alternatives separated by commas,
+/// the usual one first. Lines that begin with `#` are headings.
 const TEXT: &str = include_str!("lexicon.txt");
-/// Groups of words that stand for each other within a language, in the same form. They are too wide
-/// to translate by.
+/// Groups of synonyms within a language, in the same format. They are too loose for translation.
 const SYNONYMS: &str = include_str!("synonyms.txt");
 
-/// Words of a phrase at most.
+/// Most words of a phrase.
 const PHRASE_WORDS_MAX: usize = 4;
-/// Letters of a German word that may be a compound, and of each of its parts.
+/// Least letters of a German word that may be a compound, and of each of its parts.
 const COMPOUND_LETTERS_MIN: usize = 8;
 const PART_LETTERS_MIN: usize = 3;
-/// Letters of the last part of a compound whose other part is not known.
+/// Least letters of the last part of a compound whose first part is unknown.
 const LAST_PART_LETTERS_MIN: usize = 5;
-/// Words of a text by which its language is told.
+/// Words of a text examined to recognise its language.
 const TOLD_WORDS_MAX: usize = 120;
-/// Function words by which a language must lead to be told by them alone.
+/// Lead in function words that is needed to decide the language by them alone.
 const CLEAR_LEAD: usize = 4;
-/// Weight of a function word against a word of the lexicon.
+/// Weight of a function word relative to a word of the lexicon.
 const FUNCTION_WEIGHT: usize = 2;
 
-/// The number of a line of the lexicon.
+/// Index of a concept in the lexicon.
 pub type Concept = u32;
 
 /// A word or phrase of a text, or a part of a compound, that the lexicon knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
-    /// Its bytes in the text.
+    /// Byte range in the text.
     pub bytes: Range<usize>,
-    /// Everything that it may mean.
+    /// All its possible meanings.
     pub concepts: Vec<Concept>,
 }
 
@@ -52,18 +51,18 @@ struct Phrase {
 #[derive(Debug)]
 pub struct Lexicon {
     concepts: Vec<[Vec<Phrase>; 4]>,
-    /// By language and the key of the first word.
+    /// Concepts and phrase positions, by language and key of the first word.
     entries: [HashMap<String, Vec<(Concept, usize)>>; 4],
 }
 
 impl Lexicon {
-    /// The lexicon of the program.
+    /// Returns the built-in lexicon.
     pub fn get() -> &'static Self {
         static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(TEXT));
         &LEXICON
     }
 
-    /// The groups of words that stand for each other within a language.
+    /// Returns the built-in groups of synonyms within each language.
     pub fn synonyms() -> &'static Self {
         static SYNONYMS_READ: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(SYNONYMS));
         &SYNONYMS_READ
@@ -100,13 +99,13 @@ impl Lexicon {
         self.concepts[concept as usize][language as usize].iter().map(|phrase| phrase.text)
     }
 
-    /// Whether a word in lower case is one of a language's, as far as is known.
+    /// Whether a lower-case word is known to belong to a language.
     pub fn knows(&self, word: &str, language: Language) -> bool {
         language.is_function_word(word) || self.longest(&[language.key(word)], language).0 > 0
     }
 
-    /// The words and phrases of a text that the lexicon knows, in its order: the longest ones; of
-    /// a German compound that it does not know the parts.
+    /// Finds the words and phrases of a text that the lexicon knows, in text order, preferring the
+    /// longest. Unknown German compounds are split into parts.
     pub fn units(&self, text: &str, language: Language) -> Vec<Unit> {
         let words = language.words(text);
         let keys: Vec<String> = words.iter().map(|(_, word)| language.key(word)).collect();
@@ -125,7 +124,7 @@ impl Lexicon {
         units
     }
 
-    /// The words of the longest phrase with which the words of some keys begin, and its meanings.
+    /// The longest phrase at the start of `keys`, as its number of words and its meanings.
     fn longest(&self, keys: &[String], language: Language) -> (usize, Vec<Concept>) {
         let mut found = (0, Vec::new());
         for (concept, at) in self.entries[language as usize].get(&keys[0]).into_iter().flatten() {
@@ -146,7 +145,8 @@ impl Lexicon {
         found
     }
 
-    /// The parts of a German compound: two that are known, or the last one, which says what it is.
+    /// Adds the parts of a German compound: two known ones, or only the last, which carries the
+    /// meaning.
     fn parts(&self, word: &str, start: usize, units: &mut Vec<Unit>) {
         let letters = word.chars().count();
         if letters < COMPOUND_LETTERS_MIN || !word.chars().all(char::is_alphabetic) {
@@ -180,14 +180,14 @@ impl Lexicon {
         units.extend(last);
     }
 
-    /// The language of a text by its function words and letters alone, which a misspelt word is not
-    /// taken for.
+    /// Recognises the language of a text by function words and letters alone, which misspelt words
+    /// do not distort.
     pub fn language_told(&self, text: &str) -> Option<Language> {
         likeliest(told_by(text).1, 1)
     }
 
-    /// The language of a text, by its function words and letters, and where they do not tell by
-    /// the words that are known; `None` where several are as likely.
+    /// Recognises the language of a text by function words and letters and, if these do not decide,
+    /// by known words; `None` if several are equally likely.
     pub fn language_of(&self, text: &str) -> Option<Language> {
         let (words, told) = told_by(text);
         likeliest(told, CLEAR_LEAD).or_else(|| {
@@ -204,7 +204,7 @@ impl Lexicon {
     }
 }
 
-/// The words of a text, and how many of each language's function words and letters are there.
+/// The words of a text, and the evidence for each language in function words and letters.
 fn told_by(text: &str) -> (Vec<String>, [usize; 4]) {
     let words = text.unicode_words().take(TOLD_WORDS_MAX).map(str::to_lowercase);
     let words: Vec<String> = words.collect();
@@ -215,7 +215,7 @@ fn told_by(text: &str) -> (Vec<String>, [usize; 4]) {
     (words, told)
 }
 
-/// The language of the highest count, where it leads by so much.
+/// The language with the highest count, if it leads by `lead`.
 fn likeliest(counts: [usize; 4], lead: usize) -> Option<Language> {
     let mut counts = Language::ALL.map(|language| (counts[language as usize], language));
     counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
