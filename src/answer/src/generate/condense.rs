@@ -1,7 +1,7 @@
-//! Condensing a text to sentences that are worth remembering.
+//! Condenses a text to sentences worth remembering, with one short call of the generator.
 //!
-//! One short call of the generator. Its sentences are kept beside the text, never instead of it,
-//! and nothing is decided by them; after any error the text itself is there.
+//! The sentences are stored beside the text, never instead of it, and nothing is decided by them.
+//! If the call fails, the text itself remains.
 
 use std::ops::ControlFlow;
 
@@ -11,26 +11,26 @@ use crate::generate::{CancellationToken, GenerateError, Generator, Prompt};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
 
-/// Sentences of one text at most.
+/// Most sentences kept of one text.
 pub const CONDENSED_MAX: usize = 16;
-/// Characters of a sentence at most.
+/// Most characters of a sentence.
 const SENTENCE_CHARS_MAX: usize = 512;
 const REPLY_TOKENS_MAX: usize = 768;
-/// The generator's reply where nothing is worth keeping.
+/// The generator's reply if nothing is worth keeping.
 const NOTHING: &str = "NONE";
 
-/// A text to condense, with its author and the instructions.
+/// A text to condense, with its author and instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Said<'a> {
     /// The text.
     pub text: &'a str,
-    /// Name of the user whom it is about; possibly empty.
+    /// Name of the user it is about; may be empty.
     pub user_name: &'a str,
-    /// Instructions on which statements to keep and how; possibly empty.
+    /// Instructions on which statements to keep and how; may be empty.
     pub instructions: &'a str,
 }
 
-/// The sentences, in the order of the reply; none where nothing is worth keeping.
+/// Returns the sentences in the order of the reply; empty if nothing is worth keeping.
 pub(super) fn condense(
     generator: &dyn Generator,
     ids: &dyn IdSource,

@@ -2,75 +2,75 @@
 
 use lodestone_types::ErrorKind;
 
-/// Why a generator gave no answer, or none to its end. Messages hold no key and no text of
-/// documents.
+/// The reasons why a generator gave no answer, or an incomplete one. Messages contain neither the
+/// API key nor text of documents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
-    /// No connection to it.
+    /// The generator cannot be reached.
     #[error("the generator cannot be reached: {cause}")]
     Unreachable {
-        /// Cause, as the network reports it.
+        /// Cause reported by the network.
         cause: String,
     },
-    /// It was silent, or slow, for too long.
+    /// The generator was silent, or slow, for too long.
     #[error("the generator took too long: {phase}")]
     TimedOut {
         /// Phase of the request.
         phase: String,
     },
-    /// It does not want the request.
+    /// The generator rejected the request.
     #[error("the generator refuses with status {status}: {message}")]
     Refused {
-        /// Its status.
+        /// HTTP status.
         status: u16,
-        /// The beginning of its words.
+        /// Beginning of its message.
         message: String,
     },
-    /// It has too much to do, and waiting did not help.
+    /// The generator is overloaded or failing, and waiting did not help.
     #[error("the generator is overloaded or fails, status {status}")]
     Overloaded {
-        /// Its status.
+        /// HTTP status.
         status: u16,
     },
-    /// Its reply is not of the form that was agreed, or ends early.
+    /// The reply violates the protocol or ends early.
     #[error("the generator's reply is broken: {problem}")]
     Broken {
-        /// Description of the error.
+        /// Description of the problem.
         problem: String,
     },
-    /// Its reply exceeds a bound.
+    /// The reply exceeds a limit.
     #[error("the generator's reply is over {bytes_max} bytes")]
     TooLong {
-        /// The bound.
+        /// The limit.
         bytes_max: usize,
     },
-    /// It said nothing.
+    /// The answer is empty.
     #[error("the generator's answer is empty")]
     Empty,
-    /// Question, rules, tools and their results fill the window.
+    /// Question, rules, tools and their results fill the context window.
     #[error(
         "the question, with tools and their results, takes {tokens} tokens of the language model's \
          window of {window}: no source fits in"
     )]
     QuestionTooLong {
-        /// Tokens of question and rules, about.
+        /// Estimated tokens of the question and everything around it.
         tokens: usize,
-        /// Tokens of the window.
+        /// Tokens of the context window.
         window: usize,
     },
-    /// The limit of answers that are written at once is reached.
+    /// The limit on answers written concurrently is reached.
     #[error("{running_max} answers are being written already")]
     Busy {
-        /// The bound.
+        /// The limit.
         running_max: usize,
     },
-    /// The client has gone.
+    /// The client is gone.
     #[error("nobody waits for the answer any more")]
     Cancelled,
 }
 
 impl GenerateError {
-    /// The kind of error: it says what the caller should do.
+    /// The kind of the error, which tells the caller what to do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Busy { .. } | Self::Overloaded { .. } => ErrorKind::Overloaded,
@@ -85,7 +85,7 @@ impl GenerateError {
         }
     }
 
-    /// The kind of error, as a word that programs may compare.
+    /// A machine-readable code for the error.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unreachable { .. } => "unreachable",

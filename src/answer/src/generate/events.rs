@@ -1,26 +1,27 @@
-//! A reader of server-sent events: bytes in pieces of any size to the data of whole events.
+//! Parser of server-sent events: turns bytes in pieces of any size into the data of complete
+//! events.
 //!
-//! Other parts of the format (names, ids, retry times, comments that keep a connection alive) are
-//! dropped.
+//! The other parts of the format (names, ids, retry times, keep-alive comments) are ignored.
 
-/// Bytes of one event at most.
+/// Most bytes of an event.
 pub(super) const EVENT_BYTES_MAX: usize = 256 << 10;
 
-/// An event that is longer than [`EVENT_BYTES_MAX`].
+/// Error for an event longer than [`EVENT_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventTooLong;
 
-/// Bytes that have been read and are not yet an event.
+/// Bytes that do not form a complete event yet.
 #[derive(Debug, Default)]
 pub(super) struct EventReader {
     line: Vec<u8>,
     data: Option<Vec<u8>>,
-    /// The last byte was a carriage return: a line feed behind it belongs to the same line end.
+    /// Whether the last byte was a carriage return; a line feed after it is part of the same line
+    /// end.
     has_returned: bool,
 }
 
 impl EventReader {
-    /// Takes the next bytes; gives the data of each event that they complete.
+    /// Feeds the next bytes and returns the data of each event they complete.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, EventTooLong> {
         let mut events = Vec::new();
         for &byte in bytes {
@@ -38,13 +39,14 @@ impl EventReader {
         Ok(events)
     }
 
-    /// The stream has ended. Its last event may lack the empty line; some servers forget it.
+    /// Ends the stream and returns its last event. The final empty line is optional, as some
+    /// servers omit it.
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
         let _ = self.end_line();
         self.data
     }
 
-    /// A line has ended; an empty one ends an event.
+    /// Ends a line; an empty line ends an event.
     fn end_line(&mut self) -> Option<Vec<u8>> {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line);

@@ -1,7 +1,7 @@
-//! Answers that a language model writes over chunks that were found, held to their sources.
+//! Answers that a language model writes from retrieved chunks, checked against their sources.
 //!
-//! Not here: finding the chunks (`query`), extractive answers (the module above), the fallback when
-//! the generator fails (`qna`), sessions (`catalog`).
+//! Out of scope: retrieving the chunks (`query`), extractive answers (the modules beside this one),
+//! the fallback if the generator fails (`qna`), and sessions (`catalog`).
 //!
 //! ```text
 //! past turns, question --queries--> queries for the search (a short call; the rule without it)
@@ -11,24 +11,26 @@
 //! ```
 //!
 //! Invariants:
-//! - Text of documents reaches the model between lines with a random fence that no text of the
-//!   request holds, as data. What it can do at worst is to spoil this one answer: nothing is
-//!   called, fetched or rendered, and only chunks of the request's scope are shown. A client that
-//!   offers `tools` gets the calls, and decides.
-//! - Every `[n]` that goes out names a source that was shown: `sources[n - 1]`. Joined deltas are
-//!   the answer.
-//! - Every call is bounded in time, bytes, attempts and number at once, and ends when nobody waits
-//!   for it. Nothing is asked twice once a delta has gone out.
-//! - The key goes into one header of requests to one URL, and into no log and no error. Redirects
-//!   are not followed, proxies of the environment are not used.
+//! - Text of documents reaches the model as data, between lines with a random fence that occurs in
+//!   no text of the request. The worst it can do is spoil this one answer: nothing is called,
+//!   fetched or rendered, and only chunks within the request's scope are shown. A client that
+//!   offers `tools` receives the calls and decides about them.
+//! - Every emitted `[n]` names a source that was shown: `sources[n - 1]`. The concatenated deltas
+//!   are the answer.
+//! - Every call is bounded in time, bytes, attempts and concurrency, and ends when nobody waits for
+//!   it any more. Nothing is retried after a delta has been emitted.
+//! - The API key only goes into one header of requests to one URL, and never into logs or errors.
+//!   Redirects are not followed, and proxies from the environment are not used.
 //!
-//! - `settings`: which generator; `openai`: the client, `request` and `reply` its two halves
-//! - `events`, `thinking`: parts of a reply
-//! - `prompt`, `tokens`, `plain`: the text that the model is shown
-//! - `marks`, `support`: citations while and after they are written
+//! - `settings`: the choice of generator; `openai`: the client, with its halves `request` and
+//!   `reply`
+//! - `events`, `thinking`: parsing of a reply
+//! - `prompt`, `tokens`, `plain`: the text shown to the model
+//! - `marks`, `support`: citations during and after writing
 //! - `tools`: functions of the client
-//! - `condense`: sentences worth remembering; `lines`: a reply of one thing a line
-//! - `queries`: queries for a question; `write`: the steps in order; `error`: errors of generators
+//! - `condense`: sentences worth remembering; `lines`: replies with one item per line
+//! - `queries`: search queries for a question; `write`: the steps in order; `error`: errors of
+//!   generators
 
 mod condense;
 mod error;
@@ -65,21 +67,21 @@ pub use write::{Delivery, Question, Unsupported, Writer, Written};
 
 use lodestone_types::CancellationToken;
 
-/// Role of the author of a chat message.
+/// Author of a chat message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
-    /// Rules.
+    /// The rules.
     System,
-    /// The one who asks.
+    /// The user.
     User,
 }
 
 /// A message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its author.
+    /// Author of the message.
     pub speaker: Speaker,
-    /// Its text.
+    /// Text of the message.
     pub text: String,
 }
 
@@ -88,18 +90,18 @@ pub struct Message {
 pub struct Prompt {
     /// The chat so far.
     pub messages: Vec<Message>,
-    /// Tokens of the reply at most.
+    /// Maximum tokens of the reply.
     pub reply_tokens_max: usize,
-    /// Freedom in the choice of words, 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: f64,
-    /// Limits of time and attempts.
+    /// Limits on time and attempts.
     pub effort: Effort,
-    /// Functions of the client, if it offers some.
+    /// Functions offered by the client, if any.
     pub tools: Option<Tools>,
 }
 
 impl Prompt {
-    /// A request for a step that an answer can do without.
+    /// A request for a preparatory step that an answer can do without.
     fn preparing(rules: String, text: String, reply_tokens_max: usize) -> Self {
         let messages = vec![
             Message { speaker: Speaker::System, text: rules },
@@ -109,78 +111,78 @@ impl Prompt {
     }
 }
 
-/// Wishes of a client as to how an answer is written.
+/// A client's sampling parameters for an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sampling {
-    /// Tokens of the answer at most; more than the server's own limit has no effect.
+    /// Maximum tokens of the answer; a value above the server's own limit has no effect.
     pub tokens_max: Option<usize>,
-    /// Freedom in the choice of words, 0 to 2; 0 where it is not given.
+    /// Sampling temperature, 0 to 2; defaults to 0.
     pub temperature: Option<f64>,
 }
 
-/// Limits of time and attempts of a request.
+/// Limits on time and attempts of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Requests in all, where the generator is overloaded or out of reach.
+    /// Maximum number of requests if the generator is overloaded or unreachable.
     pub attempts_max: u32,
-    /// Longest silence, before the first byte and between two.
+    /// Longest silence, before the first byte and between bytes.
     pub silence_max: Duration,
-    /// Time in all.
+    /// Maximum total time.
     pub time_max: Duration,
 }
 
-/// For an answer that somebody waits for. Small machines take their time to read a long prompt.
+/// Limits for an answer that somebody waits for. Small machines need time to read a long prompt.
 pub(super) const ANSWERING: Effort = Effort {
     attempts_max: 3,
     silence_max: Duration::from_secs(60),
     time_max: Duration::from_secs(300),
 };
-/// For a step that an answer can do without.
+/// Limits for a preparatory step that an answer can do without.
 pub(super) const PREPARING: Effort = Effort {
     attempts_max: 1,
     silence_max: Duration::from_secs(8),
     time_max: Duration::from_secs(10),
 };
 
-/// Tokens of one call.
+/// Tokens used by a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub input_tokens: u64,
-    /// Of the reply.
+    /// Tokens of the reply.
     pub output_tokens: u64,
 }
 
 /// The end of a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Usage as the generator has counted it, if it reports that.
+    /// Usage as counted by the generator, if it reports it.
     pub usage: Option<Usage>,
-    /// Why it stopped, as it reports it: `stop`, `length`, `tool_calls`.
+    /// The reported reason for stopping: `stop`, `length`, `tool_calls`.
     pub finish_reason: Option<String>,
-    /// Calls that it wants made, in their order.
+    /// The tool calls requested by the model, in order.
     pub tool_calls: Vec<ToolCall>,
 }
 
-/// Takes the pieces of a reply as they come; breaking off ends the reply.
+/// Callback that receives the pieces of a reply as they arrive; breaking ends the reply.
 pub type Tell<'a> = &'a mut dyn FnMut(&str) -> ControlFlow<()>;
 
-/// A language model. Blocking: call it from a thread that may wait.
+/// A language model. Calls block, so they must run on a thread that may wait.
 pub trait Generator: Send + Sync + fmt::Debug {
-    /// The model's name on the wire.
+    /// Returns the model's name in the protocol.
     fn model(&self) -> &str;
 
-    /// Its address, for people.
+    /// Returns the generator's address, for display.
     fn place(&self) -> &str;
 
-    /// Tokens that prompt and reply may have together.
+    /// Returns the size of the context window, shared by prompt and reply, in tokens.
     fn context_tokens(&self) -> usize;
 
-    /// Writes a reply, telling its pieces in order. Ends soon after `cancel`.
+    /// Generates a reply and passes its pieces to `tell` in order. Ends soon after `cancel`.
     ///
     /// # Errors
-    /// [`GenerateError::Cancelled`] after `cancel` and after breaking off; otherwise what went
-    /// wrong, at any point of the reply.
+    /// [`GenerateError::Cancelled`] after `cancel` or if `tell` breaks; otherwise any failure, at
+    /// any point of the reply.
     fn generate(
         &self,
         prompt: &Prompt,
@@ -188,9 +190,10 @@ pub trait Generator: Send + Sync + fmt::Debug {
         tell: Tell<'_>,
     ) -> Result<Ended, GenerateError>;
 
-    /// Whether it answers at all; says something about it for people. Takes some seconds at most.
+    /// Checks that the generator responds and returns a description for display. Takes at most a
+    /// few seconds.
     ///
     /// # Errors
-    /// The error that keeps it from answering.
+    /// The error that prevents it from responding.
     fn look(&self) -> Result<String, GenerateError>;
 }

@@ -1,13 +1,13 @@
-//! A generator behind the interface that nearly all of them offer, OpenAI's: Ollama, vLLM,
-//! llama.cpp, LM Studio and hosted ones speak it. `POST {base}/chat/completions` with `stream`.
+//! A generator behind the OpenAI interface, which nearly all offer: Ollama, vLLM, llama.cpp, LM
+//! Studio and hosted services. Uses `POST {base}/chat/completions` with `stream`.
 //!
 //! ```text
 //! attempt -> connect -> head: 200 -> reply
 //!    ^                        429, 5xx, no connection -> wait (Retry-After, else twice as long)
 //!    '---------------------------------------------------'     unless a piece was told already
 //! ```
-//! The URL is the operator's own choice, so the gate that keeps fetched pages out of private
-//! networks does not apply: most generators run on the machine itself.
+//! The operator chooses the URL, so the check that keeps page fetches out of private networks does
+//! not apply: most generators run on the same machine.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -27,26 +27,26 @@ use crate::generate::{
 use lodestone_fetch::Authorities;
 use lodestone_types::Secret;
 
-/// Time to find the host, and the same to connect.
+/// Time limit for resolving the host, and for connecting to it.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// The first pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Longest pause that a generator may ask for; one that wants more is not waited for.
+/// Longest pause that a generator may ask for; beyond it there is no further attempt.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Bytes of the head of a reply, and of the words of a refusal.
+/// Most bytes of a response's headers, and of a refusal's body.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Characters of a refusal that are told.
+/// Most characters of a refusal that are reported.
 const REFUSAL_CHARS: usize = 200;
-/// Requests that one attempt may take to learn what the server accepts.
+/// Most requests within one attempt to learn what the server accepts.
 const DIALECTS_MAX: usize = 4;
-/// For a look at the server.
+/// Limits for checking the server.
 const LOOKING: Effort = Effort {
     attempts_max: 1,
     silence_max: Duration::from_secs(5),
     time_max: Duration::from_secs(5),
 };
 
-/// A client of one model at one URL.
+/// A client for one model at one URL.
 #[derive(Debug)]
 pub struct OpenAiGenerator {
     settings: GeneratorSettings,
@@ -54,10 +54,10 @@ pub struct OpenAiGenerator {
     dialect: Dialect,
 }
 
-/// Why an attempt ended, and whether another may help.
+/// A failed attempt, with the decision about another.
 struct Setback {
     error: GenerateError,
-    /// Pause before another attempt; `None` for no other.
+    /// Pause before the next attempt; `None` if there should be none.
     pause: Option<Duration>,
 }
 
@@ -68,13 +68,13 @@ impl From<GenerateError> for Setback {
 }
 
 impl OpenAiGenerator {
-    /// A client with settings that are valid.
+    /// Creates a client from validated settings.
     pub fn new(settings: GeneratorSettings) -> Self {
         let authorities = Authorities::default();
         Self { settings, authorities, dialect: Dialect::default() }
     }
 
-    /// Sets the authorities that are trusted in place of those that come with the program.
+    /// Trusts these certificate authorities instead of the built-in ones.
     #[must_use]
     pub fn trusting(self, authorities: &Authorities) -> Self {
         Self { authorities: authorities.clone(), ..self }
@@ -91,7 +91,7 @@ impl OpenAiGenerator {
         Some(value)
     }
 
-    /// One attempt: a request, or a few where the server does not accept all of it.
+    /// Makes one attempt: a request, repeated a few times if the server rejects parts of it.
     fn attempt(
         &self,
         prompt: &Prompt,
@@ -101,7 +101,7 @@ impl OpenAiGenerator {
     ) -> Result<Ended, Setback> {
         for _ in 0..DIALECTS_MAX {
             let agent = agent(&self.authorities, prompt.effort.silence_max, left(until)?);
-            // Closes the connection under whatever waits on it.
+            // Closes the connection, even while a thread waits on it.
             let connections = agent.clone();
             cancel.on_cancel(move || connections.shutdown());
             let body = self.dialect.body(&self.settings.model, prompt).to_string();
@@ -113,7 +113,7 @@ impl OpenAiGenerator {
                 request = request.header(header::AUTHORIZATION, value);
             }
             let response = request.send(body.as_bytes()).map_err(|error| {
-                // What has been waited for in vain is not waited for again.
+                // After a timeout, waiting again is unlikely to help.
                 let is_timeout = matches!(error, ureq::Error::Timeout(_));
                 Setback { error: explain(&error, cancel), pause: (!is_timeout).then_some(PAUSE) }
             })?;
@@ -161,8 +161,8 @@ impl OpenAiGenerator {
         Refusal::Final(GenerateError::Refused { status, message }.into())
     }
 
-    /// The beginning of a refusal, in one line, for the log. Where the key is at issue servers
-    /// repeat parts of it, so nothing of that is told.
+    /// The beginning of a refusal on one line, for the log. If the key is at issue, nothing is
+    /// quoted, because servers repeat parts of it.
     fn told(&self, status: u16, words: &str) -> String {
         if matches!(status, 401 | 403) {
             return "is the key right?".to_owned();
@@ -176,7 +176,7 @@ impl OpenAiGenerator {
         line.chars().filter(|c| !c.is_control()).take(REFUSAL_CHARS).collect()
     }
 
-    /// Asks for the list of models below `base`.
+    /// Requests the list of models below `base` and returns the status.
     fn models(&self, base: &str) -> Result<u16, GenerateError> {
         let cancel = CancellationToken::default();
         let agent = agent(&self.authorities, LOOKING.silence_max, LOOKING.time_max);
@@ -189,11 +189,11 @@ impl OpenAiGenerator {
     }
 }
 
-/// Meaning of a refusal.
+/// Interpretation of a refusal.
 enum Refusal {
-    /// The request may be accepted without the part that was refused.
+    /// The request may be accepted without the rejected part.
     Learnt,
-    /// Nothing more of this attempt.
+    /// The attempt has failed.
     Final(Setback),
 }
 
@@ -258,7 +258,7 @@ impl Generator for OpenAiGenerator {
     }
 }
 
-/// A client for one request: no redirects, no proxy, no cookies, nothing kept.
+/// Creates a client for a single request: no redirects, proxies, cookies or kept connections.
 fn agent(authorities: &Authorities, silence_max: Duration, time_max: Duration) -> Agent {
     let config = authorities
         .client(None)
@@ -287,7 +287,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
-/// Whole seconds, as such servers send them; dates are not waited for.
+/// The requested pause, in whole seconds; dates are ignored.
 fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
     value.trim().parse().ok().map(Duration::from_secs)

@@ -1,15 +1,13 @@
-//! Plain text of documents for a prompt: no hidden characters, and nothing that looks like a
-//! citation.
+//! Plain text of documents for prompts, without hidden characters or apparent citations.
 
 use lodestone_types::quoted::visible;
 
-/// A text without characters that hide or reorder others, and without brackets that look like
-/// citations.
+/// Removes characters that hide or reorder others, and replaces brackets that look like citations.
 pub(super) fn plain(text: &str) -> String {
     crate::text::shown::unmarked(&visible(text))
 }
 
-/// A text in one line, for titles; otherwise as [`plain`].
+/// Like [`plain`], but on one line, for titles.
 pub(super) fn plain_line(text: &str) -> String {
     plain(&crate::text::snippet::folded(text))
 }

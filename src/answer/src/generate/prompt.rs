@@ -1,4 +1,4 @@
-//! The prompt of an answer: rules, numbered sources, past turns, the question.
+//! The prompt for an answer: rules, numbered sources, past turns and the question.
 //!
 //! ```text
 //! system: rules, the fence, who asks and what they wish
@@ -9,9 +9,9 @@
 //!         >>> FENCE
 //!         Question: ...
 //! ```
-//! Chunks that do not fit into the window are left out whole, the least relevant first; only a
-//! first chunk that is too long by itself is cut, behind a sentence, and marked as cut. Past turns
-//! are quoted like sources: their answers hold text of documents.
+//! Chunks that do not fit into the window are left out whole, the least relevant first. Only a
+//! first chunk that is too long by itself is cut, after a sentence, and marked as cut. Past turns
+//! are quoted like sources, because their answers contain text of documents.
 
 use std::collections::BTreeSet;
 
@@ -26,41 +26,41 @@ use lodestone_types::limits::SESSION_TURNS;
 use lodestone_types::quoted::fence;
 use lodestone_types::{IdSource, PageRef, RetrievedChunk};
 
-/// Tokens of an answer at most; never more than a quarter of the window.
+/// Maximum tokens of an answer; at most a quarter of the window.
 const REPLY_TOKENS_MAX: usize = 1024;
-/// Tokens without which no source is worth showing.
+/// Least tokens with which sources are worth showing.
 const SOURCES_TOKENS_MIN: usize = 128;
-/// Tokens of the lines around a source.
+/// Tokens for the lines around a source.
 const SOURCE_TOKENS: usize = 64;
-/// Tokens of the line above a chunk.
+/// Tokens for the line above a chunk.
 const CHUNK_TOKENS: usize = 8;
-/// Characters of a title that are shown.
+/// Most characters of a title that are shown.
 const TITLE_CHARS_MAX: usize = 200;
-/// Said below a chunk that is not shown whole.
+/// Note below a chunk that is not shown whole.
 const CUT: &str = "(the rest is not shown)";
 
-/// A prompt and what it shows.
+/// A prompt, and a record of the content it shows.
 #[derive(Debug)]
 pub(super) struct Shown {
     /// The chat.
     pub(super) messages: Vec<Message>,
-    /// Tokens of the reply at most.
+    /// Maximum tokens of the reply.
     pub(super) reply_tokens_max: usize,
-    /// Numbers of the sources that are shown.
+    /// Numbers of the sources shown.
     pub(super) numbers: BTreeSet<usize>,
-    /// Positions of the chunks that are shown, ascending.
+    /// Positions of the chunks shown, ascending.
     pub(super) chunks: Vec<usize>,
 }
 
-/// A chunk as it is shown.
+/// A chunk in the form it is shown.
 struct ShownChunk {
     chunk: usize,
     number: usize,
     text: String,
 }
 
-/// Makes the prompt for a window of `window` tokens. `sources` are those of the chunks, and give
-/// them their numbers.
+/// Builds the prompt for a context window of `window` tokens. `sources` are the sources of the
+/// chunks, and their order gives the numbers.
 pub(super) fn show(
     question: &Question<'_>,
     sources: &[AnswerSource],
@@ -95,7 +95,7 @@ pub(super) fn show(
     if left < SOURCES_TOKENS_MIN {
         return Err(GenerateError::QuestionTooLong { tokens: fixed, window });
     }
-    // A long conversation must not push out the sources.
+    // A long conversation must not displace the sources.
     let turns = newest_that_fit(&turns, left / 4);
     let conversation = match turns.is_empty() {
         true => String::new(),
@@ -175,7 +175,7 @@ fn passages(sources: &[AnswerSource], chunks: &[RetrievedChunk]) -> Vec<ShownChu
     shown.filter(|passage| !passage.text.is_empty()).collect()
 }
 
-/// A past turn, its answer without marks: they count the sources of another question.
+/// A past turn, its answer without citations, because these number the sources of another question.
 fn turn(question: &str, answer: &str) -> String {
     format!("Question: {}\nAnswer: {}\n", plain(question), plain(&without_marks(answer)))
 }
@@ -193,7 +193,7 @@ fn newest_that_fit(turns: &[String], mut left: usize) -> &[String] {
     &turns[from..]
 }
 
-/// The most relevant passages that fit, best first. The first is cut if it must be.
+/// The most relevant passages that fit, best first. The first one is cut if necessary.
 fn those_that_fit(
     passages: Vec<ShownChunk>,
     titles: &[String],
@@ -218,7 +218,7 @@ fn those_that_fit(
     shown
 }
 
-/// The sentences from the beginning that fit, and a word on the rest.
+/// The leading sentences that fit, followed by a note that text is missing.
 fn beginning(text: &str, left: usize) -> String {
     let left = left.saturating_sub(estimate(CUT) + 1);
     let ends = sentences(text).into_iter().map(|sentence| sentence.bytes.end);

@@ -1,9 +1,9 @@
-//! The queries for a question: the question as it stands alone, and its parts where it has several.
+//! Search queries for a question: the question in self-contained form, and its parts if there are
+//! several.
 //!
-//! One short call of the generator, and only where it can help: in a conversation, or for a
-//! question that looks like several. After any error the rule of
-//! [`crate::contextualise`] decides; its reply decides what is searched for within the
-//! request's own filters, and nothing else.
+//! Takes one short call of the generator, made only if it can help: in a conversation, or for a
+//! question that looks like several. If it fails, the rule of [`crate::contextualise`] applies. The
+//! reply only decides the search terms, within the request's own filters.
 
 use std::ops::ControlFlow;
 
@@ -15,42 +15,42 @@ use crate::question::session::contextualise;
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
 
-/// Parts that a question is split into at most.
+/// Most parts that a question is split into.
 pub const QUERIES_MAX: usize = 3;
-/// Characters of a question of the generator's making.
+/// Most characters of a question written by the generator.
 const QUERY_CHARS_MAX: usize = 512;
-/// Characters of the question and of each past turn that are shown for this.
+/// Most characters shown of the question and of each past turn.
 const SHOWN_CHARS_MAX: usize = 2000;
-/// Past turns that are shown for this.
+/// Most past turns shown.
 const TURNS_MAX: usize = 4;
 const REPLY_TOKENS_MAX: usize = 256;
-/// A shorter question has no parts.
+/// Least words of a question that may have parts.
 const COMPOUND_WORDS_MIN: usize = 6;
-/// Words that join the parts of a question or ask for a comparison, between bars.
+/// Words that join parts of a question or ask for a comparison, separated by bars.
 const JOINTS: &str = "\
     and|or|versus|vs|compare|compared|difference|differences|both|then|und|oder|unterschied|\
     vergleiche|et|ou|différence|y|o|diferencia|и|или";
-/// Words that join the parts of a question, in scripts without spaces.
+/// Words that join parts of a question, in scripts without spaces.
 const JOINT_RUNS: &str = "\
     和|与|以及|比较|区别";
 
-/// A question, understood.
+/// The interpretation of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Understood {
-    /// The question as it stands alone.
+    /// The question in self-contained form.
     pub question: String,
-    /// Its parts, at most [`QUERIES_MAX`]; empty where it has none.
+    /// Its parts, at most [`QUERIES_MAX`]; empty if it has none.
     pub parts: Vec<String>,
-    /// Whether the generator took part.
+    /// Whether the generator contributed.
     pub is_generated: bool,
-    /// Tokens of that call.
+    /// Token usage of the call.
     pub usage: Usage,
-    /// The error of a generator that was asked and did not help.
+    /// The generator's error, if the call failed.
     pub failure: Option<GenerateError>,
 }
 
 impl Understood {
-    /// A question understood by rule, without a generator.
+    /// Interprets a question by rule, without a generator.
     pub fn by_rule(question: &str, past: &[(String, String)]) -> Self {
         let question = contextualise(question, past);
         let usage = Usage::default();
@@ -58,7 +58,7 @@ impl Understood {
     }
 }
 
-/// Understands a question from the turns before it, oldest first. Splits it only if it `may`.
+/// Interprets a question, given the previous turns, oldest first. It is split only if `may_split`.
 pub(super) fn understand(
     generator: &dyn Generator,
     ids: &dyn IdSource,
@@ -88,10 +88,10 @@ pub(super) fn understand(
     let usage = ended.usage.unwrap_or_else(|| tokens::usage(&prompt, &[&reply]));
     let mut lines = lines(&reply, QUERY_CHARS_MAX);
     let Some(whole) = (!lines.is_empty()).then(|| lines.remove(0)) else { return by_rule(usage) };
-    // Without a conversation the question stands alone as it is.
+    // Without a conversation, the question already stands alone.
     let whole = if past.is_empty() { question.to_owned() } else { whole };
     lines.truncate(if may_split { QUERIES_MAX } else { 0 });
-    // One part is the question itself in other words.
+    // A single part is only the question in other words.
     if lines.len() == 1 {
         lines.clear();
     }
@@ -136,7 +136,7 @@ fn prompt(
     Prompt::preparing(rules, text, REPLY_TOKENS_MAX)
 }
 
-/// Whether a question may be several: a rule, for a call that finds nothing is time lost.
+/// Whether a question may consist of several; a heuristic that saves useless calls.
 fn looks_compound(question: &str) -> bool {
     let is_joint = |word: &str| JOINTS.split('|').any(|joint| joint == word.to_lowercase());
     let words = question.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,4 +1,4 @@
-//! The reply of `/chat/completions`: events as they come, or one JSON body.
+//! Parser of `/chat/completions` replies, as a stream of events or a single JSON body.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -10,9 +10,9 @@ use crate::generate::events::{EVENT_BYTES_MAX, EventReader};
 use crate::generate::thinking::Thinking;
 use crate::generate::{CALLS_MAX, Ended, GenerateError, Tell, ToolCall, Usage};
 
-/// Bytes of a reply at most, with all that frames its text; thoughts count.
+/// Most bytes of a reply, including framing and reasoning.
 const REPLY_BYTES_MAX: usize = 8 << 20;
-/// Bytes of the text of a reply at most.
+/// Most bytes of the text and tool arguments of a reply.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 const BUFFER_BYTES: usize = 16 << 10;
 
@@ -40,10 +40,10 @@ struct Said {
     tool_calls: Option<Vec<CallPiece>>,
 }
 
-/// A piece of a call, or all of it.
+/// A piece of a tool call, or all of it.
 #[derive(Debug, Deserialize)]
 struct CallPiece {
-    /// Its place among the calls of the reply; some servers leave it out of whole ones.
+    /// Position among the calls of the reply; some servers omit it for complete calls.
     index: Option<usize>,
     id: Option<String>,
     #[serde(default)]
@@ -64,7 +64,7 @@ struct Counted {
     completion_tokens: u64,
 }
 
-/// State of a reply that is being read.
+/// State of a reply being read.
 struct Progress<'a> {
     tell: Tell<'a>,
     thinking: Thinking,
@@ -73,7 +73,7 @@ struct Progress<'a> {
     is_done: bool,
 }
 
-/// Reads a reply to its end. `explain` says what an error of the body means.
+/// Reads a reply to its end. `explain` interprets an I/O error of the body.
 pub(super) fn read(
     mut body: impl Read,
     is_stream: bool,
@@ -150,11 +150,12 @@ impl Progress<'_> {
         Ok(())
     }
 
-    /// Adds a piece of a call.
+    /// Merges a piece of a tool call.
     fn call(&mut self, piece: CallPiece) -> Result<(), GenerateError> {
         let FunctionPiece { name, arguments } = piece.function;
         let calls = &mut self.ended.tool_calls;
-        // Without a place of its own a piece with a name begins a call, another one goes on.
+        // Without an index, a piece with a name begins a call, and any other continues the last
+        // one.
         let at = piece.index.unwrap_or(match &name {
             Some(_) => calls.len(),
             None => calls.len().saturating_sub(1),
@@ -200,7 +201,7 @@ impl Progress<'_> {
         if self.ended.tool_calls.iter().any(|call| call.name.is_empty() || call.id.is_empty()) {
             return Err(broken("a call of a tool lacks its name or its id"));
         }
-        // A connection that is lost looks like an end; a whole reply says that it is one.
+        // A lost connection looks like the end of the stream; only an explicit end counts.
         match self.is_done || self.ended.finish_reason.is_some() {
             true => Ok(self.ended),
             false => Err(broken("it ends in the middle")),

@@ -1,8 +1,8 @@
 //! The body of a request to `/chat/completions`.
 //!
-//! Servers of this interface differ in what they accept: some models want
-//! `max_completion_tokens`, some no temperature, some servers know no `stream_options`. A parameter
-//! that is refused by name is left out from then on.
+//! Servers differ in what they accept: some models need `max_completion_tokens`, some reject a
+//! temperature, and some servers do not know `stream_options`. A parameter that a refusal names is
+//! omitted, or renamed, from then on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::generate::{Message, Prompt, Speaker};
 
-/// Parameters that a server has been found not to accept.
+/// The parameters that a server is known to reject.
 #[derive(Debug, Default)]
 pub(super) struct Dialect {
     no_temperature: AtomicBool,
@@ -19,7 +19,7 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// The body of a request.
+    /// Builds the body of a request.
     pub(super) fn body(&self, model: &str, prompt: &Prompt) -> Value {
         let messages: Vec<Value> = prompt.messages.iter().map(message).collect();
         let mut body = json!({ "model": model, "messages": messages, "stream": true });
@@ -43,7 +43,7 @@ impl Dialect {
         body
     }
 
-    /// Learns from a refusal; returns whether another attempt is worth it.
+    /// Learns from the text of a refusal; returns whether another attempt is worthwhile.
     pub(super) fn learn(&self, refusal: &str) -> bool {
         let parts = [
             ("max_tokens", &self.new_limit),

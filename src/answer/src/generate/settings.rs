@@ -1,33 +1,33 @@
-//! Which generator is asked, as plain data.
+//! The choice of a generator, as plain data.
 
 use lodestone_fetch::is_base_url;
 use lodestone_types::Secret;
 
-/// A generator of the operator's choice.
+/// A generator chosen by the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratorSettings {
-    /// The URL before `/chat/completions`, for example `http://127.0.0.1:11434/v1`.
+    /// The URL before `/chat/completions`, such as `http://127.0.0.1:11434/v1`.
     pub base_url: String,
-    /// Sent as a bearer token, if given.
+    /// API key, sent as a bearer token.
     pub api_key: Option<Secret>,
-    /// The name by which the server there knows the model.
+    /// Name of the model on that server.
     pub model: String,
-    /// Tokens that prompt and answer may have together; 2048 to 2,000,000.
+    /// Size of the context window, shared by prompt and answer, in tokens; 2048 to 2,000,000.
     pub context_tokens: usize,
 }
 
-/// Tokens of the window where the operator names no other. Small local servers often give less than
-/// the model could have, and cut prompts without an error.
+/// Default context window in tokens. Small local servers often provide less than the model
+/// supports, and truncate prompts without an error.
 pub const CONTEXT_TOKENS_DEFAULT: usize = 8192;
-/// Rules, a question and one source fit in.
+/// Enough for the rules, a question and one source.
 const CONTEXT_TOKENS_MIN: usize = 2048;
 const CONTEXT_TOKENS_MAX: usize = 2_000_000;
 
 impl GeneratorSettings {
-    /// Checks what can be checked without asking anybody.
+    /// Checks the settings without contacting the generator.
     ///
     /// # Errors
-    /// The setting that makes no sense, and why.
+    /// The invalid setting, and the problem with it.
     pub fn validate(&self) -> Result<(), (&'static str, String)> {
         if !is_base_url(&self.base_url) {
             let problem = "must be http://HOST/PATH or https://HOST/PATH, without credentials";

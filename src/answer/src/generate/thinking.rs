@@ -1,7 +1,7 @@
 //! Drops the reasoning that a model writes before its answer.
 //!
-//! Models that reason put it into a member of its own where their server knows them; others send
-//! it as `<think>...</think>` in front of the text.
+//! Servers that know a reasoning model put its reasoning into a separate member; others send it as
+//! `<think>...</think>` before the text.
 
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
@@ -9,19 +9,19 @@ const CLOSING: &str = "</think>";
 /// State of a reply.
 #[derive(Debug, Default)]
 pub(super) enum Thinking {
-    /// Nothing of the text has come; holds what may yet become the opening.
+    /// Only white space so far.
     #[default]
     Unknown,
-    /// The beginning of the opening.
+    /// A prefix of the opening tag, held back.
     Begun(String),
-    /// Inside, with the end of what came, which may become the closing.
+    /// Within the reasoning; holds the end of the input, which may begin the closing tag.
     Inside(String),
-    /// The text itself.
+    /// In the text itself.
     Over,
 }
 
 impl Thinking {
-    /// Takes the next piece of a reply; returns its text.
+    /// Feeds the next piece of a reply and returns the text in it.
     pub(super) fn push(&mut self, piece: &str) -> String {
         let state = std::mem::take(self);
         let (next, text) = match state {
@@ -34,7 +34,7 @@ impl Thinking {
         text
     }
 
-    /// Ends the reply; returns the text that was held for an opening that did not come.
+    /// Ends the reply and returns text held back for an opening tag that did not come.
     pub(super) fn finish(self) -> String {
         match self {
             Self::Begun(held) => held,
@@ -59,7 +59,7 @@ fn inside(held: String) -> (Thinking, String) {
     if let Some((_, text)) = held.split_once(CLOSING) {
         return (Thinking::Over, text.to_owned());
     }
-    // Only its end can still become the closing.
+    // Only the end can still become the closing tag.
     let from = held.ceil_char_boundary(held.len().saturating_sub(CLOSING.len() - 1));
     (Thinking::Inside(held[from..].to_owned()), String::new())
 }

@@ -1,17 +1,17 @@
-//! Number of tokens of a text at most, as far as that can be said without the model's own
-//! tokenizer: a generator is known by its URL alone.
+//! Upper estimates of token counts without the model's tokenizer: a generator is known only by its
+//! URL.
 
 use crate::generate::{Prompt, Tools, Usage};
 
 /// Tokens that frame one message of a chat.
 pub(super) const MESSAGE_TOKENS: usize = 8;
 
-/// Thirds of a token for one character.
+/// Estimates the tokens of a character, in thirds of a token.
 ///
-/// Tokenizers of current models make one token of some four Latin letters, of one to two letters
-/// of other alphabets, and up to two tokens of a character of the scripts of Asia; digits and
-/// signs are often tokens of their own. Each share here is the upper end of that: a prompt that is
-/// too short costs a source, one that is too long is cut in silence by some servers.
+/// Tokenizers of current models make one token of about four Latin letters, of one or two letters
+/// of other alphabets, and up to two tokens of a character of Asian scripts; digits and signs are
+/// often single tokens. The shares here are upper bounds of these: a prompt that is too short costs
+/// a source, but one that is too long is silently truncated by some servers.
 fn thirds(c: char) -> usize {
     match c {
         'a'..='z' | 'A'..='Z' | ' ' | '\n' => 1,
@@ -24,12 +24,12 @@ fn thirds(c: char) -> usize {
     }
 }
 
-/// Tokens of the text, rather too many than too few.
+/// Estimates the tokens of a text, rather too many than too few.
 pub(super) fn estimate(text: &str) -> usize {
     text.chars().map(thirds).sum::<usize>().div_ceil(3)
 }
 
-/// Usage of a call whose generator does not report it.
+/// Estimates the usage of a call whose generator does not report it.
 pub(super) fn usage(prompt: &Prompt, reply: &[&str]) -> Usage {
     let messages = prompt.messages.iter().map(|message| estimate(&message.text) + MESSAGE_TOKENS);
     let input = messages.sum::<usize>() + prompt.tools.as_ref().map_or(0, of_tools);
@@ -37,7 +37,7 @@ pub(super) fn usage(prompt: &Prompt, reply: &[&str]) -> Usage {
     Usage { input_tokens: input as u64, output_tokens: output as u64 }
 }
 
-/// Tokens of functions and their results.
+/// Estimates the tokens of functions and their results.
 pub(super) fn of_tools(tools: &Tools) -> usize {
     tools.texts().map(|text| estimate(&text) + MESSAGE_TOKENS).sum()
 }

@@ -1,39 +1,39 @@
 //! Functions that the client of an answer offers to the generator.
 //!
-//! Nothing is called here: a call goes back to the client, which makes it and asks again with its
-//! result.
+//! Nothing is called here: calls go back to the client, which executes them and asks again with
+//! their results.
 
 use serde_json::Value;
 
-/// Calls of one reply at most.
+/// Most calls in a reply.
 pub const CALLS_MAX: usize = 128;
 
-/// Functions on offer, and what has become of earlier calls, all in the form of
+/// The functions offered and the exchange about earlier calls, all in the format of
 /// `/chat/completions`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tools {
-    /// Definitions.
+    /// Definitions of the functions.
     pub offered: Vec<Value>,
     /// The member `tool_choice`.
     pub choice: Option<Value>,
     /// The member `parallel_tool_calls`.
     pub parallel: Option<bool>,
-    /// Messages behind the question: calls of the generator and the client's results.
+    /// Messages after the question: the generator's calls and the client's results.
     pub exchange: Vec<Value>,
 }
 
 impl Tools {
-    /// Whether an answer that calls nothing is not what was asked for.
+    /// Whether the client requires a call, so that an answer without one is a failure.
     pub fn must_be_called(&self) -> bool {
         self.choice.as_ref().is_some_and(|choice| choice.is_object() || choice == "required")
     }
 
-    /// Everything that takes room in a prompt, as text.
+    /// Everything that takes up space in a prompt, as text.
     pub(super) fn texts(&self) -> impl Iterator<Item = String> {
         self.offered.iter().chain(&self.exchange).map(Value::to_string)
     }
 
-    /// Adds them to the body of a request.
+    /// Adds the tools to the body of a request.
     pub(super) fn add_to(&self, body: &mut Value) {
         if let Some(messages) = body["messages"].as_array_mut() {
             messages.extend(self.exchange.iter().cloned());
@@ -53,13 +53,13 @@ impl Tools {
     }
 }
 
-/// A call that the generator wants its client to make.
+/// A call that the generator wants the client to make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Its id, which the result repeats.
+    /// Id of the call, repeated by its result.
     pub id: String,
     /// Name of the function.
     pub name: String,
-    /// Arguments as the generator has written them: JSON, if it did well.
+    /// Arguments as written by the generator; not necessarily valid JSON.
     pub arguments: String,
 }
