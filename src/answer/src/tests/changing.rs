@@ -1,8 +1,8 @@
-//! Answers where things have changed, are over, or are not told at all.
+//! Answers about things that have changed, have ended, or are not stated at all.
 
 use super::*;
 
-/// Of two rows that answer, the one that says it was over answers questions of before alone.
+/// A row that has ended only answers questions about the past.
 #[test]
 fn a_row_that_is_over_gives_way() {
     let bakers = [(
@@ -14,8 +14,8 @@ fn a_row_that_is_over_gives_way() {
     assert!(told("Which baker brought bread in May 2021?", &bakers).starts_with("Baker: Ostra"));
 }
 
-/// A row of a later document goes before the same row of an earlier one, and a number that a later
-/// one calls the old one gives way to it, in whatever words.
+/// A row of a later document takes precedence over the same row of an earlier one, and a number
+/// that a later text calls former is replaced, however that text words it.
 #[test]
 fn the_later_document_is_told() {
     let levels = |mark: &str, low: &str| {
@@ -33,7 +33,7 @@ fn the_later_document_is_told() {
     assert!(answer.contains("17.2 %"), "{answer}");
 }
 
-/// A name that is asked for must be there.
+/// A question for a name is only answered by a passage with a name.
 #[test]
 fn what_names_nothing_gives_no_name() {
     let girl = [("report.md", "A girl was hit in the flume.")];
@@ -44,7 +44,7 @@ fn what_names_nothing_gives_no_name() {
     );
 }
 
-/// The sentence that is labelled as the cause is told instead of the one that repeats the question.
+/// The sentence labelled as the cause answers, not the one that repeats the question.
 #[test]
 fn a_labelled_cause_is_told() {
     let report = "# Report\n\n**What happened.** At 3:12 the drain pump of Crow Lane did not \
@@ -54,7 +54,8 @@ fn a_labelled_cause_is_told() {
     assert!(answer.contains("A tie had slipped"), "{answer}");
 }
 
-/// A cause may stand below "WHY", in the first line of a record, or in the sentence that answers.
+/// A cause may stand below "WHY", in the first line of a record, or in a sentence that answers by
+/// itself.
 #[test]
 fn causes_are_told_in_many_forms() {
     let headed = "Pip adrift off Skerrow\n\nAfter 8 minutes the engine of Pip died off Skerrow.\n\n\
@@ -71,7 +72,7 @@ fn causes_are_told_in_many_forms() {
     assert!(answer.starts_with("Nobody called"), "{answer}");
 }
 
-/// The topic of an item speaks for its sentences, and is no answer.
+/// The topic of an item helps to find its sentences, but is not an answer.
 #[test]
 fn the_sentences_of_an_item_answer_and_not_its_topic() {
     let minutes = "# Round\n\n1. **New boat lift Marwick.** Two offers: Tarn 412,000 EUR, Ostra \
@@ -87,7 +88,7 @@ fn the_sentences_of_an_item_answer_and_not_its_topic() {
     }
 }
 
-/// A question that names minutes by their day is answered from these, or not at all.
+/// A question that names minutes by their day is answered from these minutes or not at all.
 #[test]
 fn a_document_named_by_its_day_is_bound() {
     let minutes = [
@@ -101,7 +102,7 @@ fn a_document_named_by_its_day_is_bound() {
     assert_eq!(of("3 April"), ABSTENTION);
 }
 
-/// The head of a report is no part of the cause: who wrote it, when it was.
+/// The author and date of a report are not part of the cause.
 #[test]
 fn a_cause_is_told_without_the_head_of_the_report() {
     let report = "# Cause of the flood in the pump house\n\nDate of the flood: 8 May.\n\n\
@@ -112,7 +113,7 @@ fn a_cause_is_told_without_the_head_of_the_report() {
     assert!(!answer.contains("written by") && !answer.contains("Date of"), "{answer}");
 }
 
-/// Settings stand as they are written.
+/// Settings are quoted as written.
 #[test]
 fn settings_are_quoted() {
     let settings = "; Pawlog production\n[login]\nmax_attempts = 5\nlock_minutes = 30\n";
@@ -120,8 +121,8 @@ fn settings_are_quoted() {
     assert!(answer.contains("lock_minutes = 30"), "{answer}");
 }
 
-/// Of two sentences with the same words of the question and other numbers the later document's is
-/// told, however it frames it.
+/// Of two sentences with the same words of the question but different numbers, the one from the
+/// later document answers, however it is framed.
 #[test]
 fn the_later_wording_of_a_clause_is_told() {
     let texts = [
@@ -147,7 +148,7 @@ fn the_later_wording_of_a_clause_is_told() {
     assert!(answer.starts_with("Core time is 9:30"), "{answer}");
 }
 
-/// The day of an end is told, and no other; and a price list of a year that is over gives way.
+/// A question for an end gets that day and no other, and a price list of a past year is superseded.
 #[test]
 fn ends_and_years_that_are_over_are_seen() {
     let contract = [(
@@ -167,8 +168,7 @@ fn ends_and_years_that_are_over_are_seen() {
     assert!(answer.contains("86") && !answer.contains("81"), "{answer}");
 }
 
-/// An entry of a register that a later one ends is not told as if it held, but where the past is
-/// asked for.
+/// A register entry ended by a later one only answers questions about the past.
 #[test]
 fn entries_that_others_end_give_way() {
     let register = [(
@@ -185,8 +185,8 @@ fn entries_that_others_end_give_way() {
     assert!(answer.contains("10 °C"), "{answer}");
 }
 
-/// Later minutes that correct an item of earlier ones are told instead of it, and a sentence that
-/// denies what a plan says instead of the plan.
+/// Later minutes that correct an item replace it, as a sentence that denies a plan replaces the
+/// plan and a message that retracts another one replaces that.
 #[test]
 fn what_was_put_right_is_told() {
     let minutes = [
@@ -222,8 +222,8 @@ fn what_was_put_right_is_told() {
     assert!(answer.contains("600 g") && !answer.contains("500 g"), "{answer}");
 }
 
-/// An item of minutes gives way to the one of later minutes that corrects it, wherever that one
-/// names it; and a message to a later one that takes it back.
+/// An item of minutes is replaced by a correction anywhere in later minutes, and a message by a
+/// later one that retracts it.
 #[test]
 fn what_is_put_right_later_is_told() {
     let february = "# Round, 10 February 2026\n\n**2 Roof.** Work from 7 September.\n\n\
@@ -243,7 +243,7 @@ fn what_is_put_right_later_is_told() {
     assert!(answer.contains("12 June") && !answer.contains("5 June at"), "{answer}");
 }
 
-/// The decisions of the meeting on the day that is asked for are told, with blank lines between.
+/// All decisions of the meeting on the given day are listed, even with blank lines between them.
 #[test]
 fn the_decisions_of_a_day_are_told() {
     let one = |title: &str, text: &str| {
@@ -264,8 +264,8 @@ fn the_decisions_of_a_day_are_told() {
     assert!(!answer.contains("peacocks"), "{answer}");
 }
 
-/// The value to which a later text moves or raises something holds, and the mail of before does not
-/// lead, nor does its head stand beside it.
+/// A value that a later text moves or raises is given in its new state; the earlier mail does not
+/// lead the answer, and its header is not part of it.
 #[test]
 fn what_is_moved_later_holds() {
     let mail = "From: Ada <ada@tarn.example>\nTo: all@tarn.example\nDate: 10 March 2026\n\n\

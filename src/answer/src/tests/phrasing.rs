@@ -1,8 +1,8 @@
-//! Questions as people put them: keywords, parts of sentences, words that mean two things.
+//! Questions as people phrase them: keywords, fragments, and words with two meanings.
 
 use super::*;
 
-/// "Change" compares two things only where it is no deed.
+/// "Change" is a comparison only where it is not an action.
 #[test]
 fn a_change_that_somebody_makes_is_a_procedure() {
     let faq = "### How do I change my bank details?\n\n1. Log in to Hearth\n2. Open \"My money\"\n\
@@ -12,7 +12,7 @@ fn a_change_that_somebody_makes_is_a_procedure() {
     assert!(steps.iter().all(Option::is_some) && steps.is_sorted(), "{answer}");
 }
 
-/// A title that holds the question says nothing: the steps below it do.
+/// A title that repeats the question does not answer it; the steps below it do.
 #[test]
 fn the_steps_below_a_title_are_told() {
     let note = "laundry - how to empty the coin boxes        pinned in U1\n\
@@ -23,7 +23,7 @@ fn the_steps_below_a_title_are_told() {
     assert!(answer.contains("key 7C") && answer.contains("safe"), "{answer}");
 }
 
-/// Keywords with a plural noun ask for all that stands below it.
+/// Keywords with a plural noun ask for everything listed below it.
 #[test]
 fn keywords_ask_for_a_list_too() {
     let report = "# Report on the outage in Tallow Bank\n\nThe strainer was full of rust.\n\n\
@@ -34,7 +34,7 @@ fn keywords_ask_for_a_list_too() {
     assert!(answer.contains("six months") && answer.contains("sticker"), "{answer}");
 }
 
-/// An ordinal means a row as a code does, and prose may tell it in words.
+/// An ordinal identifies a row like a code does, and prose may spell it out.
 #[test]
 fn a_row_is_that_of_the_ordinal() {
     let table = "| Floor | Key |\n|---|---|\n| 2nd | under the mat |\n| 3rd | at the desk |\n";
@@ -48,7 +48,7 @@ fn a_row_is_that_of_the_ordinal() {
     assert!(told("Where is the key of the 3rd floor?", &[("keys.txt", text)]).contains("desk"));
 }
 
-/// A sentence that names "these" things is told with the one that says which.
+/// A sentence with "this" or "these" is quoted with the sentence it refers to.
 #[test]
 fn what_a_demonstrative_means_is_told_with_it() {
     let text = "Divers are brought to the pressure chamber in Tarn. Burns and the bends are \
@@ -57,8 +57,7 @@ fn what_a_demonstrative_means_is_told_with_it() {
     assert!(answer.starts_with("Divers are brought to the pressure chamber in Tarn."), "{answer}");
 }
 
-/// A year that is asked for counts less against a text that tells of none than against one that
-/// tells of another.
+/// A missing year counts less against a text without any year than against one with another year.
 #[test]
 fn a_text_without_a_year_may_be_of_any() {
     let of = |when: &str| {
@@ -69,7 +68,7 @@ fn a_text_without_a_year_may_be_of_any() {
     assert_eq!(of(" in 2019"), ABSTENTION);
 }
 
-/// The name of a process is no name of a person.
+/// The name asked for may be that of a process, which need not be capitalised.
 #[test]
 fn a_name_need_not_be_capitalised() {
     let text = "A slow way to test whether a number is prime is known as trial division. It takes \
@@ -78,7 +77,7 @@ fn a_name_need_not_be_capitalised() {
     assert!(told(question, &[("primes.txt", text)]).contains("trial division"));
 }
 
-/// A code or a year that stands nowhere is missed in keywords too.
+/// A code or year that occurs nowhere is missed in keywords too.
 #[test]
 fn keywords_name_codes_and_years() {
     let codes = "# Handheld errors\n\n| Code | On the screen | Do this |\n|---|---|---|\n\
@@ -105,7 +104,7 @@ fn a_month_may_have_a_short_year() {
     assert!(answer.contains("Roof") && !answer.contains("Bees"), "{answer}");
 }
 
-/// Two names that stand together: what is asked is told of both, each from its own document.
+/// A question with two names is answered for both, each from its own document.
 #[test]
 fn two_names_are_told_side_by_side() {
     let sheet = |name: &str, often: &str| {
@@ -137,7 +136,7 @@ fn an_amended_section_does_not_hold() {
     assert!(answer.contains("30 EUR"), "the old section where it is asked for: {answer}");
 }
 
-/// A sentence that a mail takes back, and a supplier that is none any more, do not lead.
+/// Neither a sentence that a mail retracts nor a former supplier leads the answer.
 #[test]
 fn what_is_taken_back_or_over_does_not_lead() {
     let mail = "# Correction\n\nIn the slides it says the alarm of the fridge is set to 10 \
@@ -150,7 +149,7 @@ fn what_is_taken_back_or_over_does_not_lead() {
     assert!(answer.find("Aerolind") < answer.find("Gasco").or(Some(usize::MAX)), "{answer}");
 }
 
-/// Open tickets are those whose state is not one of the finished ones.
+/// Open tickets are those whose state is not a finished one.
 #[test]
 fn all_that_is_not_finished_is_listed() {
     let tickets = "# Pump tickets\n\n| Ticket | Station | Status |\n|---|---|---|\n\
@@ -161,7 +160,7 @@ fn all_that_is_not_finished_is_listed() {
     assert!(!answer.contains("T-1") && !answer.contains("T-4"), "{answer}");
 }
 
-/// The state that is named with its column is that one alone.
+/// A state named together with its column is matched exactly.
 #[test]
 fn a_state_that_is_named_is_exact() {
     let jobs = "# Jobs in the boatyard\n\n| Job | Boat | Status |\n|---|---|---|\n\
@@ -174,7 +173,7 @@ fn a_state_that_is_named_is_exact() {
     assert!(told("Which jobs are open?", &texts).contains("J-3"));
 }
 
-/// "For the mole: ..." says of it what the sentence before says of something else.
+/// "For the mole: ..." says of the mole what the previous sentence says of something else.
 #[test]
 fn a_sentence_that_goes_on_for_something_else_is_told() {
     let text = "# Safety\n\nAda, 2 May\n\nRing 112 and leave. \
@@ -186,7 +185,7 @@ fn a_sentence_that_goes_on_for_something_else_is_told() {
     assert!(answer.starts_with("Meeting point for the boat hall"), "{answer}");
 }
 
-/// Text below a heading that denies is denied.
+/// Text below a negated heading is negated.
 #[test]
 fn what_is_denied_by_its_heading_is_told() {
     let text = "# The radio\n\n### What you can do with it\n\n- call the harbour with it\n\
@@ -196,7 +195,7 @@ fn what_is_denied_by_its_heading_is_told() {
     assert!(answer.starts_with("Call from below deck"), "{answer}");
 }
 
-/// Notes below a table tell the cause of a row by its code.
+/// Notes below a table state the cause of a row, which they name by its code.
 #[test]
 fn the_note_on_a_row_tells_its_cause() {
     let log = "# Log of the harbour lift\n\n| No. | Day | What was seen |\n|---|---|---|\n\
@@ -206,7 +205,7 @@ fn the_note_on_a_row_tells_its_cause() {
     assert!(answer.starts_with("K-12: a hose had burst in the frost."), "{answer}");
 }
 
-/// The person to ask stands behind a sentence that names a thing and nobody.
+/// A sentence without a person is followed by the one that names the person to ask.
 #[test]
 fn somebody_behind_a_sentence_without_anybody_is_told() {
     let book = "# Handbook\n\nBerth contracts are in the Mooringbook cabinet. \
@@ -237,7 +236,7 @@ fn the_head_of_a_mail_answers_only_questions_of_the_mail() {
     assert!(sender.contains("From: Jonas"), "{sender}");
 }
 
-/// A list of what one must do answers no question for what one must not.
+/// A list of things to do does not answer a question for things not to do.
 #[test]
 fn a_list_of_the_opposite_is_none() {
     let terms = [(
@@ -251,8 +250,8 @@ fn a_list_of_the_opposite_is_none() {
     assert!(answer.contains("a blanket"), "{answer}");
 }
 
-/// A word's meaning is told by the text that says what it is, and words that ask for how something
-/// is done by the steps.
+/// A question for a meaning is answered by a definition, and keywords for instructions by the
+/// steps.
 #[test]
 fn keywords_of_a_help_page_are_understood() {
     let texts = [
@@ -272,7 +271,7 @@ fn keywords_of_a_help_page_are_understood() {
     }
 }
 
-/// The matter of a question is asked behind a statement too.
+/// A question may follow a statement.
 #[test]
 fn a_statement_may_come_first() {
     let procedure = "HOW TO PUT IN A MICROCHIP\n\n1  Scan the animal first.\n2  Lift a fold and \
@@ -284,8 +283,8 @@ fn a_statement_may_come_first() {
     assert!(answer.contains("Lift a fold") && answer.contains("Hold a finger"), "{answer}");
 }
 
-/// The list below a heading for deeds is what was done about something; and what somebody does at
-/// some time a procedure.
+/// The list below a heading for measures tells what was done about something, and questions for
+/// what somebody does on some occasion get the procedure.
 #[test]
 fn deeds_are_asked_for_in_many_ways() {
     let report = "# Floodlights out, 8 November\n\nThe masts went dark.\n\n**Measures.**\n\
@@ -312,7 +311,7 @@ fn deeds_are_asked_for_in_many_ways() {
     }
 }
 
-/// Things may be listed in sentences below their name, and in a column that is named for them.
+/// Things may be listed in sentences below their name, or in a column named after them.
 #[test]
 fn things_below_their_name_are_listed() {
     let news = "# News\n\n## Courses\n\nGrafting apples: 28 March. Drawing in six evenings. Stone \
@@ -332,7 +331,7 @@ fn things_below_their_name_are_listed() {
     assert!(all && !answer.contains("Crab"), "{answer}");
 }
 
-/// The next sentence may tell who is meant, and what is in charge costs nothing.
+/// The next sentence may name the person meant, and "in charge" has nothing to do with costs.
 #[test]
 fn the_next_sentence_tells_who() {
     let minutes = [
@@ -346,8 +345,7 @@ fn the_next_sentence_tells_who() {
     assert!(answer.contains("Saoirse Lomax"), "{answer}");
 }
 
-/// A passage in the words of the question without the measure that it asks for gives way to one
-/// that has it.
+/// A passage with the words of the question but not its measure is replaced by one that has it.
 #[test]
 fn a_passage_without_the_measure_gives_way_to_one_with_it() {
     let texts = [
@@ -361,7 +359,7 @@ fn a_passage_without_the_measure_gives_way_to_one_with_it() {
     assert_eq!(answer, ABSTENTION, "it is of another matter");
 }
 
-/// A setting need not name the things of which it tells the number.
+/// A setting with a number need not name the things it counts.
 #[test]
 fn a_setting_counts_what_its_name_says_in_other_words() {
     let settings = "mooring:\n  min_code_length: 7\n  lamp: on\n";

@@ -1,9 +1,9 @@
-//! Texts that were embedded lately.
+//! Reuse of the embeddings of recent texts.
 
 use super::*;
 use lodestone_embed::EmbedderDouble;
 
-/// The test model, with the number of texts of each call.
+/// The test model, recording the number of texts of each call.
 #[derive(Debug, Default)]
 struct Counting(Mutex<Vec<usize>>);
 
@@ -19,7 +19,7 @@ impl EmbedderDouble for Counting {
     }
 }
 
-/// A text is read once for its tenant and sub-tenant, and the answer is the same.
+/// A text is embedded once per tenant and sub-tenant, and the answer stays the same.
 #[test]
 fn texts_are_read_once_for_each_tenant() {
     let model = Arc::new(Counting::default());

@@ -1,4 +1,4 @@
-//! Rows that meet what a question sets, and words that stand for those of a question.
+//! Rows that meet the conditions of a question, and synonyms for its words.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn told(question: &str) -> String {
     extracted(question, &titled(&[("pumps.md", PUMPS)])).text
 }
 
-/// The pumps that an answer tells.
+/// The pumps that an answer contains.
 fn pumps(question: &str) -> Vec<&'static str> {
     let answer = told(question);
     ["P1", "P2", "P3", "P4"].into_iter().filter(|name| answer.contains(name)).collect()
@@ -31,7 +31,7 @@ fn rows_are_selected_by_bounds() {
     assert_eq!(told("Which pumps lift more than 50 m?"), ABSTENTION, "none does");
 }
 
-/// A superlative tells its column by the name or the unit; without one nothing is said.
+/// A superlative finds its column by name or unit; without such a column there is no answer.
 #[test]
 fn the_extreme_of_a_quality_is_told() {
     let ropes = "code,rope,maker,length_m,diameter_mm,weight,price_eur\n";
@@ -62,7 +62,7 @@ fn the_extreme_of_a_quality_is_told() {
     assert_eq!(told("Which ropes not from Tarn are longer than 50 m?"), ["Gecko"]);
 }
 
-/// Rows of one kind are those whose first value has its word: others are not compared with them.
+/// An extreme is sought only among rows whose first value contains the kind asked for.
 #[test]
 fn the_extreme_is_that_of_the_kind_that_is_asked_for() {
     let list = "# Price list\n\n| item | weight | price |\n|---|---|---|\n\
@@ -84,7 +84,7 @@ fn the_extreme_is_that_of_the_kind_that_is_asked_for() {
     assert_eq!(told("Which is the most expensive item?"), ["rope"]);
 }
 
-/// Totals and means are of the rows that the question means, which are shown.
+/// Totals and means cover the rows that the question means, which are shown.
 #[test]
 fn columns_are_added_up() {
     let answer = told("What is the total lift of the pumps at the Harbour?");
@@ -104,7 +104,7 @@ fn columns_are_added_up() {
     assert!(answer.starts_with("4 of 4: "), "{answer}");
 }
 
-/// Counted rows are told with their number; what the rows do not hold is not counted.
+/// Counted rows are shown with their number; things that are not in the rows are not counted.
 #[test]
 fn rows_are_counted_and_shown() {
     let answer = told("How many pumps are in use?");
@@ -114,7 +114,7 @@ fn rows_are_counted_and_shown() {
     assert_eq!(told("How many engineers work on Sundays?"), ABSTENTION);
 }
 
-/// A table of which a part was not read is not counted.
+/// A table that was read only in part is not counted.
 #[test]
 fn what_is_read_in_part_is_not_counted() {
     let mut chunks = titled(&[("pumps.md", PUMPS), ("pumps.md", "The list goes on.")]);
@@ -133,7 +133,7 @@ fn the_largest_of_a_part_is_told_as_such() {
     assert!(answer.starts_with("Of 4 rows that were read:"), "{answer}");
 }
 
-/// A word that stands nowhere is met by one that means the same; what a question demands is not.
+/// A missing word may be replaced by a synonym, but a missing attribute may not.
 #[test]
 fn other_words_for_the_same_answer() {
     let rules = "# Rules of the house\n\nWhen a washing machine is out of order, leave a note.\n\n\
@@ -146,7 +146,7 @@ fn other_words_for_the_same_answer() {
     assert_eq!(answer.text, ABSTENTION);
 }
 
-/// Rows of a file that is read as records, of which some have no day in the column `closed`.
+/// Rows of a file that is read as records; empty values are left out.
 fn records(names: &str, rows: &[&str]) -> String {
     let record = |row: &&str| {
         let pairs = names.split(',').zip(row.split(',')).filter(|(_, value)| !value.is_empty());
@@ -202,7 +202,7 @@ fn all_who_are_meant_are_told_and_those_that_are_excepted_not() {
     assert_eq!(other, ["Flo"]);
 }
 
-/// The row of a code goes before a sentence that is nearer to the question and does not have it.
+/// The row with the code of the question wins over a closer sentence without it.
 #[test]
 fn a_code_that_is_named_is_met() {
     let codes = "# Press\n\n| Code | Meaning | What to do |\n|---|---|---|\n\
@@ -213,7 +213,7 @@ fn a_code_that_is_named_is_met() {
     assert!(answer.contains("120 bar") && !answer.contains("oil"), "{answer}");
 }
 
-/// A number in the name of a thing is no value of it.
+/// A number in a name is not a value.
 #[test]
 fn names_with_numbers_are_no_measures() {
     let list = records(
@@ -225,7 +225,7 @@ fn names_with_numbers_are_no_measures() {
     assert!(answer.contains("Press 600") && !answer.contains("Balance"), "{answer}");
 }
 
-/// Lines of columns in a mail are the list that the sentences before announce.
+/// Aligned lines in a mail are the list that the sentences before them announce.
 #[test]
 fn lines_of_columns_are_the_list_that_is_asked_for() {
     let mail = "Dear all,\n\nthe company rates from 1 March 2026. All per night, breakfast \
@@ -238,7 +238,7 @@ fn lines_of_columns_are_the_list_that_is_asked_for() {
     assert!(all && !answer.contains("Brightwater"), "{answer}");
 }
 
-/// Columns that say yes or no, are closed on a day, or have no value yet, set rows apart.
+/// Columns that say yes or no, are closed on a day, or lack a value distinguish rows.
 #[test]
 fn rows_are_selected_by_what_their_columns_say() {
     let rooms = records(
@@ -275,7 +275,7 @@ fn rows_are_selected_by_what_their_columns_say() {
     assert!(told("How many shops are closed on Sunday?").starts_with("2 of 3: "));
 }
 
-/// Bounds in words, of times of day, and of the amount that orders have.
+/// Bounds may be in words, on times of day, or on the amounts of orders.
 #[test]
 fn rows_are_selected_by_bounds_in_words() {
     let orders = records(
@@ -304,7 +304,7 @@ fn rows_are_selected_by_bounds_in_words() {
     assert_eq!(named("Which courses have more than two guests?"), ["C-1", "C-3"]);
 }
 
-/// The sentence that tells the offers answers which is the cheapest.
+/// A sentence that lists the offers answers which one is the cheapest.
 #[test]
 fn offers_in_a_sentence_are_compared() {
     let minutes = "# Round\n\nThere were 5,140 visitors.\n\nThree offers for the roof of the hall: \
@@ -316,8 +316,8 @@ fn offers_in_a_sentence_are_compared() {
     assert!(answer.contains("131,500"), "{answer}");
 }
 
-/// A state that is the word of the question is meant, and no other of which it is not known whether
-/// it is finished.
+/// A state named in the question matches rows in that state, but not rows in a state that may or
+/// may not be finished.
 #[test]
 fn the_state_that_is_named_is_meant() {
     let repairs = records(
@@ -343,7 +343,7 @@ fn the_state_that_is_named_is_meant() {
     assert_eq!(named("Which repairs are unfinished?"), ["F-2", "F-4", "F-5"]);
 }
 
-/// A code or number that no row and no text has is not answered by others.
+/// A question with an unknown code or number is not answered by rows with others.
 #[test]
 fn what_has_another_number_is_no_answer() {
     let loans = records(
@@ -361,7 +361,7 @@ fn what_has_another_number_is_no_answer() {
     }
 }
 
-/// Tables are known by what they hold, whatever a question calls their rows.
+/// Tables are recognised by their content, whatever a question calls their rows.
 #[test]
 fn the_table_of_the_kind_is_told() {
     let tents = records(
@@ -405,7 +405,7 @@ fn the_table_of_the_kind_is_told() {
     assert_eq!(named("How much is the rental of a solo tent per day?"), ["Service"]);
 }
 
-/// Sums, extremes and numbers of things with an amount are of that column.
+/// Sums, extremes and counts of things with amounts use the column of amounts.
 #[test]
 fn amounts_of_things_are_computed() {
     let bills = records(
@@ -436,7 +436,7 @@ fn amounts_of_things_are_computed() {
     assert!(!told("How many invoices in total?").contains("Total of"));
 }
 
-/// No row beyond a bound stands beside what is nearer to the question.
+/// Rows beyond a bound are not added to closer passages.
 #[test]
 fn rows_beyond_a_bound_are_no_part_of_an_answer() {
     let orders = records(
@@ -456,7 +456,7 @@ fn rows_beyond_a_bound_are_no_part_of_an_answer() {
     assert!(!answer.contains("O-503") && !answer.contains("kitchen"), "{answer}");
 }
 
-/// Mappings in one line of settings are rows.
+/// Flow mappings in settings are rows.
 #[test]
 fn mappings_in_one_line_are_rows() {
     let yards = "updated: 2026-02-01\nyards:\n\
@@ -476,7 +476,7 @@ fn mappings_in_one_line_are_rows() {
     assert!(answer.starts_with("mole: hours: {sat: closed}"), "{answer}");
 }
 
-/// Below the heading of another version nothing is said of the one that is asked for.
+/// Text below the heading of another version does not answer for the version asked for.
 #[test]
 fn another_version_is_another_thing() {
     let notes = "# Notes on the chart plotter\n\n## 4.2 (3 May 2025)\n\n- New: night colours.\n\
@@ -489,7 +489,7 @@ fn another_version_is_another_thing() {
     assert!(answer.contains("lake") && !answer.contains("night"), "{answer}");
 }
 
-/// "The most hours" is a row of the table with hours, whatever sentence is like the question.
+/// "The most hours" means a row of the table with hours, however similar another sentence is.
 #[test]
 fn an_extreme_of_a_column_that_is_named_is_told() {
     let dives = "# Dives in the first half\n\n\

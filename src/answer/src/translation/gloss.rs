@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(own, "The dog sleeps.");
     }
 
-    /// A word that has several translations is met by each of them.
+    /// A word with several translations matches each of them.
     #[test]
     fn every_translation_is_the_word_of_the_question() {
         let gloss = Gloss::of("¿Cuál es el precio del coche?").unwrap();
