@@ -6,16 +6,15 @@
 //! (`catalog`) and the events of a response stream (`server`).
 //!
 //! ```text
-//! question, past turns -> contextualise -> (query finds chunks, best first, and reads
-//!                         those around them)
-//! chunks -> editions: those that hold; where they do not answer, those in doubt
-//!        -> document: neighbours put together -> blocks: sections, lists, tables, records
+//! question, past turns -> contextualise -> (query retrieves chunks, best first, and reads
+//!                         their neighbours)
+//! chunks -> editions: those in force; if they do not answer, the doubtful ones
+//!        -> document: neighbours joined -> blocks: sections, lists, tables, records
 //!        -> candidates: each sentence, item, row, record, setting; whole lists and tables
-//!        -> score: share of the question's terms, form that it wants, chunk; of the best 24 also
-//!           the cosine with the question, of the best eight the verdict of a reader, if there is
-//!           one
-//!        -> choose: enough confidence? a whole list, the rows that are meant, the row with the
-//!           largest value, up to three sentences : abstain
+//!        -> score: share of the question's terms, fitting form, chunk; for the best 24 also the
+//!           cosine with the question, for the best eight the verdict of a reader, if there is one
+//!        -> choose: confident enough? a whole list, the rows meant, the row with the largest
+//!           value, up to three sentences : abstain
 //!        -> compose: "A sentence. [1] Another. [2]", citations, sources
 //!        -> stream: deltas
 //! ```
@@ -35,7 +34,7 @@
 //!
 //! Layers; each uses only those above it (enforced by `tests/tidy.rs`):
 //! - `text`: the words of questions and documents; `translation`: a lexicon of four languages
-//! - `passages`: splitting documents into passages that can be told by themselves
+//! - `passages`: splitting documents into passages that make sense on their own
 //! - `question`: the analysis of what a question asks for, and follow-up questions
 //! - `rows`: evaluation of table rows under the conditions of a question
 //! - `versions`: the choice among several versions of a document

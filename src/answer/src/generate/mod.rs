@@ -7,7 +7,7 @@
 //! past turns, question --queries--> queries for the search (a short call; the rule without it)
 //! chunks, question -> prompt: rules, numbered sources between fences, past turns; fits the window
 //!        -> Generator (openai: request -> reply: events -> thinking) -> deltas
-//!        -> marks: [n] put right while it streams -> tell -> support: is it in the source?
+//!        -> marks: [n] corrected while it streams -> tell -> support: is it in the source?
 //! ```
 //!
 //! Invariants:

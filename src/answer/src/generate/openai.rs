@@ -4,7 +4,7 @@
 //! ```text
 //! attempt -> connect -> head: 200 -> reply
 //!    ^                        429, 5xx, no connection -> wait (Retry-After, else twice as long)
-//!    '---------------------------------------------------'     unless a piece was told already
+//!    '---------------------------------------------------'     unless a piece was emitted already
 //! ```
 //! The operator chooses the URL, so the check that keeps page fetches out of private networks does
 //! not apply: most generators run on the same machine.

@@ -13,7 +13,7 @@
 //! name: Ada                       record, as rows of sheets and objects of JSON are extracted
 //! room: 12
 //!
-//! server:                         settings: lines that stand deeper belong to the line above
+//! server:                         settings: deeper lines belong to the line above
 //!   port: 80   # behind a proxy   field under "server:"
 //! 2025-01-02 10:00 started        stamped line of a log or chat
 //! ```

@@ -1,4 +1,4 @@
-//! Splits chunks into passages that can be told by themselves.
+//! Splits chunks into passages that make sense on their own.
 //!
 //! - `blocks`: sections, lists, tables and records of a document
 //! - `candidates`: single sentences, items, rows, records and settings, and whole lists and tables

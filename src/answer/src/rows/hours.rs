@@ -1,10 +1,10 @@
 //! Opening hours in cells: tells whether something is closed on a day of the week.
 //!
 //! ```text
-//! closed                                     of a column that is named by the day
+//! closed                                     in a column named after the day
 //! Mon-Sat 9-19, closed on Sunday             Sunday is closed, Monday is not
-//! Tue-Fri 9-17                               Sunday is closed: its hours are none
-//! Mo-Fr 9-17, Sa, So geschlossen             days before or behind what is said of them
+//! Tue-Fri 9-17                               Sunday is closed: it has no hours
+//! Mo-Fr 9-17, Sa, So geschlossen             days before or after their statement
 //! ```
 
 use unicode_segmentation::UnicodeSegmentation;
