@@ -11,9 +11,9 @@ use crate::generate::{CancellationToken, GenerateError, Generator, Prompt};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
 
-/// Most sentences kept of one text.
+/// Maximum number of sentences kept of one text.
 pub const CONDENSED_MAX: usize = 16;
-/// Most characters of a sentence.
+/// Maximum number of characters in a sentence.
 const SENTENCE_CHARS_MAX: usize = 512;
 const REPLY_TOKENS_MAX: usize = 768;
 /// The generator's reply if nothing is worth keeping.

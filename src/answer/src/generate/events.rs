@@ -3,7 +3,7 @@
 //!
 //! The other parts of the format (names, ids, retry times, keep-alive comments) are ignored.
 
-/// Most bytes of an event.
+/// Maximum number of bytes in an event.
 pub(super) const EVENT_BYTES_MAX: usize = 256 << 10;
 
 /// Error for an event longer than [`EVENT_BYTES_MAX`].

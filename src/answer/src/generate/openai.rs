@@ -33,11 +33,11 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause that a generator may ask for; beyond it there is no further attempt.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Most bytes of a response's headers, and of a refusal's body.
+/// Maximum number of bytes in the headers of a response, and in the body of a refusal.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Most characters of a refusal that are reported.
+/// Maximum number of characters of a refusal that are reported.
 const REFUSAL_CHARS: usize = 200;
-/// Most requests within one attempt to learn what the server accepts.
+/// Maximum number of requests within one attempt to learn what the server accepts.
 const DIALECTS_MAX: usize = 4;
 /// Limits for checking the server.
 const LOOKING: Effort = Effort {

@@ -28,13 +28,13 @@ use lodestone_types::{IdSource, PageRef, RetrievedChunk};
 
 /// Maximum tokens of an answer; at most a quarter of the window.
 const REPLY_TOKENS_MAX: usize = 1024;
-/// Least tokens with which sources are worth showing.
+/// Minimum number of tokens that must be left for sources.
 const SOURCES_TOKENS_MIN: usize = 128;
 /// Tokens for the lines around a source.
 const SOURCE_TOKENS: usize = 64;
 /// Tokens for the line above a chunk.
 const CHUNK_TOKENS: usize = 8;
-/// Most characters of a title that are shown.
+/// Maximum number of characters of a title that are shown.
 const TITLE_CHARS_MAX: usize = 200;
 /// Note below a chunk that is not shown whole.
 const CUT: &str = "(the rest is not shown)";

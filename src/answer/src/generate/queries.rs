@@ -15,16 +15,16 @@ use crate::question::session::contextualise;
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
 
-/// Most parts that a question is split into.
+/// Maximum number of parts that a question is split into.
 pub const QUERIES_MAX: usize = 3;
-/// Most characters of a question written by the generator.
+/// Maximum number of characters in a question written by the generator.
 const QUERY_CHARS_MAX: usize = 512;
-/// Most characters shown of the question and of each past turn.
+/// Maximum number of characters shown of the question and of each past turn.
 const SHOWN_CHARS_MAX: usize = 2000;
-/// Most past turns shown.
+/// Maximum number of past turns shown.
 const TURNS_MAX: usize = 4;
 const REPLY_TOKENS_MAX: usize = 256;
-/// Least words of a question that may have parts.
+/// Minimum number of words in a question that may be split.
 const COMPOUND_WORDS_MIN: usize = 6;
 /// Words that join parts of a question or ask for a comparison, separated by bars.
 const JOINTS: &str = "\

@@ -10,9 +10,9 @@ use crate::generate::events::{EVENT_BYTES_MAX, EventReader};
 use crate::generate::thinking::Thinking;
 use crate::generate::{CALLS_MAX, Ended, GenerateError, Tell, ToolCall, Usage};
 
-/// Most bytes of a reply, including framing and reasoning.
+/// Maximum number of bytes in a reply, including framing and reasoning.
 const REPLY_BYTES_MAX: usize = 8 << 20;
-/// Most bytes of the text and tool arguments of a reply.
+/// Maximum number of bytes in the text and tool arguments of a reply.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 const BUFFER_BYTES: usize = 16 << 10;
 

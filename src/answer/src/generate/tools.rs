@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-/// Most calls in a reply.
+/// Maximum number of calls in a reply.
 pub const CALLS_MAX: usize = 128;
 
 /// The functions offered and the exchange about earlier calls, all in the format of

@@ -32,9 +32,9 @@ use crate::text::sentences;
 
 /// A longer item is split into sentences.
 const ITEM_CHARS_MAX: usize = 300;
-/// Least number of consecutive lines starting with 1, 2, 3 and so on that count as items.
+/// Minimum number of consecutive lines starting with 1, 2, 3 and so on that count as items.
 const COUNTED_ITEMS_MIN: usize = 3;
-/// Most lines of such an item.
+/// Maximum number of lines in such an item.
 const ITEM_LINES_MAX: usize = 20;
 
 /// Kind of a unit.

@@ -14,13 +14,13 @@ use crate::text::shown;
 use crate::text::words::{begins_with_reference, denies, has_demonstrative};
 use lodestone_types::{RequestContext, RetrievedChunk, Stopped};
 
-/// Most passages examined. Bounds the work for one answer.
+/// Maximum number of passages examined. Bounds the work for one answer.
 const CANDIDATES_MAX: usize = 1200;
-/// Most bytes of a sentence together with the one it is widened to.
+/// Maximum number of bytes in a sentence together with the one it is widened to.
 const PASSAGE_CHARS_MAX: usize = 600;
-/// Most items of a list quoted whole, or sentences of a procedure in prose.
+/// Maximum number of items in a list quoted whole, or sentences of a procedure in prose.
 const ITEMS_MAX: usize = 20;
-/// Most characters of a list quoted whole.
+/// Maximum number of characters in a list quoted whole.
 const LIST_CHARS_MAX: usize = 2400;
 
 /// One quoted passage of a candidate.

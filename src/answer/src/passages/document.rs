@@ -5,17 +5,18 @@ use std::ops::Range;
 
 use lodestone_types::RetrievedChunk;
 
-/// Most retrieved chunks that open a source; later ones cost time and hardly ever hold the answer.
+/// Maximum number of retrieved chunks that open a source; later ones cost time and hardly ever hold
+/// the answer.
 pub(crate) const HITS_MAX: usize = 8;
 /// Limit for questions about rows, whose chunks share few words with the question.
 pub(crate) const HITS_OF_ROWS_MAX: usize = 12;
-/// Most chunks read per source, including retrieved ones.
+/// Maximum number of chunks read per source, including retrieved ones.
 pub const CHUNKS_A_SOURCE_MAX: usize = 24;
-/// Most bytes of text read in addition to the retrieved chunks.
+/// Maximum number of bytes read in addition to the retrieved chunks.
 pub const BYTES_AROUND_MAX: usize = 64 << 10;
 /// Bytes of the longest chunk: with less budget left, another chunk may have been skipped.
 const MARGIN_BYTES: usize = 8 << 10;
-/// Most characters between neighbouring chunks: white space that belongs to no chunk.
+/// Maximum number of characters between neighbouring chunks: white space that belongs to no chunk.
 const GAP_CHARS_MAX: usize = 4;
 
 /// A contiguous text of one source, joined from its chunks.

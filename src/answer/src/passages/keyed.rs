@@ -13,7 +13,7 @@ const FIRST: Limits = Limits { chars: 40, words: 4 };
 /// Limits on later lines, since table columns can have long names.
 const FURTHER: Limits = Limits { chars: 80, words: 10 };
 
-/// Least words of a value that counts as a sentence.
+/// Minimum number of words in a value that may be a sentence.
 const PROSE_WORDS_MIN: usize = 3;
 
 /// A line with a name and a value.

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use crate::text::words::is_entry;
 
-/// Most words up to an entry's code, which a number or a date may precede.
+/// Maximum number of words up to an entry's code, which a number or a date may precede.
 const WORDS_BEFORE_MAX: usize = 3;
-/// Most letters and digits of a code.
+/// Maximum number of letters, and of digits, in a code.
 const LETTERS_MAX: usize = 5;
 const DIGITS_MAX: usize = 5;
-/// Most words between a verb and the code of the entry that it ends.
+/// Maximum number of words between a verb and the code of the entry that it ends.
 const WORDS_BETWEEN_MAX: usize = 2;
 /// Verbs before the code of an ended entry, and words after such a code.
 const ENDING: &str = "\

@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) rows: Range<usize>,
 }
 
-/// Least rows of a table typed with bars alone.
+/// Minimum number of rows in a table typed with bars alone.
 const TYPED_ROWS_MIN: usize = 2;
 
 /// The tables of a text that have a header, in text order.

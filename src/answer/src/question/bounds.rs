@@ -68,7 +68,7 @@ const BEFORE_ONE: &str = "\
 const LARGE: &str = "hundert|tausend|cent|cents|mille|cientos|cien|mil";
 /// Words before the Spanish "once" (eleven); in the English "at least once" it is not a number.
 const BEFORE_ONCE: &str = "de|menos|mínimo|máximo|hasta|entre|y|exactamente";
-/// Most conditions taken from a question.
+/// Maximum number of conditions taken from a question.
 const CONDITIONS_MAX: usize = 8;
 /// Words allowed between the phrase and the number.
 const ARTICLES: &[&str] = &["the", "end", "of", "las", "la", "£", "$", "€"];

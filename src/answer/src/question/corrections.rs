@@ -13,7 +13,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::question::qualities::Quality;
 use crate::text::words::{entries, is_entry, is_interrogative};
 
-/// Most words of a question that are examined.
+/// Maximum number of words of a question that are examined.
 const WORDS_MAX: usize = 32;
 /// Letters of a word that may be misspelt.
 const LETTERS: std::ops::RangeInclusive<usize> = 4..=40;
@@ -23,7 +23,7 @@ const TWO_EDITS_FROM: usize = 8;
 /// Letters from which a capitalised word within a question may be misspelt: the neighbours of short
 /// names are other names.
 const NAME_LETTERS_MIN: usize = 8;
-/// Least letters of each of two joined words.
+/// Minimum number of letters in each of two joined words.
 const PART_LETTERS_MIN: usize = 3;
 /// First code point of the scripts that are not examined; Latin, Greek and Cyrillic come before it.
 const LETTERS_END: u32 = 0x530;
@@ -192,8 +192,8 @@ fn known(word: &str, is_word: impl Fn(&str) -> bool) -> Option<String> {
     known.next().filter(|_| known.next().is_none())
 }
 
-/// All variants of a word with one letter doubled or two adjacent letters swapped, except for the
-/// first letter.
+/// Variants of a word with one letter doubled or two adjacent letters swapped; the first letter
+/// stays in place. Empty for words that are not plain lower-case ASCII.
 fn slips(word: &str) -> BTreeSet<String> {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return BTreeSet::new();

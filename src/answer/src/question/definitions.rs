@@ -17,7 +17,7 @@ const MEANING: &str = "\
     meant by|mean by|definition|definition of|meaning|meaning of|define|mean|stand for|bedeutet|\
     heißt|signifie|veut dire|significa";
 const ARTICLES: &str = "a|an|the|ein|eine|der|die|das|un|une|le|la|les|una|el|los|las";
-/// Most words of a thing to be defined, and of the phrases around it.
+/// Maximum number of words in a thing to be defined, and in the phrases around it.
 const WORDS_MAX: usize = 3;
 const PHRASE_WORDS_MAX: usize = 6;
 /// Marks and words between a thing and its definition.

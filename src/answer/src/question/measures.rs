@@ -95,7 +95,7 @@ const WEIGHT_UNITS: &[&str] = &[
     "kilogramme",
 ];
 const SHARE_WORDS: &str = "percent|per cent|prozent|pour cent|por ciento|half|third|quarter";
-/// Least digits of a telephone number or an extension.
+/// Minimum number of digits in a telephone number or an extension.
 const PHONE_DIGITS_MIN: usize = 3;
 
 impl Measure {

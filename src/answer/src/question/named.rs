@@ -15,8 +15,8 @@ const ENGLISH: &str =
 const NO_NAMES: &str = "\
     i|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|\
     june|july|august|september|october|november|december|mr|mrs|ms|dr|prof|and|but|or|so|ok|okay";
-/// Most letters before the dash of a code, and least digits after it, with a higher minimum after
-/// lower-case letters.
+/// Maximum number of letters before the dash of a code, and minimum number of digits after it, with
+/// a higher minimum after lower-case letters.
 const CODE_LETTERS_MAX: usize = 4;
 const CODE_DIGITS_MIN: usize = 2;
 const NUMBER_DIGITS_MIN: usize = 3;
@@ -79,7 +79,8 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
         let is_word = bare.chars().count() > 1 && !is_pronoun;
         is_word && bare.starts_with(char::is_uppercase) && !is_listed && !is_interrogative(bare)
     };
-    // In other languages, words that begin with a digit may be ordinals or measures.
+    // In other languages and in headings, words that begin with a digit may be ordinals or
+    // measures.
     let is_code = |word: &str| {
         word.contains(|c: char| c.is_ascii_digit())
             && word.contains(char::is_alphabetic)

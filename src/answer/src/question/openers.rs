@@ -69,7 +69,7 @@ const BEHIND_DO: &str = "before|after|when|if|during|with|in|at|on|first|about";
 const NO_DEEDS: &str = "work|know|mean|feel|matter|help|look";
 /// Words that a "how" question for a procedure must exceed.
 const HOW_WORDS_MIN: usize = 4;
-/// Least words of a statement before a comma or full stop that a question follows.
+/// Minimum number of words in a statement before a comma or full stop that a question follows.
 const BEFORE_ASKING_MIN: usize = 3;
 /// Words that begin a question.
 const QUESTION_WORDS: &str = "\
@@ -81,11 +81,11 @@ const CLOSERS: &str = "\
     please|thanks|thank you|thank you very much|many thanks|thanks in advance|thanks a lot|cheers|\
     bitte|danke|vielen dank|danke schön|s'il vous plaît|s'il te plaît|merci|merci beaucoup|\
     por favor|gracias|muchas gracias";
-/// Most words of an entry in these lists.
+/// Maximum number of words in an entry in these lists.
 const WORDS_MAX: usize = 8;
 
-/// Returns the question without greetings, openers and thanks. Greetings and openers stay if the
-/// rest does not begin like a question.
+/// Returns the question without greetings, openers and thanks. Greetings and openers are removed
+/// only if there is an opener and the rest begins like a question.
 pub(crate) fn without_openers(question: &str) -> &str {
     let rest = without_closers(question);
     let mut asked = rest;

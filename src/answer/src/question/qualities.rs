@@ -204,7 +204,7 @@ const QUALITIES: &[Quality] = &[
     },
 ];
 
-/// Least letters of a unit at the start of a column's name.
+/// Minimum number of letters in a unit at the start of a column's name.
 const UNIT_LETTERS_MIN: usize = 4;
 
 impl Quality {

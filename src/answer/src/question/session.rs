@@ -23,24 +23,25 @@ use crate::text::words;
 use lodestone_text::HybridQuery;
 use lodestone_types::script::is_east_asian;
 
-/// Most past questions joined to a follow-up.
+/// Maximum number of past questions joined to a follow-up.
 const QUESTIONS_MAX: usize = 3;
-/// Most characters of context put before a follow-up. Together with the question this fits in the
-/// window of the embedding model, a quarter of which is about 60 words.
+/// Maximum number of characters of context put before a follow-up. Together with the question this
+/// fits in the window of the embedding model, a quarter of which is about 60 words.
 const CONTEXT_CHARS_MAX: usize = 400;
-/// Most words of a question that counts as a fragment if only one of them is of matter.
+/// Maximum number of words in a question that counts as a fragment if only one of them is of
+/// matter.
 const SHORT_WORDS_MAX: usize = 3;
-/// Most characters of matter in a fragment, in scripts without spaces.
+/// Maximum number of characters of matter in a fragment, in scripts without spaces.
 const SHORT_RUN_CHARS_MAX: usize = 2;
-/// Most words of names taken from the last answer.
+/// Maximum number of words of names taken from the last answer.
 const NAMES_MAX: usize = 6;
-/// Least terms of a question that stands alone after a connector and a question word.
+/// Minimum number of terms in a question that stands alone after a connector and a question word.
 const WHOLE_TERMS_MIN: usize = 2;
-/// Least terms of a subject that needs no predicate from the previous question: "what about refunds
-/// for damaged goods?".
+/// Minimum number of terms in a subject that needs no predicate from the previous question: "what
+/// about refunds for damaged goods?".
 const SUBJECT_TERMS_MIN: usize = 3;
 
-/// Most words in the name of a row's value.
+/// Maximum number of words in the name of a row's value.
 const LABEL_WORDS_MAX: usize = 4;
 
 const CONNECTORS: &str = "\

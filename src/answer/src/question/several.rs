@@ -16,7 +16,7 @@ const VERBS: &str =
     "happens|comes|needs|makes|means|goes|belongs|applies|gets|takes|gives|keeps|follows";
 /// Words before a noun asked for within a question. "Who" is missing, as a verb follows it.
 const WHICH: &str = "which|welche|welcher|quels|quelles|cuáles";
-/// Most words of a compound noun.
+/// Maximum number of words in a compound noun.
 const SEVERAL_WORDS_MAX: usize = 3;
 /// Words after the opening among which the noun is sought: "what are the three main signs of".
 const NOUN_WORDS_MAX: usize = 4;

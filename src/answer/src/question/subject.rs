@@ -18,7 +18,7 @@ const LEADS: &str = "\
 /// Words between such a phrase and the subject.
 const PARTICLES: &str = "\
     in|at|for|on|to|of|with|from|by|the|a|an|für|im|bei|der|die|das|pour|le|la|les|en|para|el|los";
-/// Most words of a subject.
+/// Maximum number of words in a subject.
 const SUBJECT_WORDS_MAX: usize = 4;
 
 /// The previous question with the subject of the new one, if the new one consists of nothing else.

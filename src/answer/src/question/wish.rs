@@ -73,7 +73,7 @@ const ALLS: &str = "\
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Phrases in which a total is a count rather than a sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
-/// Most days, and most other numbers, taken from a question.
+/// Maximum number of days, and of other numbers, taken from a question.
 const VALUES_MAX: usize = 16;
 const AMOUNTS: &str = "\
     how much|what does|what do|what is the|what's the|what are the|wie viel|was kostet|was kosten|\

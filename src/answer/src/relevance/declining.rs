@@ -41,7 +41,7 @@ const COUNT_MALUS: f32 = 0.1;
 /// Openings before an attribute, and prepositions that end it.
 const OPENINGS: &str = "what is the |what was the |what's the |what are the |what were the ";
 const PREPOSITIONS: &str = "of|for|in|at|on|from|with|between|to|per|during|after|before|by";
-/// Most words of an attribute, including those before its noun.
+/// Maximum number of words in an attribute, including those before its noun.
 const ATTRIBUTE_WORDS_MAX: usize = 5;
 /// Nouns that an answer shows rather than names.
 const UNSAID: &str = "\
@@ -60,7 +60,7 @@ const NAMELESS_MALUS: f32 = 0.4;
 const CALLED: &str = "known as|called|named|termed|titled|entitled|dubbed";
 /// Openings before a subject and its verb: "what does Ada earn".
 const DOINGS: &str = "what does |what do |how much does |how much do ";
-/// Verbs that an answer shows rather than names, and the most words of the subject.
+/// Verbs that an answer shows rather than names, and the maximum number of words in the subject.
 const SAID_VERBS: &str = "\
     do|mean|cost|look|say|contain|include|offer|need|have|get|want|happen|stand|like|work|use|take|\
     weigh|measure|pay|charge|it|for|about|of|in|on|to|with";
@@ -71,7 +71,7 @@ const KIND_VERBS: &str = "is|was|has|had|does|did|do|can|will|must|should|may|go
 const DOINGS_OF_SOMEBODY: &str = "\
     when does |when did |when will |where does |where did |where will |how often does |why did |\
     why does ";
-/// Most words of the things counted.
+/// Maximum number of words in the things counted.
 const COUNTED_WORDS_MAX: usize = 3;
 /// Words skipped before the things counted.
 const BEFORE_COUNTED: &str = "\
@@ -80,7 +80,7 @@ const BEFORE_COUNTED: &str = "\
 const BEHIND_COUNTED: &str = "\
     is|are|was|were|has|have|had|can|may|must|will|stand|stay|remain|ist|sind|hat|haben|est|sont|\
     ont|es|son|están|han";
-/// Most words between a thing counted and its number.
+/// Maximum number of words between a thing counted and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
 /// Everything that a question demands of a passage.

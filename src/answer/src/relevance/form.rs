@@ -49,7 +49,7 @@ const WHOLE_BONUS: f32 = 0.25;
 const WHOLE_MALUS: f32 = 0.5;
 /// Bonus for a passage with the day something ends, if that is asked for.
 pub(crate) const END_BONUS: f32 = 0.3;
-/// Most words between such a day and the word for the end.
+/// Maximum number of words between such a day and the word for the end.
 const END_WORDS_MAX: usize = 2;
 /// Malus for a passage on the thing that the question asks for others than.
 pub(crate) const EXCLUDED_MALUS: f32 = 0.4;
@@ -69,8 +69,8 @@ const PERSON_COLUMNS: &str = "\
     nom|qui|responsable|nombre|quién|encargado";
 const NAME_WORDS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// Phrases of a sentence that refers the reader elsewhere, words for such places, and the most
-/// words of such a sentence.
+/// Phrases of a sentence that refers the reader elsewhere, words for such places, and the maximum
+/// number of words in such a sentence.
 const POINTERS: &str = "\
     is in the|are in the|is in our|are in our|named in|listed in|is found in|are found in|see the|\
     given in|is shown in|are shown in|set out in|steht in|stehen in|siehe|figure dans|\

@@ -17,10 +17,10 @@ use lodestone_text::HybridQuery;
 pub(crate) const SIBLING_MALUS: f32 = 0.35;
 /// Qualifiers that denote no kind: "the new leave".
 const OF_ALL_KINDS: &str = "new|old|current|present|latest|last|next|former|previous|full";
-/// Least letters of a qualifier and of a noun.
+/// Minimum number of letters in a qualifier, and in a noun.
 const LETTERS_MIN: usize = 3;
 
-/// Words before a version number, and most digits of each of its parts.
+/// Words before a version number, and the maximum number of digits in each of its parts.
 const VERSION_WORDS: &str = "version|versions|release|releases|edition|update|v|fassung|versión";
 const VERSION_DIGITS_MAX: usize = 3;
 

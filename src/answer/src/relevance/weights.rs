@@ -18,7 +18,7 @@ use lodestone_text::HybridQuery;
 /// answer has the value in their place.
 const MEASURES: &str = "\
     time|year|day|month|date|lange|uhr|zeit|jahr|tag|temps|heure|jour|année|tiempo|hora|día|año";
-/// Most words from a question word to such a word.
+/// Maximum number of words from a question word to such a word.
 const MEASURE_WORDS_MAX: usize = 2;
 /// Marks between a word and one joined to it.
 const APOSTROPHES: [char; 2] = ['\'', '\u{2019}'];

@@ -19,7 +19,7 @@ use crate::text::words::{entries, is_entry, spaced};
 use lodestone_text::HybridQuery;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Least share of a column's values that must be numbers or days for it to count as measured.
+/// Minimum share of a column's values that must be numbers or days for it to count as measured.
 const MEASURED_SHARE_MIN: f32 = 0.6;
 
 /// Words that may precede the number in a measured value.

@@ -60,7 +60,8 @@ pub(crate) fn tells_hours(value: &str) -> bool {
 }
 
 /// Whether hours say that something is closed on a day, counted from Monday; `None` if they state
-/// nothing about days. A day missing from hours that list other days is closed.
+/// nothing about days. A day that is not mentioned is closed if another day is open, and open if
+/// only closed days are listed.
 pub(crate) fn closed_on(value: &str, day: usize) -> Option<bool> {
     let parts = parts(value);
     if let [Part { days, is_closed: Some(true), .. }] = &parts[..]

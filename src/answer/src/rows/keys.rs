@@ -14,7 +14,7 @@ use lodestone_text::HybridQuery;
 /// counted.
 const KEY_BONUS: f32 = 0.1;
 const KEYS_MAX: usize = 2;
-/// Most rows that may share a value for it to count as a key.
+/// Maximum number of rows that may share a value for it to count as a key.
 const KEY_ROWS_MAX: usize = 3;
 
 /// Whether a question names a letter or digit together with its column, as in "class A".

@@ -8,10 +8,10 @@ use crate::rows::evaluate::is_code;
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::text::words::{entries, is_entry, spaced};
 
-/// Largest loss of relevance of a passage whose source has a section on the cause.
+/// Maximum drop in relevance of a passage whose source has a section on the cause.
 const CAUSE_DROP_MAX: f32 = 0.2;
-/// Least share of the question's terms with which a sentence of such a section that tells a cause
-/// answers on its own.
+/// Minimum share of the question's terms in a sentence of such a section that answers on its own
+/// because it tells a cause.
 const TOLD_SHARE_MIN: f32 = 0.5;
 /// Index of the section below the first heading of a text; text above that heading has section 0.
 const TITLE_SECTION: usize = 1;

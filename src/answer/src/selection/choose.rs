@@ -13,30 +13,30 @@ use crate::text::terms::terms;
 use crate::text::words::{Asked, enumerates, has_full_name, holds};
 use crate::versions::editions::Editions;
 
-/// Most terms of a heading that merely names a kind of things: "Courses in spring".
+/// Maximum number of terms in a heading that merely names a kind of things: "Courses in spring".
 const HEADING_TERMS_MAX: usize = 2;
-/// Most sentences or rows in an answer to a question that wants no list.
+/// Maximum number of sentences or rows in an answer to a question that wants no list.
 pub(crate) const PASSAGES_MAX: usize = 3;
 /// A list at most this many units after a title or announcement belongs to it.
 const TITLE_UNITS_MAX: usize = 2;
-/// Most rows in an answer to a question that wants several.
+/// Maximum number of rows in an answer to a question that wants several.
 pub(crate) const ROWS_MAX: usize = 8;
-/// Largest loss of relevance of a further sentence against the first; a first one with a larger
+/// Maximum drop in relevance of a further sentence against the first; a first one with a larger
 /// lead stands alone.
 const RELEVANCE_DROP_MAX: f32 = 0.4;
-/// Largest loss of relevance of a further sentence from another section that adds nothing new of
+/// Maximum drop in relevance of a further sentence from another section that adds nothing new of
 /// the question.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
 /// Confidence that a further sentence needs; the first needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
-/// Largest loss of relevance, and least confidence, of the sentence right after the first.
+/// Maximum drop in relevance, and minimum confidence, of the sentence right after the first.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
-/// Largest loss of relevance, and least confidence, of a next sentence that enumerates things when
-/// the question asks for several.
+/// Maximum drop in relevance, and minimum confidence, of a next sentence that enumerates things
+/// when the question asks for several.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
-/// Least confidence of a passage of another edition, or on the other of two compared things.
+/// Minimum confidence of a passage of another edition, or on the other of two compared things.
 const OTHER_CONFIDENCE_MIN: f32 = 0.75;
 /// Loss of relevance of a passage of another edition that is a sentence where the first is a row,
 /// or vice versa.

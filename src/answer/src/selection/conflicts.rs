@@ -20,19 +20,19 @@ const UNIT_WORDS: usize = 2;
 const WEEKS: &str = "week|kw|woche|semaine|semana";
 const NUMBER_OF_WEEK: &str = "number of a week";
 
-/// Largest loss of similarity to the question, and least confidence, of a passage from a later
+/// Maximum drop in similarity to the question, and minimum confidence, of a passage from a later
 /// document that contradicts the first one.
 const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
-/// Largest loss of similarity of a later passage that holds all the question's words that the first
+/// Maximum drop in similarity of a later passage that holds all the question's words that the first
 /// one holds.
 const SAME_WORDS_DROP_MAX: f32 = 0.3;
-/// Least share of the question's terms that these words make up.
+/// Minimum share of the question's terms that these words make up.
 const SAME_SHARE_MIN: f32 = 0.5;
-/// Largest loss of similarity of a sentence that marks the number of the first passage as
+/// Maximum drop in similarity of a sentence that marks the number of the first passage as
 /// superseded.
 const REPLACING_DROP_MAX: f32 = 0.4;
-/// Words before a number that no longer holds, and the least number of its digits.
+/// Words before a number that no longer holds, and the minimum number of its digits.
 const OLD: &str = "\
     so far|until now|up to now|previously|instead of|formerly|up from|down from|still say|\
     still says|still states|no longer|and not|bisher|statt|nicht mehr|jusqu'ici|au lieu de|\
@@ -54,7 +54,7 @@ const OLD_WORDS_MAX: usize = 6;
 const NEW_WORDS_MAX: usize = 2;
 const ARTICLES: &str = "the|den|der|das|le|la|el";
 /// The word of a denial, the marks that must precede it, the number of words examined after it, and
-/// the least letters of a name.
+/// the minimum number of letters in a name.
 const DENYING: &str = "not ";
 const BEFORE_DENYING: &[&str] = &[", ", "(", " and "];
 const DENIED_WORDS_MAX: usize = 5;
@@ -85,7 +85,8 @@ impl Choice<'_> {
         }
         let of_first = &self.matches.own[first];
         self.best(|at| {
-            // The same few terms are evidence that the same thing is meant.
+            // A few shared terms occur in many passages; only a large share of them shows that the
+            // same thing is meant.
             let is_of_same = self.scores[first].own >= SAME_SHARE_MIN
                 && of_first.is_subset(&self.matches.own[at]);
             let drop = match () {

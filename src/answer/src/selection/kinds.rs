@@ -35,7 +35,7 @@ const SUMS_OF_ROWS: &str = "\
     total|sum|amount|paid|revenue|summe|betrag|gesamt|umsatz|montant|somme|importe|suma";
 /// Words before things that are counted.
 const MANY: &str = "many|viele|cuántos|cuántas";
-/// Least number of values in a column that must name rows of another table.
+/// Minimum number of values in a column that name rows of another table.
 const SHARED_MIN: usize = 2;
 
 /// Degree to which a table holds the kind of things asked for.
@@ -44,7 +44,7 @@ enum Fit {
     None,
     /// A table of goods, of which other texts speak by this name.
     Goods,
-    /// The table, or some of its values, have the name of the kind.
+    /// The table or some of its values have the name of the kind.
     Named,
     /// Another table calls the rows by the name of the kind.
     Told,

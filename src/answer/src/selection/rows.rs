@@ -18,17 +18,17 @@ use crate::text::values::{has_money, quantities};
 use crate::text::words::{Asked, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Largest loss of relevance of a row from a selection against a sentence.
+/// Maximum drop in relevance of a selected row against a sentence.
 const SELECTED_DROP_MAX: f32 = 0.2;
 /// Confidence that a row needs if it is used in a computation.
 pub(crate) const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
 /// Weight of a word of a comparison's side in a row, as against other words of the question.
 const SIDE_WEIGHT: usize = 4;
-/// Most rows of a table that are selected or computed with.
+/// Maximum number of rows of a table that are selected or computed with.
 pub(crate) const SELECTED_MAX: usize = 20;
 /// Words that do not distinguish rows.
 const OF_EACH: &str = "all|any|each|every|both";
-/// Largest loss of relevance of a further row that holds as much of the question.
+/// Maximum drop in relevance of a further row that holds as much of the question.
 const ROW_DROP_MAX: f32 = 0.1;
 
 impl Choice<'_> {

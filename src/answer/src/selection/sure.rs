@@ -9,14 +9,14 @@ use crate::selection::choose::Choice;
 use crate::selection::rows::COMPUTED_CONFIDENCE_MIN;
 use crate::text::words::{contains, entries, spaced};
 
-/// Largest loss of relevance of a passage that has a code from the question which the first one
+/// Maximum drop in relevance of a passage that has a code from the question which the first one
 /// lacks.
 const NAMED_DROP_MAX: f32 = 0.25;
-/// Largest loss of relevance of a passage that holds the requested measure where the first one does
+/// Maximum drop in relevance of a passage that holds the requested measure where the first one does
 /// not, and the number of words of the question's matter that it must hold.
 const MEASURED_DROP_MAX: f32 = 0.3;
 const MEASURED_WORDS_MIN: usize = 2;
-/// Largest loss of relevance of a row of the things whose extreme is asked for.
+/// Maximum drop in relevance of a row of the things whose extreme is asked for.
 const EXTREME_DROP_MAX: f32 = 0.4;
 
 impl Choice<'_> {

@@ -2,7 +2,8 @@
 
 /// Characters of an abbreviation.
 const CHARS: std::ops::RangeInclusive<usize> = 2..=8;
-/// Most words of a long form beyond one per letter, and its most bytes; both bound the search.
+/// Maximum number of words in a long form beyond one per letter, and of bytes in it; both bound the
+/// search.
 const MORE_WORDS_MAX: usize = 4;
 const LONG_BYTES_MAX: usize = 200;
 

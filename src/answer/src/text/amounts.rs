@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::text::currencies::is_currency;
 use crate::text::values::{decimal_mark, number, quantities};
 
-/// Most decimals of a value that is not itself in the column, such as a mean.
+/// Maximum number of decimals in a value that is not itself in the column, such as a mean.
 const DECIMALS_MAX: usize = 2;
 
 /// The number style of a cell.

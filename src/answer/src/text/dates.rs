@@ -9,7 +9,7 @@ use lodestone_types::Timestamp;
 const EPOCH: i32 = 2_440_588;
 const MILLIS_A_DAY: u64 = 86_400_000;
 
-/// Most characters of a text searched for days.
+/// Maximum number of characters of a text that are searched for days.
 const CHARS_MAX: usize = 4000;
 /// Years that a four-digit number may denote.
 const YEARS: std::ops::RangeInclusive<u32> = 1900..=2199;

@@ -7,7 +7,7 @@
 
 use lodestone_text::chunk::marks::{is_closer, is_wide_end};
 
-/// Most bytes of a mark; anything longer is text in brackets.
+/// Maximum number of bytes in a mark; anything longer is text in brackets.
 const MARK_BYTES_MAX: usize = 24;
 
 /// Length in bytes of the mark at the start of a text; 0 if there is none.

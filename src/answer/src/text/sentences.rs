@@ -10,16 +10,17 @@ use crate::text::notes::mark_len;
 use crate::text::stops::{goes_over, is_end};
 use lodestone_text::chunk::marks::{is_closer, is_wide_end};
 
-/// Most characters of a sentence; a longer one is split, between words if possible.
+/// Maximum number of characters in a sentence; a longer one is split, between words if possible.
 pub const SENTENCE_CHARS_MAX: usize = 400;
 
-/// Least columns of a line that may have been ended by wrapping. Wide characters count two columns.
+/// Minimum width, in columns, of a line that may have been ended by wrapping. Wide characters count
+/// two columns.
 const WRAPPED_COLUMNS_MIN: usize = 45;
-/// Most columns of a line that is taken for a heading because no sentence ends in it.
+/// Maximum width, in columns, of a line that is taken for a heading because no sentence ends in it.
 const HEADING_COLUMNS_MAX: usize = 80;
-/// Most columns of bold words at the start of a paragraph that are not a sentence of their own.
+/// Maximum width, in columns, of an opening in bold that is not a sentence of its own.
 const BOLD_OPENING_COLUMNS_MAX: usize = 45;
-/// Most words of a first sentence that is the topic of a numbered item.
+/// Maximum number of words in a first sentence that is the topic of a numbered item.
 const TOPIC_WORDS_MAX: usize = 4;
 
 /// Kind of a sentence, judged by its form.

@@ -7,7 +7,7 @@ use crate::text::snippet::folded;
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
 
 /// A passage as an answer shows it: white space collapsed, without emphasis marks, and without
-/// footnote marks as [`notes::without`] removes them.
+/// footnote marks ([`notes::without`] explains `has_marks`).
 pub(crate) fn shown(passage: &str, has_marks: bool) -> String {
     unmarked(&notes::without(&without_emphasis(&folded(passage)), has_marks))
 }

@@ -6,7 +6,8 @@ use lodestone_text::{HybridQuery, matches};
 
 const ELLIPSIS: char = '\u{2026}';
 
-/// Most characters given up at an edge so that it falls between words; longer words are cut.
+/// Maximum number of characters given up at an edge so that it falls between words; longer words
+/// are cut.
 const RAGGED_CHARS_MAX: usize = 30;
 
 /// Returns at most `chars_max` characters of the text around the densest matches of the query's

@@ -92,7 +92,7 @@ const DENIALS: &str = "\
     eso es falso|eso ya no|ya no es así";
 /// Characters within which such an opening lies.
 const DENIAL_CHARS: usize = 40;
-/// Least commas or semicolons in a sentence that enumerates.
+/// Minimum number of commas or semicolons in a sentence that enumerates.
 const COMMAS_MIN: usize = 2;
 /// Words for the numbers from 1 on.
 const SMALL_NUMBERS: [&str; 12] = [

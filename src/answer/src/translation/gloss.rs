@@ -8,7 +8,7 @@ use crate::text::words::is_interrogative;
 use crate::translation::lexicon::{Concept, Unit};
 use crate::translation::{Language, Lexicon};
 
-/// Most words of a question that are translated.
+/// Maximum number of translated words in a question.
 const WORDS_MAX: usize = 24;
 
 /// A word of the question that says something about its subject.

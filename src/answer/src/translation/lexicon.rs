@@ -14,12 +14,12 @@ const TEXT: &str = include_str!("lexicon.txt");
 /// Groups of synonyms within a language, in the same format. They are too loose for translation.
 const SYNONYMS: &str = include_str!("synonyms.txt");
 
-/// Most words of a phrase.
+/// Maximum number of words in a phrase.
 const PHRASE_WORDS_MAX: usize = 4;
-/// Least letters of a German word that may be a compound, and of each of its parts.
+/// Minimum number of letters in a German word that may be a compound, and in each of its parts.
 const COMPOUND_LETTERS_MIN: usize = 8;
 const PART_LETTERS_MIN: usize = 3;
-/// Least letters of the last part of a compound whose first part is unknown.
+/// Minimum number of letters in the last part of a compound whose first part is unknown.
 const LAST_PART_LETTERS_MIN: usize = 5;
 /// Words of a text examined to recognise its language.
 const TOLD_WORDS_MAX: usize = 120;

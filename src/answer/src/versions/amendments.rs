@@ -15,11 +15,11 @@ pub(crate) const PARTS: &str = "\
 const JOINS: &str = "and|und|et|y|to|bis";
 /// The sign before the number of a section.
 const SECTION_SIGN: char = '\u{A7}';
-/// Most words between the verb and the name of the parts.
+/// Maximum number of words between the verb and the name of the parts.
 const WORDS_BETWEEN_MAX: usize = 2;
-/// Most bytes of a number such as `4a` or `12.3`.
+/// Maximum number of bytes in a number such as `4a` or `12.3`.
 const NUMBER_CHARS_MAX: usize = 6;
-/// Least letters of a word that identifies the document.
+/// Minimum number of letters in a word that identifies the document.
 const NAME_LETTERS_MIN: usize = 4;
 
 /// The parts of an older document that a newer one changes.

@@ -21,7 +21,7 @@ const BETWEEN: &str = "of|from|on|in|for|dated|at|the|vom|von|im|am|du|de|del";
 const WEEKS: &str = "week|kw|woche|semaine|semana";
 const QUARTERS: &str = "quarter|quartal|trimestre";
 const ORDINALS: [&str; 4] = ["first|1st", "second|2nd", "third|3rd", "fourth|4th"];
-/// Most words between a document and its time.
+/// Maximum number of words between a document and its time.
 const BETWEEN_MAX: usize = 2;
 
 /// A day, month, week or quarter, as far as it is stated.

@@ -141,7 +141,8 @@ impl Editions {
     pub(crate) fn is_over(&self, cell: &Cell) -> bool {
         let lower = cell.value.to_lowercase();
         let place = |word: &str| lower.find(&format!("{word} ")).map(|at| at + word.len());
-        // The month "May" needs its capital; it is only at hand if lower-casing moved no bytes.
+        // The capital of "May" is needed to read it as a month; the original text serves only if
+        // lower-casing kept its length.
         let value = if lower.len() == cell.value.len() { &cell.value } else { &lower };
         let end = match is_entry(UNTIL_NAMES, &cell.name.to_lowercase()) {
             true => dates::first(value),

@@ -6,7 +6,7 @@ use crate::versions::notices::{OF_DOCUMENT, WITHDRAWN, codes, numbers};
 
 /// Characters at the beginning of a text that may state what is in force.
 const HEAD_CHARS: usize = 400;
-/// Most sentences taken from them.
+/// Maximum number of sentences taken from them.
 const HEAD_SENTENCES: usize = 6;
 
 /// Words of sentences about earlier editions, and words by which a document refers to itself.
@@ -71,7 +71,8 @@ impl Head {
             let lower = sentence.to_lowercase();
             let places = entries(phrases)
                 .filter_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()));
-            // The month "May" needs its capital; it is only at hand if lower-casing moved no bytes.
+            // The capital of "May" is needed to read it as a month; the original text serves only
+            // if lower-casing kept its length.
             let written = if lower.len() == sentence.len() { sentence } else { &lower };
             let rest = written.get(places.min()?..)?;
             dates::first(&rest.chars().take(40).collect::<String>())

@@ -8,9 +8,9 @@
 
 use super::{Cell, Form, Kind, Parser};
 
-/// Least lines of such a table.
+/// Minimum number of lines in such a table.
 const LINES_MIN: usize = 3;
-/// Most lines examined to recognise one.
+/// Maximum number of lines examined to recognise one.
 const LINES_MAX: usize = 8;
 /// Punctuation that prose may follow with two spaces.
 const ENDS: [char; 6] = ['.', '?', '!', ':', ';', ','];

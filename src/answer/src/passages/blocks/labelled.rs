@@ -2,9 +2,9 @@
 
 use super::{Form, Parser};
 
-/// Least number of consecutive lines of this form that count as items.
+/// Minimum number of consecutive lines of this form that count as items.
 const LABELLED_ITEMS_MIN: usize = 2;
-/// Least words after the colon of such a line; values of records are shorter.
+/// Minimum number of words after the colon of such a line; values of records are shorter.
 const LABELLED_WORDS_MIN: usize = 3;
 
 impl Parser<'_> {

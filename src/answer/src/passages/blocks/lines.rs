@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use crate::text::{values, words};
 
-/// Least characters of a drawn line.
+/// Minimum number of characters in a drawn line.
 const RULE_CHARS_MIN: usize = 3;
-/// Most words of a remark such as "Version 2.0, valid from 1 January 2025".
+/// Maximum number of words in a remark such as "Version 2.0, valid from 1 January 2025".
 const REMARK_WORDS_MAX: usize = 7;
 /// Bytes within which the colon of a time must follow a date: "[Wed September 24 23:59".
 const STAMP_BYTES_MAX: usize = 24;
-/// Most characters of a term that is explained.
+/// Maximum number of characters in a term that is explained.
 const ENTRY_CHARS_MAX: usize = 40;
 /// Marks between a term and its explanation.
 const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
-/// Most characters of a line at the top of a text about its edition, author or date.
+/// Maximum number of characters in a line at the top of a text about its edition, author or date.
 const FRONT_CHARS_MAX: usize = 200;
 
 /// A line without surrounding white space.

@@ -7,7 +7,7 @@ use super::{Form, Kind, Parser};
 use crate::text::sentences::{self, SENTENCE_CHARS_MAX};
 use crate::text::words::entries;
 
-/// Most columns of a line that is taken for a heading because no sentence ends in it.
+/// Maximum width, in columns, of a line that is taken for a heading because no sentence ends in it.
 const HEADING_COLUMNS_MAX: usize = 80;
 /// Words between a label and the thing it belongs to.
 const OF_SOMETHING: &str = "for|at|in|on|from|with|für|bei|pour|para";
