@@ -1,5 +1,6 @@
 //! Correction of misspelt words in a question, by rule: which words may be misspelt, and what each
 //! may mean.
+//!
 //! A word is corrected only if it occurs nowhere in the searched content and is unknown to both the
 //! model and the lexicon of the question's language. This keeps rare but correct words, and
 //! questions in another language than the content. Numbers, codes and short names are kept too. A
@@ -64,9 +65,9 @@ pub trait Vocabulary {
     fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
 }
 
-/// The corrections of a question, in order. `is_word` tells whether the model knows a word,
-/// The corrections of a question, in order. `is_word` tells whether a word is known at all,
+/// Returns the corrections of a question, in order. `is_word` tells whether a word is known at all,
 /// `is_listed` whether the lexicon knows it: the model knows rare words too.
+///
 /// # Errors
 /// Those of the vocabulary.
 pub fn corrections<V: Vocabulary>(
