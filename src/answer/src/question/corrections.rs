@@ -18,8 +18,8 @@ use crate::text::words::{entries, is_entry, is_interrogative};
 const WORDS_MAX: usize = 32;
 /// Letters of a word that may be misspelt.
 const LETTERS: std::ops::RangeInclusive<usize> = 4..=40;
-/// Letters from which two edits are allowed; shorter words allow one. As in Lucene's `fuzziness:
-/// AUTO`, except for words of three letters, most of which have a neighbour.
+/// Letters from which two edits are allowed; shorter words allow one. As in Lucene's
+/// `fuzziness: AUTO`, except for words of three letters, most of which have a neighbour.
 const TWO_EDITS_FROM: usize = 8;
 /// Letters from which a capitalised word within a question may be misspelt: the neighbours of short
 /// names are other names.

@@ -327,8 +327,8 @@ fn behind_number(item: &str) -> &str {
 }
 
 /// Byte range of the short words that open an item or paragraph and name the topic of all its
-/// sentences: in bold, before a colon or, for numbered items, a short first sentence. `1.
-/// **Quiet.** From ten on.`, "2 Sauna: It is mended.", "3. New oven. Two offers came."
+/// sentences: in bold, before a colon or, for numbered items, a short first sentence.
+/// `1. **Quiet.** From ten on.`, "2 Sauna: It is mended.", "3. New oven. Two offers came."
 pub(crate) fn topic(text: &str, is_item: bool) -> Option<Range<usize>> {
     let start = text.len() - behind_number(text).len();
     let bare = &text[start..];

@@ -103,8 +103,8 @@ pub(super) struct Entry<'t> {
     pub(super) is_marked: bool,
 }
 
-/// Recognises a term with its explanation: `turnover .... the whole volume`, `**turnover** - the
-/// whole volume`, `turnover = the whole volume`.
+/// Recognises a term with its explanation: `turnover .... the whole volume`,
+/// `**turnover** - the whole volume`, `turnover = the whole volume`.
 pub(super) fn entry(content: &str) -> Option<Entry<'_>> {
     let of_bold = || {
         let (term, rest) = content.strip_prefix("**")?.split_once("**")?;
