@@ -1,4 +1,4 @@
-//! Storage of one tenant's data: immutable segment files, their filter columns, and numbered
+//! Storage of one tenant's data: immutable segment files, their filter columns, and the numbered
 //! versions of a collection.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Sources in the order of listings: newest upload first, then by id.
+//! Sources in listing order: newest upload first, ties by id.
 
 use std::cmp::Reverse;
 
@@ -6,26 +6,26 @@ use crate::collection::{FoundSource, Snapshot};
 use lodestone_types::{SourceId, SubTenantId, Timestamp};
 
 impl<'a> FoundSource<'a> {
-    /// When it was uploaded.
+    /// Upload time of the source.
     pub fn uploaded_at(&self) -> Timestamp {
         self.live.segment.uploaded_at(self.source)
     }
 
-    /// Its id, as stored.
+    /// The source's id, as stored.
     pub fn id(&self) -> &'a str {
         self.live.segment.source_key(self.source).1
     }
 
-    /// Its place in a listing.
+    /// Sort key of the source in a listing.
     fn place(&self) -> (Reverse<Timestamp>, &'a str) {
         (Reverse(self.uploaded_at()), self.id())
     }
 }
 
 impl Snapshot {
-    /// The visible sources of a sub-tenant, newest upload first, then by id; with `after`, those
-    /// behind the place of a source, whether that one exists or not. Reads no record, and of the
-    /// sources only those that are taken.
+    /// The visible sources of a sub-tenant, newest upload first, ties by id; with `after`, only
+    /// those behind that position, whether or not a source still exists there. Lazy: reads no
+    /// records, and visits only the sources that the caller takes.
     pub fn newest_first<'a>(
         &'a self,
         sub_tenant: &SubTenantId,
@@ -50,7 +50,7 @@ impl Snapshot {
         })
     }
 
-    /// The number of visible sources of a sub-tenant. Costs a look at each dead one.
+    /// Number of visible sources of a sub-tenant. The cost grows with the number of dead sources.
     pub fn source_count(&self, sub_tenant: &SubTenantId) -> u64 {
         let of_segment = |live: &crate::collection::LiveSegment| {
             let all = live.segment.newest_first(sub_tenant).len() as u64;

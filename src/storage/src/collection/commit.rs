@@ -1,13 +1,15 @@
 //! Commits: the only way to change a collection.
 //!
-//! 1. segment files are published beforehand, under fresh names
-//! 2. tombstones of changed segments, under fresh names: one fsync each and one for the directory
-//! 3. manifest N + 1, created only if no other writer has: two fsyncs. **This is the commit.**
-//! 4. the snapshot is swapped: the change is visible in every way at once
-//! 5. the caller marks its jobs in the catalog as done, still under the writer's lock
+//! 1. Segment files are published beforehand, under fresh names.
+//! 2. The tombstones of changed segments are written under fresh names: one fsync each and one for
+//!    the directory.
+//! 3. Manifest N + 1 is created, unless another writer has created it: two fsyncs.
+//!    **This is the commit.**
+//! 4. The snapshot is swapped: the change becomes visible in all respects at once.
+//! 5. The caller marks its jobs in the catalog as done, still holding the writer's lock.
 //!
-//! A crash before 3 leaves files that nothing refers to; opening removes them. A crash after 3
-//! leaves a job that the next attempt finds in `applied` of the manifest.
+//! A crash before step 3 leaves files that nothing refers to; the next opening removes them. A
+//! crash after step 3 leaves a job that the next attempt finds in the manifest's `applied`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,24 +26,25 @@ use crate::collection::{Collection, CollectionError, PendingDelete, WriterState,
 use lodestone_io::store::Key;
 use lodestone_types::{SegmentId, Sequence};
 
-/// Number of times a commit is rebased on the head of another writer before it fails.
+/// Times that a commit is rebased on the head of another writer before it fails.
 pub(super) const REBASES_MAX: usize = 8;
 
-/// The writer's lock of a collection, held while a change is decided, committed and marked in the
-/// catalog.
+/// The writer's lock of a collection, held while a change is decided on, committed and marked in
+/// the catalog.
 pub struct Writer<'a> {
     pub(super) collection: &'a Collection,
     pub(super) state: MutexGuard<'a, WriterState>,
 }
 
 impl Collection {
-    /// Waits for the writer's lock. Segments that were found damaged since are quarantined first,
-    /// so that no decision rests on their content.
+    /// Waits for the writer's lock. Segments found damaged in the meantime are quarantined first,
+    /// so that no decision relies on their content.
     ///
     /// # Errors
-    /// [`CollectionError::ReadOnly`] where another process writes,
+    /// [`CollectionError::ReadOnly`] if another process is the writer,
     /// [`CollectionError::Poisoned`] after a failed commit, [`CollectionError::Quarantined`] while
-    /// it is not known what a damaged segment held: a commit could not know what it replaces.
+    /// the contents of a damaged segment are unknown, because a commit could not tell what it
+    /// replaces. Errors of finding out whether a commit in doubt has happened.
     pub fn writer(&self) -> Result<Writer<'_>, CollectionError> {
         let state = self.writer.lock();
         let collection = self.id;
@@ -60,7 +63,7 @@ impl Collection {
         Ok(writer)
     }
 
-    /// Refuses changes while it is not known which sources a damaged segment held.
+    /// Refuses changes while it is unknown which sources a damaged segment held.
     ///
     /// # Errors
     /// [`CollectionError::Quarantined`].
@@ -73,21 +76,21 @@ impl Collection {
 }
 
 impl Writer<'_> {
-    /// The version that the next commit builds upon.
+    /// The version that the next commit builds on.
     pub fn base(&self) -> Arc<Snapshot> {
         self.collection.snapshot()
     }
 
-    /// Makes `edit` durable and visible. Returns what it removed.
+    /// Makes `edit` durable and visible. Returns its effects.
     ///
     /// # Errors
-    /// [`CollectionError::OtherModel`] where the vectors are of another model than the visible
-    /// ones. After errors of the disk before the commit point (failed syncs aside), errors of
-    /// reading the visible sources, and damage of a segment that the edit was made from, nothing
-    /// has changed. After any other error the collection is poisoned: it refuses writes, and reads
-    /// continue with the version before. Where a bucket did not answer, the next writer first finds
-    /// out whether the commit happened. After [`CollectionError::InDoubt`] the change may be
-    /// durable.
+    /// [`CollectionError::OtherModel`] if the vectors come from a different model than the visible
+    /// ones. Nothing has changed after this error, after disk errors before the commit point
+    /// (except failed syncs), after errors of reading the visible sources, and after damage of a
+    /// segment that the edit was derived from. Any other error poisons the collection: it refuses
+    /// writes, and reads continue on the previous version. The exception is a bucket that did not
+    /// answer: the next writer first finds out whether the commit happened. After
+    /// [`CollectionError::InDoubt`] the change may be durable.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
         if edit
@@ -100,7 +103,7 @@ impl Writer<'_> {
         let draft = Draft::new(&base, edit)?;
         check_read(&base, edit)?;
         let result = self.try_commit(edit, base, draft);
-        // Doubt that can be settled is noted where it began.
+        // If the doubt can be settled, `doubted` has already recorded it.
         if let Err(error) = &result
             && error.leaves_doubt()
             && !error.can_be_settled()
@@ -112,7 +115,8 @@ impl Writer<'_> {
         result
     }
 
-    /// The error of a commit as its caller sees it; from now on the newest manifest is not known.
+    /// Converts the error of a commit for its caller and, if the outcome is in doubt, records that
+    /// the newest manifest is unknown.
     pub(super) fn doubted(&mut self, error: CollectionError) -> CollectionError {
         if !error.leaves_doubt() {
             return error;
@@ -128,19 +132,19 @@ impl Writer<'_> {
         CollectionError::InDoubt { collection, cause, remedy }
     }
 
-    /// Forgets jobs whose success is now durable in the catalog.
+    /// Drops jobs from `applied` once their success is durable in the catalog.
     pub fn forget_applied(&mut self, marked: &[Sequence]) {
         self.state.applied.retain(|sequence| !marked.contains(sequence));
     }
 
-    /// The manifest after that of `base`, with the same contents so far.
+    /// Starts the manifest that follows `base`, with the same contents.
     pub(super) fn next_of(&self, base: &Snapshot) -> Manifest {
         let mut next = base.manifest.next(self.collection.ids.uuid(), self.collection.epoch);
         next.applied = self.state.applied.iter().map(|sequence| sequence.0).collect();
         next
     }
 
-    /// Refuses all commits from now on.
+    /// Makes the collection refuse all further commits.
     pub(super) fn poison(&self) {
         self.collection.poisoned.store(true, Ordering::SeqCst);
     }
@@ -161,7 +165,7 @@ impl Writer<'_> {
             }
             next.min_reader = next.reader_needed();
             next.newest_sequence = Some(edit.newest_sequence().max(base.newest_sequence()).0);
-            // Before it nothing that was written is referred to.
+            // Nothing written before this point is referred to by a manifest.
             let committed = collection.log.commit(&base.manifest, &next);
             match committed.map_err(|error| self.doubted(error))? {
                 Commit::Done => {
@@ -179,8 +183,8 @@ impl Writer<'_> {
         Err(CollectionError::Fenced { collection: collection.id })
     }
 
-    /// Opens the version of another writer to build upon. It must be complete: a segment missing
-    /// from the draft would be missing from the next manifest.
+    /// Opens another writer's version to build on. It must be complete: a segment missing from the
+    /// draft would be missing from the next manifest.
     fn rebase(&mut self, head: Manifest) -> Result<Arc<Snapshot>, CollectionError> {
         let base = self.collection.load(head)?;
         let segments = base.unknown_segments();
@@ -195,7 +199,7 @@ impl Writer<'_> {
         Ok(Arc::new(base))
     }
 
-    /// Writes the tombstones that have changed; returns the entries of the next manifest.
+    /// Writes the tombstones that changed and returns the entries of the next manifest.
     pub(super) fn write_tombstones(
         &self,
         segments: &[DraftSegment],
@@ -224,7 +228,7 @@ impl Writer<'_> {
         Ok(entries)
     }
 
-    /// Swaps the snapshot and adds the files that the new one does not refer to as pending deletes.
+    /// Swaps the snapshot and queues files that the new one does not refer to for deletion.
     pub(super) fn publish(&self, base: &Snapshot, next: Snapshot) {
         let collection = self.collection;
         let live = base.segments.iter().map(|old| (&old.entry, Some(&old.segment)));
@@ -252,15 +256,15 @@ impl Writer<'_> {
     }
 }
 
-/// Refuses an edit that may have been made from unreadable bytes: damage of a segment of the base
-/// that was noticed since the lock was taken, or of an input of a merge.
+/// Refuses an edit that may derive from unreadable bytes: damage noticed since the lock was taken,
+/// in a segment of the base or in an input of a merge.
 fn check_read(base: &Snapshot, edit: &Edit) -> Result<(), CollectionError> {
     base.check()?;
     let mut inputs = edit.replace.iter().flat_map(|replacement| &replacement.inputs);
     Ok(inputs.try_for_each(|live| live.segment.check())?)
 }
 
-/// The snapshot of a manifest that was just committed.
+/// Builds the snapshot of a manifest that was just committed.
 pub(super) fn next_snapshot(manifest: Manifest, segments: Vec<DraftSegment>) -> Snapshot {
     let (mut live, mut damaged) = (Vec::with_capacity(segments.len()), Vec::new());
     for (part, entry) in segments.into_iter().zip(&manifest.segments) {

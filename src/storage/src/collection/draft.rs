@@ -1,7 +1,7 @@
 //! The next version of a collection, computed from an edit without touching the disk.
 //!
-//! Damaged segments take part: their sources are known from the lists beside them, so a source in
-//! one can be removed or replaced like any other.
+//! Damaged segments take part: their sources are known from the lists stored beside them, so a
+//! source in such a segment can be removed or replaced like any other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,23 +34,23 @@ pub(super) struct DraftSegment {
     pub(super) dead: TombstoneSet,
 }
 
-/// Origin of a segment.
+/// Origin of a segment of the draft.
 #[derive(Debug)]
 enum Part {
-    /// It is new.
+    /// A new segment.
     Fresh(Arc<Segment>),
-    /// It is in the base.
+    /// An open segment of the base.
     Open(Arc<LiveSegment>),
-    /// It is in the base and cannot be read.
+    /// A segment of the base that cannot be read, and the list of its sources.
     Lost(Arc<QuarantinedSegment>, Arc<SourceList>),
 }
 
 /// A segment of the next snapshot.
 #[derive(Debug)]
 pub(super) enum NextSegment {
-    /// It serves.
+    /// Readable, and searched.
     Live(Arc<LiveSegment>),
-    /// It is still damaged.
+    /// Still damaged.
     Lost(Arc<QuarantinedSegment>),
 }
 
@@ -63,7 +63,7 @@ impl DraftSegment {
         Self { part: Part::Open(Arc::clone(live)), dead: live.dead.clone() }
     }
 
-    /// An open segment with these dead rows.
+    /// Uses an open segment with these dead rows.
     pub(super) fn with_dead(live: &Arc<LiveSegment>, dead: TombstoneSet) -> Self {
         Self { part: Part::Open(Arc::clone(live)), dead }
     }
@@ -82,7 +82,7 @@ impl DraftSegment {
         }
     }
 
-    /// Its entry in the old manifest, or in the new one for a fresh segment.
+    /// The segment's entry in the base manifest; for a fresh segment, a new one.
     ///
     /// # Errors
     /// As [`Collection::fresh_entry`].
@@ -94,7 +94,7 @@ impl DraftSegment {
         }
     }
 
-    /// The segment as the next snapshot holds it, with the entry that its manifest has.
+    /// Converts the segment for the next snapshot; `entry` is its entry in the new manifest.
     pub(super) fn into_next(self, entry: SegmentEntry) -> NextSegment {
         let is_changed = self.is_changed();
         let live = |segment: &Arc<Segment>, dead| {
@@ -122,7 +122,7 @@ impl DraftSegment {
         }
     }
 
-    /// The open segment, or the list of its sources where it cannot be read.
+    /// The open segment, or the list of its sources if it cannot be read.
     fn contents(&self) -> Result<&Segment, &SourceList> {
         match &self.part {
             Part::Fresh(segment) => Ok(segment),
@@ -185,10 +185,10 @@ impl DraftSegment {
 }
 
 impl Draft {
-    /// Applies `edit` to `base`. Pure: nothing is written.
+    /// Applies `edit` to `base`. Pure: writes nothing.
     ///
     /// # Errors
-    /// [`CollectionError::Quarantined`] where a damaged segment is in the way; malformed records.
+    /// [`CollectionError::Quarantined`] if a damaged segment prevents the edit; malformed records.
     pub(super) fn new(base: &Snapshot, edit: &Edit) -> Result<Self, CollectionError> {
         let mut draft = Self {
             collection: CollectionId(base.manifest.collection),
@@ -214,9 +214,9 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Puts the output in the position of its first input. Sources and rows that died in the inputs
-    /// since the merge read them are dead in the output too. Costs what died, not what was merged:
-    /// writers wait meanwhile.
+    /// Puts the output at the position of its first input. Sources and rows that died in the inputs
+    /// since the merge read them are marked dead in the output too. The cost depends on what died,
+    /// not on what was merged, because writers are waiting.
     fn replace(&mut self, replacement: &Replacement) {
         let mut output = DraftSegment::fresh(&replacement.segment);
         let (mut first_row, mut first_source, mut place) = (0, 0, self.segments.len());
@@ -263,7 +263,7 @@ impl Draft {
         for segment in &mut self.segments {
             let Some(source) = segment.alive(sub_tenant.as_str(), id.as_str()) else { continue };
             let Ok(open) = segment.contents() else {
-                // Which row has which index is not known of a segment that cannot be read.
+                // The index of each row is unknown in a segment that cannot be read.
                 let collection = self.collection;
                 return Err(CollectionError::Quarantined { collection, segments: 1 });
             };
@@ -337,7 +337,7 @@ impl Draft {
     }
 }
 
-/// The segments of the base in the order of its manifest, damaged ones included.
+/// The segments of the base in manifest order, including damaged ones.
 fn of_base(base: &Snapshot) -> Result<Vec<DraftSegment>, CollectionError> {
     let mut segments = Vec::with_capacity(base.manifest.segments.len());
     for entry in &base.manifest.segments {
@@ -357,8 +357,8 @@ fn of_base(base: &Snapshot) -> Result<Vec<DraftSegment>, CollectionError> {
     Ok(segments)
 }
 
-/// Numbers that died since a merge read their segment, as the output numbers them: the living of
-/// that time follow each other from `first` on.
+/// Maps numbers that died since a merge read their segment to their numbers in the output, where
+/// the survivors of that read are numbered consecutively from `first`.
 fn moved(now: &RoaringBitmap, read: &RoaringBitmap, first: u32) -> RoaringBitmap {
     (now - read).iter().map(|died| first + died - read.rank(died) as u32).collect()
 }

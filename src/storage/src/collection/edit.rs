@@ -1,4 +1,4 @@
-//! Changes of a commit as operations, which can be applied again to another head.
+//! Changes as operations, so that a commit can reapply them to another writer's head.
 
 use std::sync::Arc;
 
@@ -6,46 +6,47 @@ use crate::collection::snapshot::LiveSegment;
 use crate::segment::Segment;
 use lodestone_types::{Sequence, SourceId, SubTenantId};
 
-/// A published segment file that is to become visible.
+/// A published segment file that should become visible.
 #[derive(Debug, Clone)]
 pub struct AddedSegment {
-    /// The file, open.
+    /// The open file.
     pub segment: Arc<Segment>,
-    /// Sources in it that must not become visible: their jobs were cancelled meanwhile.
+    /// Sources in it that must not become visible, because their jobs were cancelled in the
+    /// meantime.
     pub withheld: Vec<(SubTenantId, SourceId)>,
 }
 
-/// A merged segment that takes the place of its inputs.
+/// A merged segment that replaces its inputs.
 #[derive(Debug, Clone)]
 pub struct Replacement {
-    /// The inputs as the merge has read them, in its order.
+    /// The inputs as the merge read them, in the order of the output.
     pub inputs: Vec<Arc<LiveSegment>>,
-    /// The output: the living sources and rows of each input, in the order that they have there.
+    /// The output: the live sources and rows of each input, in their order there.
     pub segment: Arc<Segment>,
 }
 
 /// A set of changes that become visible in one step.
 #[derive(Debug, Clone, Default)]
 pub struct Edit {
-    /// New segments. A source in one replaces the visible source of the same name, unless that
-    /// one has a higher sequence.
+    /// New segments. A source in one replaces the visible source of the same name, unless that one
+    /// has a higher sequence.
     pub add: Vec<AddedSegment>,
     /// Sources to remove.
     pub remove_sources: Vec<(SubTenantId, SourceId)>,
-    /// Chunks to remove, by source and index; a source without chunks left is removed.
+    /// Chunks to remove, by source and index; a source left without chunks is removed.
     pub remove_chunks: Vec<(SubTenantId, SourceId, Vec<u32>)>,
-    /// A sub-tenant to empty, with the memories that belong to it.
+    /// A sub-tenant to empty, including the memories that belong to it.
     pub remove_sub_tenant: Option<SubTenantId>,
     /// A merge to publish.
     pub replace: Option<Replacement>,
     /// Jobs whose rows are in `add`.
     pub applied: Vec<Sequence>,
-    /// Fingerprint of the model behind the vectors of `add`.
+    /// Fingerprint of the model that made the vectors of `add`.
     pub embedding: Option<String>,
 }
 
 impl Edit {
-    /// The highest sequence of the sources that it adds; 0 where it adds none.
+    /// The highest sequence among the sources it adds; 0 if it adds none.
     pub(super) fn newest_sequence(&self) -> Sequence {
         let segments = self.add.iter().map(|added| &added.segment);
         let sequences = segments
@@ -57,18 +58,18 @@ impl Edit {
 /// Effects of an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Keys of uploads that no visible source refers to any more.
+    /// Keys of uploads that no visible source refers to any longer.
     pub orphaned_uploads: Vec<String>,
-    /// Sources that were visible and are not.
+    /// Sources that were visible and no longer are.
     pub removed: Vec<(SubTenantId, SourceId)>,
-    /// Added sources that lost against a later operation.
+    /// Sequences of added sources that lost to a later operation.
     pub outdated: Vec<Sequence>,
     /// Chunks that were removed by index.
     pub removed_chunks: Vec<(SourceId, u32)>,
 }
 
 impl Outcome {
-    /// Client vectors have no upload.
+    /// Records an upload as orphaned; client vectors have none and an empty key.
     pub(super) fn orphan(&mut self, raw_key: String) {
         if !raw_key.is_empty() {
             self.orphaned_uploads.push(raw_key);

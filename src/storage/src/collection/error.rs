@@ -7,17 +7,17 @@ use lodestone_types::{CollectionId, ErrorKind, SegmentId};
 /// Errors of opening, reading or changing one collection.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectionError {
-    /// A manifest does not hold what it must.
+    /// A manifest violates its format.
     #[error("manifest v1/c/{collection}/m/{version:020} is damaged: {problem}")]
     BadManifest {
         /// The collection.
         collection: CollectionId,
         /// The manifest's number.
         version: u64,
-        /// Which rule is broken.
+        /// The rule that is broken.
         problem: String,
     },
-    /// The newest manifest is older than the one that the catalog has seen.
+    /// The newest manifest is older than the one recorded in the catalog.
     #[error(
         "collection {collection} has manifest {found}, but {expected} was committed; restore \
          v1/c/{collection} from a backup"
@@ -25,12 +25,12 @@ pub enum CollectionError {
     HeadMissing {
         /// The collection.
         collection: CollectionId,
-        /// The newest manifest on disk; 0 for none.
+        /// Number of the newest manifest on disk; 0 for none.
         found: u64,
-        /// The newest manifest that the catalog has seen.
+        /// Number of the newest manifest recorded in the catalog.
         expected: u64,
     },
-    /// There are segments and no manifest, so it is not known which of their rows are alive.
+    /// There are segments but no manifest, so it is unknown which of their rows are live.
     #[error(
         "collection {collection} has {segments} segments and no manifest, so it is not known what \
          in them is alive; restore v1/c/{collection}/m from a backup, or move v1/c/{collection} \
@@ -43,23 +43,23 @@ pub enum CollectionError {
         /// Number of its segments.
         segments: usize,
     },
-    /// Written by a newer version of the program.
+    /// The collection was written by a newer version of the program.
     #[error("collection {collection} needs reader version {needed}, this program has {ours}")]
     TooNew {
         /// The collection.
         collection: CollectionId,
-        /// The version it needs.
+        /// The reader version that it needs.
         needed: u32,
-        /// Ours.
+        /// The reader version of this program.
         ours: u32,
     },
-    /// A write failed in a way that leaves unknown whether it is durable.
+    /// An earlier write failed, and it is unknown whether that write is durable.
     #[error("collection {collection} refuses writes after a failed commit; restart the server")]
     Poisoned {
         /// The collection.
         collection: CollectionId,
     },
-    /// A commit failed so that it is unknown whether it has happened.
+    /// A commit failed, and it is unknown whether it happened.
     #[error(
         "it is not known whether a commit to collection {collection} has happened: {cause}; \
          {remedy}"
@@ -67,18 +67,18 @@ pub enum CollectionError {
     InDoubt {
         /// The collection.
         collection: CollectionId,
-        /// The error.
+        /// The error that the commit met.
         cause: String,
-        /// The way to know it.
+        /// The way to find out.
         remedy: &'static str,
     },
-    /// A writer with a later epoch has taken over, or others kept winning.
+    /// A writer with a later epoch has taken over, or other writers kept winning.
     #[error("another writer has committed to collection {collection}")]
     Fenced {
         /// The collection.
         collection: CollectionId,
     },
-    /// Another process writes to the collection.
+    /// Another process is the writer of the collection.
     #[error("this process only reads collection {collection}")]
     ReadOnly {
         /// The collection.
@@ -90,7 +90,7 @@ pub enum CollectionError {
         /// The collection.
         collection: CollectionId,
     },
-    /// A part of the collection is quarantined and the operation needs all of it.
+    /// Part of the collection is quarantined, and the operation needs all of it.
     #[error("collection {collection} has {segments} damaged segments; see the server's log")]
     Quarantined {
         /// The collection.
@@ -98,29 +98,30 @@ pub enum CollectionError {
         /// Number of damaged segments.
         segments: usize,
     },
-    /// Vectors of one model would stand beside those of another: the model was changed meanwhile.
+    /// The edit would mix vectors of two models: the collection's model was changed in the
+    /// meantime.
     #[error("the embedding model of collection {collection} was changed meanwhile; try again")]
     OtherModel {
         /// The collection.
         collection: CollectionId,
     },
-    /// An original is not what was uploaded.
+    /// An original differs from the bytes that were uploaded.
     #[error("upload {key} is damaged: {problem}")]
     BadUpload {
-        /// Its key.
+        /// Key of the upload.
         key: String,
-        /// Which rule is broken.
+        /// The rule that is broken.
         problem: String,
     },
-    /// The list of a segment's sources is not what it must be.
+    /// The source list of a segment violates its format or differs from the segment.
     #[error("the source list of segment {segment} is damaged: {problem}")]
     BadList {
         /// The segment.
         segment: SegmentId,
-        /// Which rule is broken.
+        /// The rule that is broken.
         problem: String,
     },
-    /// A source was replaced again and again while it was read.
+    /// A source was replaced again and again while it was being read.
     #[error("a source of collection {collection} was replaced during {look_ups} look-ups")]
     Unsettled {
         /// The collection.
@@ -137,8 +138,8 @@ pub enum CollectionError {
 }
 
 impl CollectionError {
-    /// Whether, after a commit ended with this error, it is unknown what is durable. It is known if
-    /// no sync failed and nothing was published: the disk was full, or a file was not even made.
+    /// Whether it is unknown what is durable after a commit ended with this error. It is known if
+    /// no sync failed and nothing was published: the disk was full, or no file was created.
     pub(super) fn leaves_doubt(&self) -> bool {
         match self {
             Self::Store(StoreError::Io(error)) => {
@@ -149,7 +150,7 @@ impl CollectionError {
         }
     }
 
-    /// Whether the next writer can find out what is durable: a bucket that was away tells it.
+    /// Whether the next writer can find out what is durable: a bucket will tell, once it is back.
     pub(super) fn can_be_settled(&self) -> bool {
         let (Self::Store(error) | Self::Segment(SegmentError::Store(error))) = self else {
             return false;
@@ -157,12 +158,13 @@ impl CollectionError {
         matches!(error, StoreError::Remote { .. } | StoreError::Missing { .. })
     }
 
-    /// Whether a later release has written what cannot be read: it is not damaged.
+    /// Whether the data was written by a later release, and is therefore unreadable but not
+    /// damaged.
     pub fn is_too_new(&self) -> bool {
         matches!(self, Self::TooNew { .. } | Self::Segment(SegmentError::TooNew { .. }))
     }
 
-    /// The caller's remedy.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::BadManifest { .. }

@@ -1,12 +1,12 @@
-//! The files of one version of a collection.
+//! The files that make up one version of a collection.
 
 use crate::collection::{Manifest, layout};
 use lodestone_io::store::Key;
 use lodestone_types::{CollectionId, SegmentId};
 
 impl Manifest {
-    /// Every file of this version but the originals, ascending: none before the first commit. A
-    /// list of sources may be absent where an older release wrote the segment.
+    /// Keys of all files of this version except the originals, ascending; none before the first
+    /// commit. A source list may be absent if an older release wrote the segment.
     pub fn files(&self) -> Vec<Key> {
         let id = CollectionId(self.collection);
         if self.version == 0 {

@@ -1,4 +1,4 @@
-//! Garbage collection: deletes files that no version and no reader needs any more.
+//! Garbage collection: deletes files that no version and no reader needs any longer.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -16,9 +16,10 @@ use lodestone_types::{CollectionId, SegmentId};
 #[derive(Debug)]
 pub(super) struct PendingDelete {
     key: Key,
-    /// The source list of a segment, deleted with it.
+    /// The segment's source list, deleted together with it.
     list: Option<Key>,
-    /// The open segment, if the file is one: builders and readers of older snapshots may hold it.
+    /// The open segment, if the file is one: builders and readers of older snapshots may still hold
+    /// it.
     holder: Option<Weak<Segment>>,
 }
 
@@ -28,7 +29,7 @@ impl PendingDelete {
         Self { holder, ..Self::of_lost_segment(collection, segment.id()) }
     }
 
-    /// A segment that could not be opened, or is not held by anybody who needs its name.
+    /// The files of a segment that could not be opened, or that nobody holds open.
     pub(super) fn of_lost_segment(collection: CollectionId, segment: SegmentId) -> Self {
         let key = layout::segment(collection, segment);
         Self { key, list: Some(layout::source_list(collection, segment)), holder: None }
@@ -44,18 +45,18 @@ impl PendingDelete {
 }
 
 impl Collection {
-    /// Deletes old manifests in ascending order, then the files that the newest does not refer to
-    /// and that no reader holds, including those of failed commits. Returns the number of deleted
-    /// files; a segment counts together with its list. Files that are still held are deleted by a
-    /// later call. After a failed commit nothing is deleted, because the newest manifest is
-    /// unknown. Writers do not wait while files are deleted.
+    /// Deletes old manifests in ascending order, then the files that the newest one does not refer
+    /// to and no reader holds, including those of failed commits. Returns the number of deleted
+    /// files; a segment and its list count as one. Files still held are deleted by a later call.
+    /// After a failed commit nothing is deleted, because the newest manifest is unknown. Writers do
+    /// not wait while files are deleted.
     ///
     /// # Errors
     /// Errors of the store. Needed files are never deleted, and a later call continues.
     pub fn collect_garbage(&self) -> Result<usize, CollectionError> {
         let Some((version, free)) = self.take_garbage() else { return Ok(0) };
-        // No later commit can list these again: a name is used once, and who could list a file
-        // that was never listed holds it.
+        // No later commit can list these files: names are never reused, and a writer about to list
+        // a file that was never listed still holds it.
         let keys: BTreeSet<Key> = free.iter().map(|pending| pending.key.clone()).collect();
         let lists: BTreeSet<Key> = free.iter().filter_map(|pending| pending.list.clone()).collect();
         let files: Vec<Key> = keys.iter().chain(&lists).cloned().collect();
@@ -71,10 +72,10 @@ impl Collection {
         deleted
     }
 
-    /// The newest version, and the files that it does not list and nobody holds; from now on they
-    /// are the caller's to delete.
+    /// Returns the newest version and removes from the queue the files that it does not list and
+    /// nobody holds; the caller must delete them.
     fn take_garbage(&self) -> Option<(u64, Vec<PendingDelete>)> {
-        // No commit is under way while this is held: all files are either listed or garbage.
+        // While the lock is held no commit is under way: every file is either listed or garbage.
         let _no_commit = self.writer.lock();
         if !self.knows_head() {
             return None;
@@ -89,7 +90,7 @@ impl Collection {
     }
 }
 
-/// Files of vectors of another model that `base` lists and `next` does not.
+/// Files with vectors of another model that `base` lists and `next` does not.
 pub(super) fn dropped(base: &Manifest, next: &Manifest) -> Vec<PendingDelete> {
     let id = CollectionId(base.collection);
     let mut pending = Vec::new();

@@ -1,14 +1,14 @@
-//! Rows that pass filters, kept for the searches that repeat them.
+//! Cache of the rows that pass filters, for searches that repeat a filter.
 //!
 //! ```text
-//! segment as of a version, sub-tenant, canonical filter -> passing rows, in the forms of searches
+//! segment in one state, sub-tenant, canonical filter -> passing rows, in the forms of searches
 //! ```
 //! Invariants:
-//! - Rows are kept for one sub-tenant of one segment with its dead rows, so no search sees rows of
-//!   another scope, and what a version hides is hidden.
-//! - They are dropped with the last snapshot that has the segment in that state.
-//! - All together take no more than a number of bytes. Where that is short, the tenant that holds
-//!   most gives up what it used least lately: no tenant drives out another that holds less.
+//! - An entry belongs to one sub-tenant of one segment with its dead rows, so no search sees rows
+//!   of another scope, and rows hidden by a version stay hidden.
+//! - Entries are dropped with the last snapshot that contains the segment in that state.
+//! - All entries together stay within a byte limit. When space is short, the tenant that holds most
+//!   gives up its least recently used entries, so no tenant evicts those of one that holds less.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,14 +21,14 @@ use crate::collection::LiveSegment;
 use crate::segment::flat::RowFilter;
 use lodestone_types::CollectionId;
 
-/// Entries at most, each of which counts as its share of the bytes at least: looking for the one
-/// used least lately stays short.
+/// Most entries. Each counts for at least its share of the byte limit, so that the linear search
+/// for the least recently used one stays short.
 const ENTRIES_MAX: u64 = 4096;
-/// Uses of a filter after which it is condensed. That costs about as much as a hundred and fifty
-/// searches without it (60 ms for 10,000 rows): who has used it so often is likely to go on.
+/// Uses after which a filter is condensed. That costs about as much as a hundred and fifty searches
+/// without it (60 ms for 10,000 rows); a filter used this often is likely to be used on.
 const USES_TO_CONDENSE: u64 = 128;
 
-/// Passing rows of filters, over all tenants.
+/// Cache of passing rows, shared by all tenants.
 #[derive(Debug)]
 pub struct KeptFilters {
     bytes_max: u64,
@@ -36,13 +36,13 @@ pub struct KeptFilters {
     state: Mutex<State>,
 }
 
-/// A segment in one state, and what was asked of it.
+/// A segment in one state, and the sub-tenant and filter asked for.
 type Key = (u64, Arc<[u8]>);
 
 #[derive(Debug, Default)]
 struct State {
     entries: BTreeMap<Key, Entry>,
-    /// Bytes of each tenant.
+    /// Bytes held by each tenant.
     tenants: BTreeMap<CollectionId, u64>,
     bytes: u64,
     uses: u64,
@@ -57,7 +57,7 @@ struct Entry {
     last_use: u64,
 }
 
-/// A segment's claim to what is kept for it, which ends with it.
+/// Identifies a segment in the cache; dropping it drops the segment's entries.
 #[derive(Debug)]
 pub(super) struct Owner {
     filters: Weak<KeptFilters>,
@@ -73,22 +73,22 @@ impl Drop for Owner {
 }
 
 impl KeptFilters {
-    /// Room for `bytes_max` bytes.
+    /// Creates a cache limited to `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Arc<Self> {
         let (next_owner, state) = (AtomicU64::new(0), Mutex::default());
         Arc::new(Self { bytes_max, next_owner, state })
     }
 
-    /// Bytes that are taken.
+    /// Bytes in use.
     pub fn bytes(&self) -> u64 {
         self.state.lock().bytes
     }
 
-    /// The rows of a segment that were kept under `asked`, else those that `find` finds, which are
-    /// kept as far as there is room. `asked` tells a sub-tenant and a filter from all others.
+    /// Returns the rows of a segment cached under `asked`, or else computes them with `find` and
+    /// caches them if there is space. `asked` must identify the sub-tenant and the filter uniquely.
     ///
     /// # Errors
-    /// Those of `find`.
+    /// Errors of `find`.
     pub fn rows<E>(
         self: &Arc<Self>,
         live: &LiveSegment,
@@ -108,8 +108,8 @@ impl KeptFilters {
         Ok(rows)
     }
 
-    /// The number under which rows of the segment are kept. One that another store of kept filters
-    /// has met first is given a number that nobody finds again.
+    /// The number under which rows of the segment are cached. If another cache met the segment
+    /// first, this returns a fresh number each time, so such entries are never found again.
     fn owner(self: &Arc<Self>, live: &LiveSegment) -> u64 {
         let number = || self.next_owner.fetch_add(1, Ordering::Relaxed);
         let own = || Owner { filters: Arc::downgrade(self), id: number() };
@@ -122,7 +122,7 @@ impl KeptFilters {
 }
 
 impl State {
-    /// A kept entry, whose T0 may be condensed once it has been used often.
+    /// Looks up an entry and counts its use; allows it to be condensed once it has been used often.
     fn used(
         &mut self,
         key: &Key,
@@ -167,7 +167,8 @@ impl State {
         *self.tenants.entry(tenant).or_default() += bytes;
     }
 
-    /// Drops entries but `spared` until a tenant may take `bytes` more; returns whether it may.
+    /// Evicts entries other than `spared` until a tenant may use `bytes` more; returns whether it
+    /// may.
     fn make_room(
         &mut self,
         tenant: CollectionId,
@@ -234,7 +235,7 @@ mod tests {
         state.entries.keys().map(|(number, _)| *number).collect()
     }
 
-    /// A tenant that holds most makes room, its oldest first; one that holds less loses nothing.
+    /// Goal: a tenant that holds most makes space, oldest first; one that holds less loses nothing.
     #[test]
     fn who_holds_most_gives_way() {
         let mut state = State::default();
@@ -243,10 +244,10 @@ mod tests {
         insert(&mut state, 11, 2, 20);
         assert_eq!(numbers(&state), [3, 4, 5, 6, 7, 8, 9, 10, 11]);
         assert_eq!(state.bytes, 100);
-        // Its own oldest, as the others hold less.
+        // Evicts its own oldest entry, as the others hold less.
         insert(&mut state, 12, 1, 10);
         assert_eq!(numbers(&state), [4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        // What does not fit at all drives nobody out.
+        // An entry that can never fit evicts nothing.
         insert(&mut state, 13, 3, 101);
         assert_eq!(numbers(&state).len(), 9);
         let of = |number| state.tenants.get(&tenant(number)).copied();
@@ -266,8 +267,8 @@ mod tests {
 
     const DIMENSION: usize = 64;
 
-    /// A state with one filter of so many rows, used as often as it must be, with room for so many
-    /// bytes in all; the filter.
+    /// A state with one filter of `passing` rows, used often enough to be condensed, under a limit
+    /// of `bytes_max`; and the filter.
     fn used_often(passing: u32, bytes: u64, bytes_max: u64) -> (State, Arc<RowFilter<'static>>) {
         let rows = Arc::new(RowFilter::owned((0..passing).collect(), 1_000_000));
         let mut state = State::default();
@@ -280,8 +281,8 @@ mod tests {
         (state, rows)
     }
 
-    /// Goal: a filter that is used again and again is condensed, once, where that pays and its
-    /// bytes have room; they count for its tenant, and go with it.
+    /// Goal: a filter that is used again and again is condensed, once, if that pays off and there
+    /// is space; its bytes count for its tenant and go with it.
     #[test]
     fn a_filter_that_is_used_often_is_condensed() {
         let (mut state, rows) = used_often(5000, 10, 1 << 30);
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn a_filter_is_not_condensed_where_that_does_not_pay_or_fit() {
         let condensed = used_often(5000, 10, 1 << 30).1.condensed_bytes(DIMENSION).unwrap() as u64;
-        // In the last case it would have to give way to itself.
+        // In the last case the filter would have to evict itself.
         for (passing, bytes_max) in [(50, 1 << 30), (5000, condensed - 1), (5000, condensed + 9)] {
             let (mut state, rows) = used_often(passing, 10, bytes_max);
             assert!(!rows.may_condense(), "{passing} rows in {bytes_max} bytes");

@@ -1,4 +1,4 @@
-//! Keys of a collection's blobs. Nothing in them comes from a user.
+//! Keys of a collection's blobs. They contain no text that comes from a user.
 
 use uuid::Uuid;
 
@@ -9,53 +9,53 @@ fn key(text: String) -> Key {
     Key::parse(&text).expect("opaque ids and numbers make valid keys")
 }
 
-/// Everything of a collection but its uploads.
+/// Prefix of everything in a collection except its uploads.
 pub fn collection_prefix(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}"))
 }
 
-/// The directory of manifests.
+/// Directory of the manifests.
 pub(super) fn manifests(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}/m"))
 }
 
-/// One manifest; twenty digits, so that names sort as numbers.
+/// Key of a manifest. The number has twenty digits, so that names sort as numbers.
 pub(super) fn manifest(collection: CollectionId, version: u64) -> Key {
     key(format!("v1/c/{collection}/m/{version:020}"))
 }
 
-/// The number in a manifest's name.
+/// The number in a manifest's name; `None` for other names.
 pub(super) fn manifest_version(key: &Key) -> Option<u64> {
     let name = key.last();
     (name.len() == 20).then(|| name.parse().ok()).flatten()
 }
 
-/// The directory of segments.
+/// Directory of the segments.
 pub(super) fn segments(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}/s"))
 }
 
-/// One segment.
+/// Key of a segment.
 pub(super) fn segment(collection: CollectionId, segment: SegmentId) -> Key {
     key(format!("v1/c/{collection}/s/{segment}.seg"))
 }
 
-/// The directory of source lists.
+/// Directory of the source lists.
 pub(super) fn source_lists(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}/r"))
 }
 
-/// The sources of one segment, beside it.
+/// Key of a segment's source list.
 pub(super) fn source_list(collection: CollectionId, segment: SegmentId) -> Key {
     key(format!("v1/c/{collection}/r/{segment}"))
 }
 
-/// The directory of tombstones.
+/// Directory of the tombstones.
 pub(super) fn tombstones(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}/d"))
 }
 
-/// One tombstone file.
+/// Key of a tombstone file.
 pub(super) fn tombstone(collection: CollectionId, id: Uuid) -> Key {
     key(format!("v1/c/{collection}/d/{}", id.as_simple()))
 }

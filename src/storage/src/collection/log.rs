@@ -1,4 +1,4 @@
-//! The commit log: create-only manifests in ascending numbers.
+//! The commit log: manifests with ascending numbers, each created exactly once.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lodestone_types::{CollectionId, ErrorKind};
 /// Result of an attempt to commit.
 #[derive(Debug)]
 pub enum Commit {
-    /// The manifest is durable and is the successor of the one it was built upon.
+    /// The manifest is durable and is the successor of its base.
     Done,
     /// Another writer took the number: rebase the edit on this head.
     Conflict(Box<Manifest>),
@@ -17,14 +17,14 @@ pub enum Commit {
     Fenced,
 }
 
-/// Manifests as blobs whose creation is atomic.
+/// The manifests of collections, stored as blobs with atomic creation.
 #[derive(Debug)]
 pub struct CommitLog {
     store: Arc<dyn BlobStore>,
 }
 
 impl CommitLog {
-    /// A log over `store`.
+    /// Opens the log in `store`.
     pub fn new(store: Arc<dyn BlobStore>) -> Self {
         Self { store }
     }
@@ -34,10 +34,11 @@ impl CommitLog {
         Manifest::decode(&bytes, collection, version)
     }
 
-    /// The newest manifest; [`Manifest::empty`] before the first commit.
+    /// Reads the newest manifest; [`Manifest::empty`] before the first commit.
     ///
     /// # Errors
-    /// A damaged newest manifest is an error, never passed over for an older one.
+    /// Errors of the store. A damaged newest manifest is an error; there is no fallback to an older
+    /// one.
     pub fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError> {
         let newest = || -> Result<Option<u64>, CollectionError> {
             let names = self.store.list(&layout::manifests(collection))?;
@@ -46,8 +47,8 @@ impl CommitLog {
         let mut listed = newest()?;
         while let Some(version) = listed {
             let read = self.read(collection, version);
-            // Since the listing the number may have been collected, and even used again by a
-            // writer that is late. While it is the newest it is never collected.
+            // Since the listing, this number may have been collected and even reused by a late
+            // writer. A manifest is never collected while it is the newest.
             let now = newest()?;
             if now == listed {
                 return read;
@@ -57,8 +58,8 @@ impl CommitLog {
         Ok(Manifest::empty(collection))
     }
 
-    /// Publishes `next`, built upon `base`. Survives a power cut when it returns `Done`.
-    /// Costs two fsyncs.
+    /// Publishes `next`, built on `base`. When this returns `Done`, the commit survives a power
+    /// cut. Costs two fsyncs.
     ///
     /// # Errors
     /// After an error it is unknown whether `next` is durable: the caller must not acknowledge
@@ -76,16 +77,16 @@ impl CommitLog {
                 return Ok(Commit::Conflict(Box::new(winner)));
             }
         }
-        // Old manifests go in ascending order only. If the base still carries its nonce, the
-        // number was never free again, so this creation was the first and only one. A base that
-        // is gone, or never had a file, proves nothing: then the head decides.
+        // Old manifests are only deleted in ascending order. If the base is still there with its
+        // nonce, the number above it was never free again, so this creation was the only one. A
+        // base that is gone, or never had a file, proves nothing; then the head decides.
         let still_base = match self.read(collection, base.version) {
             Ok(found) => found.nonce == base.nonce,
             Err(error) if error.kind() == ErrorKind::NotFound => false,
-            // No other process writes to a directory: it is locked.
+            // No other process writes to a directory, because it is locked.
             Err(_) if !self.store.is_shared() => true,
             Err(CollectionError::Store(StoreError::Io(error))) => {
-                // The manifest is there. The next writer finds out whose it is.
+                // The manifest is there, but unreadable. The next writer finds out whose it is.
                 return Err(StoreError::Remote { problem: error.to_string() }.into());
             }
             Err(error) => return Err(error),
@@ -98,10 +99,10 @@ impl CommitLog {
         Ok(if is_ours { Commit::Done } else { Commit::Fenced })
     }
 
-    /// Deletes manifests older than `head`, oldest first, each before the next.
+    /// Deletes manifests older than `head` one by one, oldest first. Returns their number.
     ///
     /// # Errors
-    /// Errors of the store; a repeated call continues where this one ended.
+    /// Errors of the store; a repeated call continues where this one stopped.
     pub fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError> {
         let mut names = self.store.list(&layout::manifests(collection))?;
         names.sort_by_key(layout::manifest_version);

@@ -1,9 +1,10 @@
-//! The numbered list of a collection's live segments and tombstones.
+//! Manifests: the numbered lists of a collection's live segments and tombstones.
 //!
-//! A sealed file ([`lodestone_io::sealed`]) of the words "lodestone manifest 1". Its body is JSON:
-//! the fields of [`Manifest`]. A reader rejects a broken seal, a version other than the one in the
-//! file's name, another collection, and a `min_reader` above its own. Version 2 has lists of sources
-//! in entries of segments; an older reader would look for them in files that are not there.
+//! A manifest is a sealed file ([`lodestone_io::sealed`]) with the first words "lodestone manifest
+//! 1". Its body is JSON with the fields of [`Manifest`]. A reader rejects a broken seal, a version
+//! that differs from the file's name, a wrong collection, and a `min_reader` above its own. Reader
+//! version 2 understands source lists in segment entries; an older reader would look for them in
+//! files that do not exist.
 
 use std::path::Path;
 
@@ -16,50 +17,51 @@ use crate::segment::SegmentMeta;
 use lodestone_io::{DirectoryEntry, Disk, sealed};
 use lodestone_types::{CollectionId, SegmentId};
 
-/// The newest `min_reader` that this program understands.
+/// Newest `min_reader` that this program understands.
 const READER_VERSION: u32 = 2;
-/// The `min_reader` of manifests that have no list of sources in them.
+/// The `min_reader` of manifests without source lists.
 const FIRST_READER: u32 = 1;
 /// Number of earlier nonces in a manifest: enough for a slow writer to see whether its commit is
 /// among the latest.
 const RECENT_MAX: usize = 64;
 const FIRST_WORDS: &str = "lodestone manifest 1";
 
-/// One live segment.
+/// Entry of a live segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
-    /// The segment.
+    /// The segment's id.
     pub id: Uuid,
-    /// Bytes of its file.
+    /// Length of the segment file in bytes.
     pub bytes: u64,
-    /// Rows, dead ones included.
+    /// Number of rows, including dead ones.
     pub rows: u32,
-    /// Sources, dead ones included.
+    /// Number of sources, including dead ones.
     pub sources: u32,
-    /// Hash of its footer.
+    /// Hash of the segment's footer.
     pub checksum: u64,
-    /// Its dead rows, if any.
+    /// The segment's tombstones, if it has any.
     pub tombstones: Option<TombstoneEntry>,
-    /// Its sources, in place of a file beside it; see [`Collection::fresh_entry`].
+    /// The segment's source list, in place of a file beside the segment; see
+    /// [`Collection::fresh_entry`].
     ///
     /// [`Collection::fresh_entry`]: crate::collection::Collection::fresh_entry
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<SmallList>,
 }
 
-/// The tombstone file of a segment.
+/// Entry of a segment's tombstone file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TombstoneEntry {
-    /// The file.
+    /// Id of the file.
     pub id: Uuid,
-    /// Hash of its bytes.
+    /// Hash of the file.
     pub checksum: u64,
-    /// Dead rows.
+    /// Number of dead rows.
     pub rows: u64,
 }
 
 impl SegmentEntry {
-    /// A fresh segment without dead rows.
+    /// Entry of a fresh segment without dead rows.
     pub(super) fn fresh(meta: &SegmentMeta, list: Option<SmallList>) -> Self {
         let SegmentMeta { id, bytes, rows, sources, checksum } = meta.clone();
         Self { id: id.0, bytes, rows, sources, checksum, tombstones: None, list }
@@ -72,31 +74,31 @@ impl SegmentEntry {
     }
 }
 
-/// One version of a collection. Creating it is the commit.
+/// One version of a collection. Creating its manifest is the commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Its number, also its name.
+    /// Number of the version, which is also the file's name.
     pub version: u64,
-    /// The collection, checked against swapped files.
+    /// The collection; guards against swapped files.
     pub collection: Uuid,
-    /// A fresh number: two manifests are the same only if this is the same.
+    /// A fresh random id: two manifests are the same if and only if their nonces are equal.
     pub nonce: Uuid,
-    /// The nonce of the version it was built upon.
+    /// Nonce of the version it was built on.
     pub parent: Uuid,
     /// Nonces of earlier versions, newest first.
     pub recent: Vec<Uuid>,
-    /// The writer's epoch; a lower one is fenced.
+    /// The writer's epoch; writers with a lower one are fenced.
     pub epoch: u64,
-    /// The oldest reader that understands it.
+    /// The oldest reader version that understands the manifest.
     pub min_reader: u32,
     /// Live segments, oldest first.
     pub segments: Vec<SegmentEntry>,
-    /// Jobs whose rows are in it and that the catalog may not have marked yet.
+    /// Jobs whose rows it contains and that the catalog may not have marked yet.
     pub applied: Vec<u64>,
-    /// Fingerprint of the model that made the vectors; none for client vectors.
+    /// Fingerprint of the model that made the vectors; `None` for client vectors.
     pub embedding: Option<String>,
-    /// The highest sequence of any source that it or an earlier version has listed; absent where
-    /// the last writer was an older release.
+    /// The highest sequence of any source that this or an earlier version has listed; absent if the
+    /// last writer was an older release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest_sequence: Option<u64>,
     /// Segments of the same rows with vectors of another model; an older release drops them with
@@ -112,7 +114,7 @@ struct Needed {
 }
 
 impl Manifest {
-    /// The version before the first commit: nothing, and no file.
+    /// The version before the first commit: empty, and without a file.
     pub fn empty(collection: CollectionId) -> Self {
         Self {
             version: 0,
@@ -130,9 +132,9 @@ impl Manifest {
         }
     }
 
-    /// The next version, with the same contents so far. Epochs never fall from one version to the
-    /// next: a process that was succeeded and opens the collection only then commits under the
-    /// epoch of its successor, so that nobody takes over from both.
+    /// Starts the next version, with the same contents. Epochs never decrease from one version to
+    /// the next: a process that was superseded but opens the collection only later commits under
+    /// the epoch of its successor, so that nobody takes over from both.
     pub fn next(&self, nonce: Uuid, epoch: u64) -> Self {
         let epoch = epoch.max(self.epoch);
         let mut recent = vec![self.nonce];
@@ -141,7 +143,7 @@ impl Manifest {
         Self { version, nonce, parent: self.nonce, recent, epoch, ..self.clone() }
     }
 
-    /// The oldest reader that understands its entries.
+    /// The oldest reader version that understands the entries.
     pub(super) fn reader_needed(&self) -> u32 {
         match self.all_segments().any(|entry| entry.list.is_some()) {
             true => READER_VERSION,
@@ -149,23 +151,23 @@ impl Manifest {
         }
     }
 
-    /// The model behind its vectors, where it is another than that of `fingerprint`. Vectors of two
-    /// models cannot be compared, so such a version is searched by words only, and no vectors are
-    /// added to it. Client vectors are of no model.
+    /// The model behind the vectors, if it differs from `fingerprint`. Vectors of two models cannot
+    /// be compared, so such a version is searched by keywords only, and no vectors are added to it.
+    /// Client vectors have no model.
     pub fn foreign_model(&self, fingerprint: &str) -> Option<&str> {
         self.model().filter(|made_by| *made_by != fingerprint)
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let body = serde_json::to_vec(self).expect("plain data always prints");
         sealed::seal(FIRST_WORDS, &body)
     }
 
-    /// Reads the file of version `version` of `collection`.
+    /// Decodes the file of version `version` of `collection`.
     ///
     /// # Errors
-    /// [`CollectionError::BadManifest`] names the broken rule; [`CollectionError::TooNew`] where a
+    /// [`CollectionError::BadManifest`] naming the broken rule; [`CollectionError::TooNew`] if a
     /// newer reader is needed.
     pub fn decode(
         bytes: &[u8],
@@ -182,7 +184,8 @@ impl Manifest {
         }
         let body = sealed::open(FIRST_WORDS, bytes).map_err(bad)?;
         let malformed = |error: serde_json::Error| bad(&error.to_string());
-        // First and alone: the other fields of a newer version may have other shapes.
+        // Parsed first and alone, because the other fields of a newer version may have other
+        // shapes.
         let Needed { min_reader: needed } = serde_json::from_slice(body).map_err(malformed)?;
         if needed > READER_VERSION {
             return Err(CollectionError::TooNew { collection, needed, ours: READER_VERSION });
@@ -195,8 +198,8 @@ impl Manifest {
     }
 }
 
-/// Number of collections below a data directory whose vectors are of another model than that of
-/// `fingerprint`. A server may run on it meanwhile; what cannot be read is left out.
+/// Counts the collections in a data directory whose vectors come from a model other than
+/// `fingerprint`. A server may be running on the directory; unreadable collections are skipped.
 pub fn count_foreign_models(disk: &dyn Disk, data_dir: &Path, fingerprint: &str) -> usize {
     let collections = data_dir.join("v1/c");
     let is_foreign = |entry: &DirectoryEntry| -> Option<bool> {
@@ -259,7 +262,8 @@ mod tests {
         assert_eq!(manifest.recent[0], manifest.parent);
     }
 
-    /// Goal: the number is of what would be searched by words only, whatever else lies there.
+    /// Goal: counts the collections that would be searched by keywords only, whatever else is
+    /// stored.
     #[test]
     fn collections_of_another_model_are_counted() {
         let root = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ pub struct PlannedMerge<'a> {
     pieces: Vec<Piece>,
 }
 
-/// The segments as the policy sees them.
+/// The segments as the merge policy sees them.
 fn pieces(snapshot: &Snapshot, taken: &[SegmentId]) -> Vec<Piece> {
     let piece = |live: &Arc<LiveSegment>| {
         let segment = &live.segment;
@@ -30,7 +30,7 @@ fn pieces(snapshot: &Snapshot, taken: &[SegmentId]) -> Vec<Piece> {
             rows: live.live_rows(),
             dead: live.dead.rows.len(),
             disk_bytes: of_living(live.entry.bytes).saturating_add(segment.merge_growth_bytes()),
-            // Dead rows are passed over, but their terms and names are looked at.
+            // Dead rows are skipped, but their terms and names are still read.
             memory_bytes: segment.merge_memory_bytes(),
             shape: (segment.dimension(), segment.vector_kind().component_bytes()),
             is_taken: taken.contains(&segment.id()),
@@ -40,11 +40,13 @@ fn pieces(snapshot: &Snapshot, taken: &[SegmentId]) -> Vec<Piece> {
 }
 
 impl Collection {
-    /// Plans the next merge within the budget, if there is something to merge. Several of one
-    /// collection may be made at once, of different segments.
+    /// Plans the next merge within the budget; `None` if there is nothing to merge, or while the
+    /// contents of a damaged segment are unknown. Several merges of one collection may run at once,
+    /// on disjoint segments.
     pub fn plan_merge(&self, budget: MergeBudget) -> Option<PlannedMerge<'_>> {
         let mut taken = self.merging.lock();
-        // Under the lock: what a merge that just ended has replaced is gone from this.
+        // Taken under the lock, so that it no longer contains inputs that a finished merge has
+        // replaced.
         let base = self.snapshot();
         if base.unknown_segments() > 0 {
             return None;
@@ -57,7 +59,7 @@ impl Collection {
         Some(PlannedMerge { collection: self, inputs, pieces })
     }
 
-    /// Merges once if there is something to merge. Returns whether a merge was made.
+    /// Runs one merge if there is something to merge. Returns whether it did.
     ///
     /// # Errors
     /// As [`PlannedMerge::run`].
@@ -67,21 +69,21 @@ impl Collection {
 }
 
 impl PlannedMerge<'_> {
-    /// Rows of the output.
+    /// Number of rows in the output.
     pub fn rows(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.rows).sum()
     }
 
-    /// Bytes of memory that it takes at most.
+    /// Upper bound on the bytes of memory that the merge takes.
     pub fn memory_bytes(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.memory_bytes).sum()
     }
 
-    /// Carries the merge out. Readers and writers continue meanwhile: the inputs are pinned, and
-    /// rows that die in them before the commit are dead in the output too.
+    /// Runs the merge. Readers and writers continue meanwhile: the inputs are pinned, and rows that
+    /// die in them before the commit are dead in the output too.
     ///
     /// # Errors
-    /// Errors of reading, writing or the commit. Without a commit nothing has changed.
+    /// Errors of reading, writing or the commit. If the commit did not happen, nothing has changed.
     pub fn run(self) -> Result<(), CollectionError> {
         let Self { collection, inputs, .. } = &self;
         let first = &inputs[0].segment;
@@ -96,11 +98,11 @@ impl PlannedMerge<'_> {
         let (store, backend) = (&*collection.store, &*collection.backend);
         let meta = segment::write_merged(store, &key, shape, pinned, backend)?;
         let segment = collection.adopt(&meta)?;
-        // Here rather than in the first search after the commit.
+        // Done here rather than in the first search after the commit.
         segment.prepare_vectors()?;
         let replace = Some(Replacement { inputs: inputs.clone(), segment });
-        // If this fails the output must stay for now: the manifest that lists it may be durable.
-        // Garbage collection or the next opening decides.
+        // If this fails the output must stay for now, because the manifest that lists it may be
+        // durable. Garbage collection or the next opening decides.
         collection.writer()?.commit(&Edit { replace, ..Edit::default() })?;
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! One tenant's segments under a numbered manifest: commits, snapshots, merging, garbage.
+//! One tenant's segments under a numbered manifest: commits, snapshots, merging and garbage
+//! collection.
 //!
-//! A collection knows nothing of tenants' names, of jobs, or of queries. It holds the searchable
-//! rows, changes them in single steps, and never loses an acknowledged step.
+//! A collection knows nothing of tenant names, jobs or queries. It holds the searchable rows,
+//! changes them in atomic steps, and never loses an acknowledged step.
 //!
 //! ```text
 //!            edit: segments to add, sources to remove, a merge        readers
@@ -11,35 +12,36 @@
 //!                                                                   keeps its files mapped
 //!   v1/c/<collection>/m/<version>   manifests, create-only
 //!   v1/c/<collection>/s/<id>.seg    segments             v1/c/<collection>/d/<id>   tombstones
-//!   v1/c/<collection>/r/<id>        sources of a segment, for when it is damaged; of a small one
-//!                                   in a bucket they are in the manifest
+//!   v1/c/<collection>/r/<id>        sources of a segment, for when it is damaged; those of a small
+//!                                   segment in a bucket are in the manifest instead
 //! ```
 //! Invariants:
 //! - A query uses exactly one [`Snapshot`]; all its files stay mapped until it is dropped.
 //! - All live rows of a source are in one segment, so a source is visible whole or not at all.
-//! - A segment that is damaged keeps its place in the manifest until each of its live sources was
-//!   built anew, replaced or deleted. Until then every snapshot names it.
-//! - Of two operations on one source the one with the higher sequence wins, whatever the order in
+//! - A damaged segment keeps its place in the manifest until each of its live sources is rebuilt,
+//!   replaced or deleted. Until then every snapshot lists it.
+//! - Of two operations on one source, the one with the higher sequence wins, whatever the order in
 //!   which workers finish.
-//! - A file is deleted after the manifest that refers to it and after its last reader. Old
-//!   manifests are deleted in ascending order; only the newest is kept, because readers pin files,
-//!   not manifests, and a deleted document should leave the disk soon.
-//! - After a failed commit nothing is acknowledged until it is known whether it has happened. On a
-//!   disk that is after a new start, since an fsync that failed must not be repeated; a bucket is
-//!   asked by the next writer (`takeover`).
+//! - A file is deleted only after the manifest that refers to it and after its last reader. Old
+//!   manifests are deleted in ascending order; only the newest is kept, because readers pin files
+//!   rather than manifests, and a deleted document should leave the disk soon.
+//! - After a failed commit nothing is acknowledged until it is known whether the commit happened.
+//!   On a disk that takes a restart, since a failed fsync must not be retried; a bucket is asked by
+//!   the next writer (`takeover`).
 //!
+//! Modules:
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
-//! - `open`: recovery; `takeover`: keeping other writers from the next number; `reading`: following
-//!   another writer
-//! - `snapshot`: an open version; `by_time`: its sources in the order of listings; `kept`: rows
-//!   that pass filters which are repeated
-//! - `plan`: which segments are merged; `merge`, `gc`: background work
-//! - `other`: the same rows with vectors of another model, and the switch between both
+//! - `open`: recovery; `takeover`: claims the next number against other writers; `reading`: follows
+//!   another process that writes
+//! - `snapshot`: an open version; `by_time`: its sources in listing order; `kept`: cache of the
+//!   rows that pass repeated filters
+//! - `plan`: merge policy; `merge`, `gc`: background work
+//! - `reembedding`: the same rows with vectors of another model, and the switch between the two
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment;
-//!   `scrub`: everything read once more; `verify`: the same of a collection that is not open
-//! - `files`: what a version consists of
+//!   `scrub`: reads everything to find damage; `verify`: does so for a collection that is not open
+//! - `files`: the files of a version
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
 mod by_time;
@@ -95,7 +97,7 @@ use lodestone_compute::ComputeBackend;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId, Sequence, SourceRecord};
 
-/// One tenant's data.
+/// An open collection: one tenant's searchable data.
 #[derive(Debug)]
 pub struct Collection {
     id: CollectionId,
@@ -106,19 +108,20 @@ pub struct Collection {
     backend: Arc<dyn ComputeBackend>,
     log: CommitLog,
     snapshot: ArcSwap<Snapshot>,
-    /// Versions before that one, of late: where another process writes, others may search them yet.
+    /// Recently replaced versions: if another process is the writer, other nodes may still search
+    /// them.
     earlier: Mutex<Vec<(Instant, Arc<Snapshot>)>>,
     writer: Mutex<WriterState>,
-    /// Files that the newest manifest may not list. Locked after `writer`, where both are.
+    /// Files that the newest manifest may not list. If both are locked, `writer` is locked first.
     pending_deletes: Mutex<Vec<PendingDelete>>,
-    /// Inputs of the merges that are under way.
+    /// Inputs of merges in progress.
     merging: Mutex<Vec<SegmentId>>,
-    /// Held while all blocks are read; the version of which all were sound.
+    /// Locked while all blocks are read; holds the version of which all blocks were intact.
     scrubbing: Mutex<Option<u64>>,
-    /// Whether another process writes.
+    /// Whether another process is the writer.
     only_reads: bool,
     poisoned: AtomicBool,
-    /// Whether the newest manifest may be one whose commit has failed.
+    /// Whether a commit that failed may nevertheless have created the newest manifest.
     in_doubt: AtomicBool,
 }
 
@@ -130,7 +133,7 @@ struct WriterState {
 }
 
 impl Collection {
-    /// The collection, with another backend for its merges than the processor.
+    /// Replaces the backend used for merges, by default the CPU.
     #[must_use]
     pub fn with_backend(self, backend: Arc<dyn ComputeBackend>) -> Self {
         Self { backend, ..self }
@@ -141,31 +144,31 @@ impl Collection {
         self.id
     }
 
-    /// The newest version. Costs one atomic read.
+    /// The newest version. Costs one atomic load.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
 
-    /// The newest commit, for the catalog's cross-check; none before the first.
+    /// The newest commit, for the catalog's cross-check; `None` before the first.
     pub fn head(&self) -> Option<CommitHead> {
         let manifest = &self.snapshot().manifest;
         let head = CommitHead { version: manifest.version, nonce: manifest.nonce };
         (manifest.version > 0).then_some(head)
     }
 
-    /// Whether writes are refused after a failed commit.
+    /// Whether writes are refused because a commit failed.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::SeqCst)
     }
 
-    /// Whether the snapshot is of the newest manifest.
+    /// Whether the snapshot is known to be that of the newest manifest.
     fn knows_head(&self) -> bool {
         !self.is_poisoned() && !self.in_doubt.load(Ordering::SeqCst)
     }
 
-    /// Writes fresh sources to a segment file that nothing refers to yet. Needs no lock. A file
-    /// that no commit adds is garbage when the returned value is dropped. Four fsyncs: the segment,
-    /// the list of its sources, and the directory of each.
+    /// Writes fresh sources to a segment file that nothing refers to yet. Needs no lock. If no
+    /// commit adds the file, it becomes garbage when the returned value is dropped. Costs four
+    /// fsyncs: the segment, its source list, and the directory of each.
     ///
     /// # Errors
     /// Errors of building or of the disk; no file is left behind.
@@ -182,8 +185,8 @@ impl Collection {
         self.adopt(&meta)
     }
 
-    /// Writes the live rows of a visible source, under another record, to a segment file that
-    /// nothing refers to yet. The caller holds the writer's lock, so that the rows stay alive.
+    /// Writes the live rows of a visible source, with a new record, to a segment file that nothing
+    /// refers to yet. The caller holds the writer's lock, so that the rows stay live.
     ///
     /// # Errors
     /// Errors of reading, building or of the disk; no file is left behind.
@@ -205,8 +208,8 @@ impl Collection {
         self.adopt(&meta)
     }
 
-    /// Opens a file that was just written, writes the list of its sources unless its entry will
-    /// have that, and remembers both until a commit lists the segment.
+    /// Opens a segment file that was just written, writes its source list unless the segment's
+    /// entry will contain it, and queues the files for deletion unless a commit lists the segment.
     fn adopt(&self, meta: &SegmentMeta) -> Result<Arc<Segment>, CollectionError> {
         let opened = self.open_segment(meta).and_then(|segment| {
             if self.fresh_entry(&segment)?.list.is_none() {
@@ -223,11 +226,11 @@ impl Collection {
         opened
     }
 
-    /// Deletes a segment file that was built and will not be committed, without waiting for
+    /// Deletes a built segment file that will not be committed, without waiting for
     /// [`Self::collect_garbage`].
     ///
     /// # Errors
-    /// Errors of the store; garbage collection or the next opening deletes the file then.
+    /// Errors of the store; garbage collection or the next opening then deletes the file.
     pub fn discard(&self, segment: &Segment) -> Result<(), CollectionError> {
         Ok(self.store.delete_many(&self.files_of(segment.id()))?)
     }

@@ -1,4 +1,5 @@
-//! Opening a collection: the newest manifest, its segments, and the files that nothing refers to.
+//! Opens a collection: reads the newest manifest, opens its segments, and deletes files that
+//! nothing refers to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource, SegmentId, Sequence};
 
 impl Collection {
-    /// Opens the newest version. `expected` is the newest commit that the catalog has seen: a disk
+    /// Opens the newest version. `expected` is the newest commit recorded in the catalog; a disk
     /// that has lost it is refused. A damaged segment is quarantined: the others serve, and the
     /// snapshot lists it.
     ///
     /// # Errors
-    /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] where the newest
-    /// manifest is gone or damaged; nothing is deleted then.
+    /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] if the newest manifest
+    /// is missing or damaged; nothing is deleted in that case. Errors of the store.
     pub fn open(
         id: CollectionId,
         store: Arc<dyn BlobStore>,
@@ -32,8 +33,8 @@ impl Collection {
         epoch: u64,
         expected: Option<CommitHead>,
     ) -> Result<Self, CollectionError> {
-        // Listed before the newest manifest is read: whatever a later epoch builds is not among
-        // them, because its first opening commits a manifest, by which this one is fenced.
+        // Listed before the newest manifest is read. Nothing that a later epoch builds is in the
+        // list, because its first opening commits a manifest, which fences this one.
         let files = store.list(&layout::collection_prefix(id))?;
         let is_shared = store.is_shared();
         let mut collection = Self::unopened(id, store, ids, epoch);
@@ -47,9 +48,10 @@ impl Collection {
             false => head,
         };
         let snapshot = collection.load(head)?;
-        // A file that no manifest lists may be another writer's, until that one is fenced. All of
-        // earlier epochs are, once this epoch takes a number for the first time; those that open
-        // the collection later are not, so nothing is deleted when this epoch opens it again.
+        // On a shared store, a file that no manifest lists may belong to another writer that is not
+        // fenced yet. When this epoch first takes a number, all writers of earlier epochs are
+        // fenced; those that open the collection later are not, so nothing is deleted when this
+        // epoch opens it again.
         if snapshot.damaged.is_empty() && (takes_over || !is_shared) {
             collection.collect_orphans(&snapshot.manifest, &files);
         }
@@ -57,7 +59,7 @@ impl Collection {
         Ok(collection)
     }
 
-    /// The collection, with nothing in it yet.
+    /// Constructs an empty collection, before any version is loaded.
     pub(super) fn unopened(
         id: CollectionId,
         store: Arc<dyn BlobStore>,
@@ -85,8 +87,8 @@ impl Collection {
         }
     }
 
-    /// Number of segments in a collection without a manifest, which would tell the live ones. A
-    /// crash before the first commit leaves such, and so does the loss of the manifests.
+    /// Counts the segments of a collection that has no manifest to tell which are live. A crash
+    /// before the first commit leaves such segments, and so does the loss of the manifests.
     ///
     /// # Errors
     /// Errors of the store.
@@ -100,7 +102,7 @@ impl Collection {
         }
     }
 
-    /// Opens the segments that a manifest lists, and quarantines damaged ones.
+    /// Opens the segments that a manifest lists and quarantines damaged ones.
     pub(super) fn load(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
         self.load_with(manifest, |entry, error| {
             tracing::error!(collection = %self.id, %error, "segment quarantined");
@@ -108,7 +110,7 @@ impl Collection {
         })
     }
 
-    /// Opens the segments that a manifest lists, all of them or none.
+    /// Opens all segments that a manifest lists, or fails.
     pub(super) fn load_whole(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
         self.load_with(manifest, |_, error| Err(error))
     }
@@ -140,7 +142,7 @@ impl Collection {
         Ok(Snapshot { manifest, segments, damaged })
     }
 
-    /// The segment of a version from another one in which it is open and sound, or from its file.
+    /// Reuses a segment that is open and intact in `known`, or opens its file.
     fn reuse_segment(
         &self,
         entry: &SegmentEntry,
@@ -156,14 +158,14 @@ impl Collection {
         }
     }
 
-    /// Opens a segment.
+    /// Opens a segment with its tombstones, fetching it again if only a local copy is damaged.
     pub(super) fn load_segment(
         &self,
         entry: &SegmentEntry,
     ) -> Result<LiveSegment, CollectionError> {
         let key = layout::segment(self.id, SegmentId(entry.id));
         let segment = match self.open_segment(&entry.meta()) {
-            // What is damaged may be the copy alone.
+            // The damage may be limited to the local copy.
             Err(error) if is_damage(&error) && self.store.forget_copy(&key) => {
                 tracing::warn!(collection = %self.id, %error, "a copy is fetched again");
                 self.open_segment(&entry.meta())?
@@ -173,7 +175,7 @@ impl Collection {
         Ok(LiveSegment::new(entry.clone(), segment, self.read_dead(entry)?))
     }
 
-    /// The tombstones of a segment.
+    /// Reads and checks the tombstones of a segment.
     pub(super) fn read_dead(&self, entry: &SegmentEntry) -> Result<TombstoneSet, CollectionError> {
         let id = SegmentId(entry.id);
         let dead = match &entry.tombstones {
@@ -206,8 +208,8 @@ impl Collection {
         Ok(Arc::new(Segment::open(&*self.store, &key, self.id, meta)?))
     }
 
-    /// Deletes old manifests, then those of `files` that a crash left behind. Only at opening, when
-    /// no segment is being built. Files that cannot be deleted, as on a disk that has failed, stay
+    /// Deletes old manifests, and those of `files` that a crash left behind. Only on opening, when
+    /// no segment is being built. Files that cannot be deleted, for instance on a failed disk, stay
     /// until the next opening.
     fn collect_orphans(&self, manifest: &Manifest, files: &[Key]) {
         if let Err(error) = self.try_collect_orphans(manifest, files) {
@@ -232,14 +234,14 @@ impl Collection {
     }
 }
 
-/// A segment of a version where it is open in another one.
+/// Finds the segment of an entry in a snapshot where it is open.
 fn find_open<'a>(known: &'a Snapshot, entry: &SegmentEntry) -> Option<&'a Arc<LiveSegment>> {
     known.segments.iter().find(|live| live.entry.id == entry.id)
 }
 
-/// Jobs that the catalog may not have marked yet. A head that the catalog knows has none, for its
-/// number is recorded in the same step as its jobs; without this rule each opening would leave the
-/// last batch in every later manifest.
+/// Jobs that the catalog may not have marked yet. There are none if the catalog knows the head,
+/// because it records a head together with the head's jobs. Without this rule each opening would
+/// carry the last batch into every later manifest.
 fn unmarked(head: &Manifest, expected: Option<CommitHead>) -> Vec<Sequence> {
     let is_known = expected == Some(CommitHead { version: head.version, nonce: head.nonce });
     match is_known {
@@ -266,7 +268,7 @@ pub(super) fn check_head(
         0 => Some(&head.nonce),
         later => usize::try_from(later - 1).ok().and_then(|at| head.recent.get(at)),
     };
-    // Of a collection that was found without manifests only that it had one is known.
+    // For a collection found without manifests, the catalog knows only that there was one.
     if !expected.nonce.is_nil() && found.is_some_and(|nonce| *nonce != expected.nonce) {
         let problem = "it does not descend from the one that was committed".to_owned();
         return Err(CollectionError::BadManifest { collection, version: head.version, problem });

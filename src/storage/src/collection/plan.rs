@@ -1,53 +1,52 @@
-//! The policy of merging: which segments become one next.
+//! Merge policy: decides which segments are merged next.
 //!
 //! ```text
 //! rows of a segment   0 ..  64       tier 0
 //!                    64 .. 512       tier 1, and so on by factors of eight
-//!   more than half of a budget       full: rewritten for its dead rows only
+//!   more than half of a budget       full: rewritten only to drop dead rows
 //! ```
-//! Eight segments of a tier are merged, the lowest tier first, as far as they fit into the budgets.
-//! Any two that are not full fit, and what does not fit with the others leaves an output that is
-//! full. Where no tier has eight, segments that are each too small for lists are merged as soon as
-//! they are large enough together: a search reads all rows of those. So whatever the sizes and the
-//! order in which segments come, after merging there are
+//! Eight segments of a tier are merged, lowest tier first, as far as they fit into the budgets. Any
+//! two segments that are not full fit, and if not all fit, the output is full. If no tier has eight
+//! segments, those that are individually too small for lists are merged as soon as they are large
+//! enough together, because a search reads all their rows. Whatever the sizes and the order in
+//! which segments arrive, there are thus after merging
 //!
-//! - at most seven segments a tier that are not full: seven times the logarithm of the rows,
+//! - at most seven segments per tier that are not full: seven times the logarithm of the rows,
 //! - at most two full ones for each budget's worth of rows, bytes or memory in the collection,
 //! - fewer rows in segments without lists than one needs to have them, full ones aside;
 //!
-//! and a row is rewritten at most once a tier, once to have lists and once to be in a full segment.
-//! In tier 0, where eight segments may still be in tier 0 together, a merge at least doubles the
-//! segment of each of its rows, which makes six times at most. A segment of which a fifth is dead
-//! is rewritten too: at most four living rows for each that died.
+//! and a row is rewritten at most once per tier, once to get lists and once to enter a full
+//! segment. In tier 0, where the output of eight segments may still be in tier 0, a merge at least
+//! doubles the segment of each of its rows, so there are at most six rewrites. A segment with more
+//! than a fifth of dead rows is rewritten too: at most four live rows per dead one.
 
 use std::collections::BTreeMap;
 
 use crate::segment::lists::LISTED_ROWS_MIN;
 
-/// Segments of one tier that are merged together.
+/// Number of segments of one tier that are merged together.
 pub(super) const FAN_IN: usize = 8;
 /// Rows of the lowest tier: among eight ascending numbers below 2^6 there is always one that is no
 /// larger than the sum of those before it.
 const TIER_ROWS: u64 = 1 << (FAN_IN - 2);
-/// Rows that a merged segment holds at most: the names in the graph of so many have numbers of
-/// 28 bits.
+/// Most rows in a merged segment: the entity names in the graph of so many have numbers of 28 bits.
 const MERGED_ROWS_MAX: u64 = 2_000_000;
 /// A segment with a larger share of dead rows is rewritten (VECTORS 4).
 const DEAD_SHARE_MAX: f64 = 0.20;
 
-/// The most that one merge may take.
+/// Limits on one merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeBudget {
     /// Rows of the output.
     pub rows: u64,
-    /// Bytes of the output on disk: inputs stay until their last reader is done.
+    /// Bytes of the output on disk; the inputs stay until their last reader is done.
     pub disk_bytes: u64,
-    /// Bytes of memory while it is made.
+    /// Bytes of memory during the merge.
     pub memory_bytes: u64,
 }
 
 impl MergeBudget {
-    /// As much as the format takes.
+    /// The most that the format allows.
     pub const MOST: Self =
         Self { rows: MERGED_ROWS_MAX, disk_bytes: u64::MAX, memory_bytes: u64::MAX };
 
@@ -59,17 +58,17 @@ impl MergeBudget {
 /// A segment as the policy sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Living rows.
+    /// Live rows.
     pub(super) rows: u64,
     /// Dead rows.
     pub(super) dead: u64,
-    /// Bytes that its rows take in the output.
+    /// Bytes that its rows need in the output.
     pub(super) disk_bytes: u64,
-    /// Bytes of memory that its rows take in a merge.
+    /// Bytes of memory that its rows need in a merge.
     pub(super) memory_bytes: u64,
-    /// Dimension and bytes of a component: vectors of another shape cannot be in the same file.
+    /// Dimension and bytes per component: vectors of different shapes cannot share a file.
     pub(super) shape: (usize, usize),
-    /// Whether another merge has it.
+    /// Whether another merge has taken it.
     pub(super) is_taken: bool,
 }
 
@@ -96,8 +95,8 @@ impl Piece {
     }
 }
 
-/// The segments that should be merged next, ascending, if any: of a tier that has enough of them,
-/// those without lists, or one with many dead.
+/// The segments to merge next, ascending, if any: enough of one tier, else those without lists,
+/// else one with many dead rows.
 pub(super) fn plan(pieces: &[Piece], budget: MergeBudget) -> Option<Vec<usize>> {
     let mut free: Vec<usize> = (0..pieces.len()).filter(|at| !pieces[*at].is_taken).collect();
     free.sort_by_key(|at| pieces[*at].rows);
@@ -132,7 +131,8 @@ pub(super) fn plan(pieces: &[Piece], budget: MergeBudget) -> Option<Vec<usize>> 
     Some(chosen)
 }
 
-/// The longest run of ascending sizes whose last is no larger than the sum of those before it.
+/// Length of the longest prefix of ascending sizes whose last is no larger than the sum of those
+/// before it; at least two.
 fn doubling(sizes: &[u64]) -> usize {
     let mut sum = 0;
     let mut longest = sizes.len().min(2);
@@ -145,7 +145,7 @@ fn doubling(sizes: &[u64]) -> usize {
     longest
 }
 
-/// The number of pieces from the first on that fit into the budget together.
+/// Number of leading pieces that fit into the budget together.
 fn fitting<'a>(pieces: impl Iterator<Item = &'a Piece>, budget: MergeBudget) -> usize {
     let mut sums = [0_u64; 3];
     let fits = |piece: &&Piece| {
@@ -162,11 +162,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A segment of the simulation.
+    /// A segment in the simulation.
     #[derive(Debug, Clone)]
     struct Simulated {
         piece: Piece,
-        /// Times that its most rewritten row was rewritten.
+        /// Number of rewrites of its most rewritten row.
         rewritten: u32,
     }
 
@@ -182,7 +182,7 @@ mod tests {
         segments.iter().map(|segment| segment.piece).collect()
     }
 
-    /// Merges until nothing is left to merge; every merge is inside of the budgets.
+    /// Merges until there is nothing left to merge; checks that every merge is within the budgets.
     fn settle(segments: &mut Vec<Simulated>, budget: MergeBudget) {
         while let Some(chosen) = plan(&of(segments), budget) {
             assert!(chosen.is_sorted_by(|a, b| a < b) && !chosen.is_empty());
@@ -206,19 +206,19 @@ mod tests {
         }
     }
 
-    /// Tiers of segments that are not full.
+    /// Number of tiers of segments that are not full.
     fn tiers(budget: MergeBudget) -> usize {
         piece(budget.rows / 2, 0, 0).tier() as usize + 1
     }
 
-    /// The bound of the module's head.
+    /// The bound stated in the module docs.
     fn segments_max(segments: &[Simulated], budget: MergeBudget) -> u64 {
         let total = |at: usize| segments.iter().map(|s| s.piece.sizes()[at]).sum::<u64>();
         let full: u64 = (0..3).map(|at| 2 * total(at) / budget.of_sizes()[at].max(1)).sum::<u64>();
         ((FAN_IN - 1) * tiers(budget)) as u64 + full
     }
 
-    /// Rows that a search would read one by one though they could have lists.
+    /// Rows that a search would scan although they could have lists.
     fn unlisted_rows(segments: &[Simulated], budget: MergeBudget) -> u64 {
         let pieces = segments.iter().map(|segment| segment.piece);
         let mut small: Vec<_> =
@@ -227,7 +227,7 @@ mod tests {
         small[..fitting(small.iter(), budget)].iter().map(|piece| piece.rows).sum()
     }
 
-    /// Rows of arriving segments, as agents, uploads and bulk loads send them, in any order.
+    /// Sizes of arriving segments, in any order, as agents, uploads and bulk loads produce them.
     fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
         let rows = prop_oneof![
             4 => 0_u64..4,
@@ -243,8 +243,8 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: neither the number of segments nor the rewriting grows with the data, whatever
-        /// their sizes and order.
+        /// Goal: neither the number of segments nor the rewriting grows with the data, whatever the
+        /// sizes and the order.
         #[test]
         fn segments_stay_few_and_rows_are_rewritten_rarely(arrivals in any_arrivals()) {
             let rewritten_max = 7 + tiers(BUDGET) as u32;
@@ -260,7 +260,8 @@ mod tests {
             }
         }
 
-        /// Goal: the same while rows die. A rewriting that removes the dead pays four rows for one.
+        /// Goal: the bounds hold while rows die. A rewrite that removes dead rows costs four live
+        /// rows each.
         #[test]
         fn deletions_cost_four_rows_for_one(
             arrivals in any_arrivals(),
@@ -290,7 +291,8 @@ mod tests {
         }
     }
 
-    /// Four segments of 8,000 rows cost a search more than a hundred thousand in one did.
+    /// Goal: rows that are enough for lists get them, because a search over four segments of 8,000
+    /// rows cost more than one over a hundred thousand rows in one segment.
     #[test]
     fn rows_that_are_enough_for_lists_get_them() {
         let pieces = [piece(8000, 1, 1), piece(300, 1, 1), piece(8100, 1, 1), piece(20_000, 1, 1)];
@@ -298,12 +300,12 @@ mod tests {
         assert_eq!(plan(&pieces[1..], MergeBudget::MOST), None);
         let with = |rows| plan(&pieces, MergeBudget { rows, ..MergeBudget::MOST });
         assert_eq!((with(16_400), with(16_399)), (Some(vec![0, 1, 2]), None));
-        // Its rows died, and the lists stayed.
+        // Its rows died, but the lists remain.
         let worn = Piece { dead: 8300, ..piece(8100, 1, 1) };
         assert_eq!(plan(&[pieces[0], pieces[1], worn], MergeBudget::MOST), Some(vec![2]));
     }
 
-    /// Eight segments of more than 250,000 rows were never merged.
+    /// Goal: segments of more than 250,000 rows are merged too; eight of them once never were.
     #[test]
     fn large_segments_merge_too() {
         let mut segments = Vec::new();

@@ -1,10 +1,11 @@
-//! Quarantined segments: damaged ones, with their sources as far as known, and their detection.
+//! Quarantine of damaged segments: detection, and their sources as far as they are known.
 //!
 //! A damaged segment stays in the manifest. Its sources are not visible, but they are known from
-//! the list beside it, and its tombstones still count: a source in it can be deleted, replaced, or
-//! built again from its original. With its last live source the segment leaves the manifest, by the
-//! same commit. A segment without a readable list stays until an operator repairs it, and the
-//! collection refuses writes, because a commit could not know what it replaces.
+//! the list stored beside it, and its tombstones still apply: a source in it can be deleted,
+//! replaced, or rebuilt from its original. The commit that removes its last live source also
+//! removes the segment from the manifest. A segment without a readable list stays until an operator
+//! repairs it; meanwhile the collection refuses writes, because a commit could not tell what it
+//! replaces.
 
 use std::sync::Arc;
 
@@ -39,12 +40,12 @@ impl QuarantinedSegment {
         SegmentId(self.entry.id)
     }
 
-    /// Whether it is known which sources it held, and which of them are alive.
+    /// Whether it is known which sources it held, and which of them are live.
     pub fn is_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Records of its live sources, without descriptions, in the order of the segment.
+    /// Records of its live sources, without descriptions, in segment order.
     pub fn lost(&self) -> impl Iterator<Item = &SourceRecord> {
         let known = self.known.iter();
         known.flat_map(|known| {
@@ -63,7 +64,7 @@ impl QuarantinedSegment {
 }
 
 impl Snapshot {
-    /// The record of a source that cannot be seen because its segment is damaged.
+    /// The record of a source that is invisible because its segment is damaged.
     pub fn find_lost(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<&SourceRecord> {
         self.damaged.iter().find_map(|segment| segment.find(sub_tenant, id))
     }
@@ -83,7 +84,7 @@ impl Snapshot {
         }
     }
 
-    /// Refuses an operation that would read a source of a damaged segment.
+    /// Refuses an operation that would read a source in a damaged segment.
     ///
     /// # Errors
     /// [`CollectionError::Quarantined`].
@@ -106,8 +107,8 @@ impl Snapshot {
 }
 
 impl Collection {
-    /// Quarantines a segment. Its sources are read from the list beside it, or from its open file
-    /// where only other parts of that are damaged.
+    /// Builds the quarantine entry of a segment. Its sources are read from the list beside it, or,
+    /// if only other parts of the file are damaged, from the open segment.
     pub(super) fn quarantine(
         &self,
         entry: &SegmentEntry,
@@ -152,12 +153,12 @@ impl Collection {
         SourceList::decode(&bytes, self.id, entry).map_err(bad)
     }
 
-    /// The entry of a segment that was just built. A short list of its sources is in it where each
-    /// file is a request to a bucket; else the list is a file. On a disk it always is: what damages
-    /// one file leaves the other.
+    /// Creates the manifest entry of a segment that was just built. In a bucket, where each file
+    /// costs a request, a short source list is part of the entry; otherwise the list is a file. On
+    /// a disk it always is, so that damage of one file leaves the other.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where a record is not valid.
+    /// [`SegmentError::Damaged`] if a record is invalid.
     ///
     /// [`SegmentError::Damaged`]: crate::segment::SegmentError::Damaged
     pub fn fresh_entry(&self, segment: &Segment) -> Result<SegmentEntry, CollectionError> {
@@ -168,17 +169,17 @@ impl Collection {
         Ok(SegmentEntry::fresh(segment.meta(), list))
     }
 
-    /// Writes the list of a segment. Two fsyncs.
+    /// Writes the source list of a segment. Costs two fsyncs.
     pub(super) fn write_list(&self, segment: &Segment) -> Result<(), CollectionError> {
         let bytes = SourceList::of(segment)?.encode(self.id, segment.id());
         Ok(self.store.put(&layout::source_list(self.id, segment.id()), &bytes)?)
     }
 
-    /// Compares the list of a segment with it. Returns whether there is one: older releases wrote
-    /// none, and the server writes them when it first uses the tenant.
+    /// Compares a segment with its source list. Returns whether there is a list: older releases
+    /// wrote none, and the server writes missing lists when it first uses the tenant.
     ///
     /// # Errors
-    /// A list that is damaged or different.
+    /// A list that is damaged or differs from the segment.
     pub(super) fn verify_list(
         &self,
         entry: &SegmentEntry,
@@ -196,8 +197,8 @@ impl Collection {
         Ok(true)
     }
 
-    /// Writes the lists that are missing or damaged while their segments can still be read. Returns
-    /// their number.
+    /// Writes source lists that are missing or damaged, while their segments are still readable.
+    /// Returns their number.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -207,7 +208,7 @@ impl Collection {
         for live in &seen.segments {
             match self.read_list(&live.entry) {
                 Ok(_) => {}
-                // The release that has written it may know more of the sources than this one.
+                // The release that wrote it may know more about the sources than this one.
                 Err(error) if error.is_too_new() => {}
                 Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
                     missing.push(live);
@@ -217,8 +218,8 @@ impl Collection {
         }
         let mut written = 0;
         for live in missing {
-            // Under the lock no segment leaves the manifest: a list never outlives its segment.
-            // A writer waits for one list at most.
+            // Under the lock no segment leaves the manifest, so no list outlives its segment. A
+            // writer waits for at most one list.
             let _no_commit = self.writer.lock();
             let is_live =
                 |now: &Snapshot| now.segments.iter().any(|it| it.entry.id == live.entry.id);
@@ -230,13 +231,13 @@ impl Collection {
         Ok(written)
     }
 
-    /// Quarantines the segments that reading has found damaged; if there are none, every block of
-    /// every segment is read and compared. Returns their number. Called when a read has met damage
-    /// or has ended in a panic.
+    /// Quarantines the segments that reads have found damaged. If there are none, reads every block
+    /// of every segment and compares it with its checksum. Returns the number of damaged segments.
+    /// Called after a read met damage or ended in a panic.
     ///
-    /// Blocks are read without the writer's lock, by one caller at a time, and once for a version
-    /// in which all of them were sound: a request that fails for another reason does not have
-    /// everything read again and again.
+    /// Blocks are read without the writer's lock, by one caller at a time, and only once per
+    /// version in which all of them are intact, so that requests failing for other reasons do not
+    /// cause everything to be read again and again.
     pub fn quarantine_damaged(&self) -> usize {
         let found = self.quarantine_noticed(&self.writer.lock());
         if found > 0 {
@@ -256,8 +257,8 @@ impl Collection {
         self.quarantine_noticed(&self.writer.lock())
     }
 
-    /// Quarantines the segments that are known to be damaged, unless a sound copy can be had.
-    /// Returns their number.
+    /// Quarantines the segments known to be damaged, unless an intact copy can be fetched. Returns
+    /// how many were damaged, including those fetched again.
     pub(super) fn quarantine_noticed(&self, _no_commit: &MutexGuard<'_, WriterState>) -> usize {
         let now = self.snapshot();
         let (mut segments, mut damaged) = (Vec::new(), now.damaged.clone());
@@ -286,15 +287,15 @@ impl Collection {
         found
     }
 
-    /// A segment whose file was only a copy, which is damaged, from what it was copied from; `None`
-    /// where that is damaged too, or cannot be had.
+    /// Fetches a segment again if its file was only a local copy; `None` if it was not, or if the
+    /// fetched file is damaged or unavailable.
     fn load_again(&self, entry: &SegmentEntry) -> Option<LiveSegment> {
         let key = layout::segment(self.id, SegmentId(entry.id));
         let again = self.store.forget_copy(&key).then(|| self.load_segment(entry).ok()).flatten();
         again.filter(|live| live.segment.verify_blocks().is_ok())
     }
 
-    /// The files of a segment and of the list beside it.
+    /// Keys of a segment and of the source list beside it.
     pub(super) fn files_of(&self, segment: SegmentId) -> [Key; 2] {
         [layout::segment(self.id, segment), layout::source_list(self.id, segment)]
     }

@@ -1,8 +1,8 @@
-//! Collections that another process writes to, and this one only reads.
+//! Collections that another process writes and this one only reads.
 //!
-//! A version is loaded beside the one before it: segments that both list stay open. Files that are
-//! missing were collected because a later version does without them, so that one is loaded. Nothing
-//! is ever written or deleted.
+//! A new version is loaded beside the previous one: segments that both list stay open. If files are
+//! missing they were collected because a later version no longer needs them, so that version is
+//! loaded instead. Nothing is ever written or deleted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use crate::collection::{Collection, CollectionError, Snapshot, layout};
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId};
 
-/// Time for which a reader waits while another one loads a version.
+/// Longest time that a reader waits while another one loads a version.
 const LOAD_WAIT: Duration = Duration::from_secs(1);
-/// Time for which a version is kept after the next one was loaded: a search that another process
-/// began in it ends sooner as a rule.
+/// Time for which a version is kept after it was replaced: a search that another process began on
+/// it usually ends sooner.
 pub(super) const EARLIER: Duration = Duration::from_secs(3);
-/// Versions that are kept so at most.
+/// Most versions kept this way.
 const EARLIER_MAX: usize = 8;
 
-/// A version, and when the next one was loaded.
+/// A replaced version and the time of its replacement.
 type Earlier = (Instant, Arc<Snapshot>);
 
 impl Collection {
-    /// Opens the newest version to read. `expected` is the newest commit that the catalog knows.
+    /// Opens the newest version for reading. `expected` is the newest commit recorded in the
+    /// catalog.
     ///
     /// # Errors
     /// As [`Collection::open`].
@@ -45,11 +46,11 @@ impl Collection {
         Ok(collection)
     }
 
-    /// Loads the newest version, where the one that is open is older than `wanted`, or damaged.
+    /// Loads the newest version if the open one is older than `wanted` or damaged.
     ///
     /// # Errors
-    /// [`CollectionError::Behind`] where others have loaded it for a second, and need longer;
-    /// errors of the store, with the version of before still open.
+    /// [`CollectionError::Behind`] if another thread is loading it and takes longer than a second;
+    /// errors of the store, in which case the previous version stays open.
     pub fn refresh(&self, wanted: Option<CommitHead>) -> Result<(), CollectionError> {
         let is_wanted = || {
             let snapshot = self.snapshot();
@@ -67,7 +68,7 @@ impl Collection {
         }
     }
 
-    /// The version of this number, where it is the newest one here or was so of late.
+    /// The version with this number, if it is the newest one loaded or was replaced only recently.
     pub fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
         let newest = self.snapshot();
         if newest.manifest.version == version {
@@ -78,8 +79,8 @@ impl Collection {
         found.map(|(_, snapshot)| Arc::clone(snapshot))
     }
 
-    /// Gives up versions that were kept long enough, and with them copies of files that no other
-    /// one has.
+    /// Drops versions that were kept long enough, together with local copies of files that no other
+    /// version has.
     pub fn forget_earlier(&self) {
         let mut earlier = self.earlier.lock();
         let is_due = |(replaced, _): &(Instant, _)| replaced.elapsed() >= EARLIER;
@@ -88,7 +89,7 @@ impl Collection {
         self.give_up(&earlier, &due);
     }
 
-    /// Forgets the copies of segments that only versions which are given up list.
+    /// Drops the local copies of segments that are listed only by dropped versions.
     fn give_up(&self, kept: &[Earlier], given_up: &[Earlier]) {
         let newest = self.snapshot();
         let listed = kept.iter().map(|(_, one)| one).chain([&newest]);

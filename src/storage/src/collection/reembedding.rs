@@ -1,17 +1,17 @@
-//! Re-embedding: segments of the same rows with the vectors of another model are made beside those
-//! that are searched, and the old ones are kept for a while after the switch.
+//! Re-embedding: builds segments of the same rows with the vectors of another model beside those
+//! that are searched, and keeps the old ones for a while after the switch.
 //!
 //! ```text
 //! manifest  segments: searched          other: none
-//!           segments                    other: wanted, so far empty
-//!           segments                    other: wanted, pieces that are finished     (repeated)
-//!           pieces, all of them         other: kept, the segments of before         the switch
-//!           pieces                      other: none                                 the end
+//!           segments                    other: wanted, still empty
+//!           segments                    other: wanted, the finished pieces              (repeated)
+//!           pieces, all of them         other: kept, the previous segments              the switch
+//!           pieces                      other: none                                     the end
 //! ```
-//! Every line is one commit. Until the switch nothing reads the pieces; commits of the collection
-//! do not know them. What they lack of the visible sources, and which of their rows are not alive
-//! any more, is found by comparing both, see [`Snapshot::compare`]: source by source, by the whole
-//! record, and row by row. The way back is the same with the roles exchanged.
+//! Every line is one commit. Until the switch nothing reads the pieces, and commits of the
+//! collection ignore them. Visible sources that they lack, and rows of theirs that are no longer
+//! live, are found by comparing the two, see [`Snapshot::compare`]: source by source by the whole
+//! record, and row by row. Switching back works alike, with the roles exchanged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,39 +30,39 @@ use crate::segment::{
 };
 use lodestone_types::{RowId, SegmentId, Timestamp};
 
-/// Segments with vectors of another model than those that are searched.
+/// Segments with vectors of a model other than that of the searched segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherVectors {
-    /// Fingerprint of the model.
+    /// Fingerprint of the other model.
     pub embedding: String,
-    /// The segments; those that a switch has put away have their tombstones of that time.
+    /// The segments. Those put away by a switch keep their tombstones of that time.
     pub segments: Vec<SegmentEntry>,
-    /// Whether they are to be completed and switched to. Otherwise they are kept.
+    /// Whether they are to be completed and switched to. If not, they were put away by a switch.
     pub is_wanted: bool,
-    /// Epoch milliseconds: when they were asked for, or put away.
+    /// Time at which they were requested or put away, in milliseconds since the epoch.
     pub since: u64,
-    /// Id of the work that was asked for.
+    /// Id of the job that requested them.
     pub job: Uuid,
 }
 
-/// The other vectors of a version against its visible rows.
+/// The other vectors of a version, compared with its visible rows.
 #[derive(Debug, Default)]
 pub struct Comparison<'a> {
     /// Dead rows and sources of each of the other segments.
     dead: Vec<TombstoneSet>,
-    /// Visible sources that none of them holds as they are now.
+    /// Visible sources that none of them holds in their current state.
     pub missing: Vec<FoundSource<'a>>,
-    /// Rows of the missing sources.
+    /// Number of rows of the missing sources.
     pub missing_rows: u64,
 }
 
 impl Manifest {
-    /// The model behind its vectors; none where there are no rows, or only client vectors.
+    /// The model behind the searched vectors; `None` if there are no rows or only client vectors.
     pub fn model(&self) -> Option<&str> {
         self.embedding.as_deref().filter(|_| !self.segments.is_empty())
     }
 
-    /// The segments that are searched, then those of other vectors.
+    /// The searched segments, followed by those with other vectors.
     pub(super) fn all_segments(&self) -> impl Iterator<Item = &SegmentEntry> {
         let other = self.other.iter().flat_map(|other| &other.segments);
         self.segments.iter().chain(other)
@@ -70,15 +70,15 @@ impl Manifest {
 }
 
 impl Snapshot {
-    /// Compares `other`, the open segments of its other vectors, with its visible sources. Reads
-    /// the record of every source, and nothing of the rows but their numbers.
+    /// Compares `other`, the open segments with other vectors, with the visible sources. Reads the
+    /// record of every source, but of the rows only their numbers and indices.
     ///
     /// # Errors
     /// Malformed records.
     pub fn compare(&self, other: &[Arc<LiveSegment>]) -> Result<Comparison<'_>, SegmentError> {
         let mut current: BTreeSet<(SegmentId, u32)> = BTreeSet::new();
         let mut dead = vec![TombstoneSet::default(); other.len()];
-        // The newest first: where a source was made twice, its later version counts.
+        // Newest first: if a source was built twice, its later version counts.
         for (live, dead) in other.iter().zip(&mut dead).rev() {
             let segment = &live.segment;
             for source in 0..segment.source_count() {
@@ -115,8 +115,8 @@ impl Snapshot {
         Ok(result)
     }
 
-    /// The rows of a source of other vectors that are visible here; `None` unless it holds them
-    /// all, under the same record.
+    /// The rows of a source with other vectors that are visible in this snapshot; `None` unless it
+    /// has all visible rows, under an equal record.
     fn same_rows(
         &self,
         found: FoundSource<'_>,
@@ -141,11 +141,11 @@ impl Snapshot {
 }
 
 impl Collection {
-    /// Opens the segments of the other vectors of a version. Those that cannot be read are left
-    /// out: what they hold is made again.
+    /// Opens the segments with other vectors of a version. Unreadable ones are skipped, so that
+    /// their contents are built again.
     ///
     /// # Errors
-    /// Errors of the disk other than damage and absence.
+    /// Errors of the disk, except damaged and missing files.
     pub fn open_other(
         &self,
         manifest: &Manifest,
@@ -163,9 +163,10 @@ impl Collection {
         Ok(open)
     }
 
-    /// Writes the live rows of visible sources of one segment with other vectors, in the order of
-    /// the sources and of their rows, to a segment file that nothing refers to yet. Vectors of a
-    /// sparse model, the second ones, are kept where none are given.
+    /// Writes the live rows of some sources of one segment with new vectors to a segment file that
+    /// nothing refers to yet. `vectors` are in the order of the sources and of their rows: first
+    /// the dense ones, then those of a sparse model; if the latter are empty, existing ones are
+    /// kept.
     ///
     /// # Errors
     /// Errors of reading, building or of the disk; no file is left behind.
@@ -188,7 +189,7 @@ impl Collection {
     }
 }
 
-/// Tombstones of a segment under which only the live rows of `sources` are alive.
+/// Tombstones that leave only the live rows of `sources` alive.
 fn all_but(live: &LiveSegment, sources: &[u32]) -> TombstoneSet {
     let mut dead = TombstoneSet::default();
     dead.sources.insert_range(0..live.segment.source_count());
@@ -205,8 +206,8 @@ fn all_but(live: &LiveSegment, sources: &[u32]) -> TombstoneSet {
 }
 
 impl Writer<'_> {
-    /// Notes other vectors in place of those that were noted, whose files become garbage where
-    /// they are in neither.
+    /// Records other vectors in place of the recorded ones. Files that the new manifest no longer
+    /// lists become garbage.
     ///
     /// # Errors
     /// As [`Writer::commit`].
@@ -222,12 +223,12 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes the other vectors, which lack nothing, those that are searched; keeps those of
-    /// before. One commit: a snapshot has the one or the other.
+    /// Switches the search to the other vectors, which must be complete, and puts the current ones
+    /// away. One commit: a snapshot has either the ones or the others.
     ///
     /// # Errors
     /// As [`Writer::commit`]. [`CollectionError::Quarantined`] while a segment is damaged, and
-    /// [`CollectionError::OtherModel`] where there are no other vectors, or sources are missing.
+    /// [`CollectionError::OtherModel`] if there are no other vectors or sources are missing.
     pub fn switch(
         &mut self,
         other: &[Arc<LiveSegment>],
@@ -265,13 +266,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Creates the next manifest. No other writer of this collection is at work: it would hold
-    /// this one's lock, or have another epoch.
+    /// Creates the next manifest. No other writer of this collection is active: it would hold the
+    /// lock, or have another epoch.
     fn put(&mut self, base: &Snapshot, next: &Manifest) -> Result<(), CollectionError> {
         let collection = self.collection.id;
         match self.collection.log.commit(&base.manifest, next) {
             Ok(Commit::Done) => Ok(()),
-            // The next commit builds upon the other one.
+            // The next commit builds on the other manifest.
             Ok(Commit::Conflict(_)) => Err(CollectionError::Fenced { collection }),
             Ok(Commit::Fenced) => {
                 self.poison();

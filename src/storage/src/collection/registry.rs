@@ -1,5 +1,5 @@
-//! Registry of open collections. They are opened on first use, and idle ones are closed when there
-//! are too many.
+//! Registry of open collections. Opens them on first use and closes idle ones when too many are
+//! open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -12,27 +12,26 @@ use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource};
 
-/// Time for which a listing of the open collections waits for the lock of one: longer than a
+/// Longest time that a listing of the open collections waits for the lock of one: longer than a
 /// look-up holds it, shorter than an opening may take.
 const SLOT_TIMEOUT: Duration = Duration::from_millis(10);
-/// Time after the begin of an opening for which others wait for it, where the files come from
-/// another machine: it may take minutes, and each that waits holds a thread.
+/// Time from the start of an opening for which other callers wait for it, on a shared store.
+/// Fetching the files may take minutes, and each waiting caller blocks a thread.
 const OPEN_WAIT: Duration = Duration::from_secs(1);
 
-/// Opens collections and keeps the ones in use.
+/// Opens collections and keeps those in use.
 #[derive(Debug)]
 pub struct Registry {
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
     backend: Arc<dyn ComputeBackend>,
-    /// None where another process writes.
+    /// `None` if another process is the writer.
     epoch: Option<u64>,
     open_max: usize,
     slots: Mutex<Slots>,
-    /// Collections that were damaged when they were last to be opened.
+    /// Collections that were damaged at the last attempt to open them.
     unopenable: Mutex<BTreeSet<CollectionId>>,
-    /// Collections of which a later release had written the newest version, when that was last
-    /// asked for.
+    /// Collections whose newest version was written by a later release, when last looked at.
     too_new: Mutex<BTreeSet<CollectionId>>,
 }
 
@@ -42,18 +41,19 @@ struct Slots {
     uses: u64,
 }
 
-/// The lock inside lets one caller open a collection while others wait for that one only.
+/// Place of one collection. Its inner lock lets one caller open the collection while only callers
+/// of the same collection wait.
 #[derive(Debug, Clone, Default)]
 struct Slot {
     collection: Arc<Mutex<Option<Arc<Collection>>>>,
-    /// Begin of the opening that is under way.
+    /// Start of the opening in progress.
     opening: Arc<Mutex<Option<Instant>>>,
     last_use: u64,
 }
 
 impl Slot {
-    /// Waits until the collection is open, or the caller is to open it; `None` where others open it
-    /// and need longer than `wait`.
+    /// Waits until the collection is open or the caller may open it; `None` if another caller is
+    /// opening it and takes longer than `wait`.
     fn lock(&self, wait: Option<Duration>) -> Option<MutexGuard<'_, Option<Arc<Collection>>>> {
         let Some(wait) = wait else { return Some(self.collection.lock()) };
         let opening = self.opening.lock().map_or(Duration::ZERO, |begun| begun.elapsed());
@@ -62,9 +62,9 @@ impl Slot {
 }
 
 impl Registry {
-    /// A registry over `store` that keeps at most about `open_max` idle collections open. `epoch`
-    /// must be higher than that of every earlier process on the same data; without one collections
-    /// are opened to read, while another process writes to them.
+    /// Creates a registry over `store` that keeps about `open_max` collections open. `epoch` must
+    /// be higher than that of every earlier process on the same data; without an epoch, collections
+    /// are opened read-only, while another process writes to them.
     pub fn new(
         store: Arc<dyn BlobStore>,
         ids: Arc<dyn IdSource>,
@@ -77,18 +77,20 @@ impl Registry {
         Self { store, ids, backend, epoch, open_max, slots, unopenable, too_new }
     }
 
-    /// The registry, with another backend for merges than the processor.
+    /// Replaces the backend used for merges, by default the CPU.
     #[must_use]
     pub fn with_backend(self, backend: Arc<dyn ComputeBackend>) -> Self {
         Self { backend, ..self }
     }
 
-    /// The open collection; opens it if need be, and calls `expected` only then, and `opened` with
-    /// it before anybody else gets it.
+    /// Returns the collection, opening it if needed. Only then are `expected`, for the newest
+    /// commit in the catalog, and `opened` called; the latter before any other caller gets the
+    /// collection.
     ///
     /// # Errors
-    /// As [`Collection::open`], and what `expected` and `opened` return. The next call tries again.
-    /// [`CollectionError::Behind`] where others have fetched it for a second, and need longer.
+    /// As [`Collection::open`], and whatever `expected` and `opened` return. The next call tries
+    /// again. [`CollectionError::Behind`] if another caller is fetching it and takes longer than a
+    /// second.
     pub fn get<E: From<CollectionError>>(
         &self,
         id: CollectionId,
@@ -128,18 +130,18 @@ impl Registry {
         Ok(collection)
     }
 
-    /// Collections that are kept open at most, once they are idle.
+    /// Number of open collections from which idle ones are closed.
     pub fn open_max(&self) -> usize {
         self.open_max
     }
 
-    /// Number of collections that could not be opened for damage when they were last asked for.
+    /// Number of collections that were damaged at the last attempt to open them.
     pub fn unopenable(&self) -> usize {
         self.unopenable.lock().len()
     }
 
-    /// Notes whether the newest version of a collection could be read, and tells once of one that
-    /// a later release has written.
+    /// Records whether the newest version of a collection could be read, and logs once if it was
+    /// written by a later release.
     pub fn note_format(&self, id: CollectionId, error: Option<&CollectionError>) {
         match error {
             Some(error) if error.is_too_new() => {
@@ -152,7 +154,7 @@ impl Registry {
         }
     }
 
-    /// Number of collections of which a later release has written the newest version.
+    /// Number of collections whose newest version was written by a later release.
     pub fn too_new(&self) -> usize {
         self.too_new.lock().len()
     }
@@ -169,9 +171,10 @@ impl Registry {
         slot.clone()
     }
 
-    /// Forgets the collection of a deleted tenant for good; waits for whoever opens it now. Callers
-    /// that still hold it continue and may write files, as long as what is returned can be
-    /// upgraded. Opening it anew could mistake those for left-over ones.
+    /// Removes the collection of a deleted tenant for good, waiting for an opening in progress.
+    /// Callers that still hold it continue and may write files, as long as the returned reference
+    /// can be upgraded. Opening the collection again meanwhile could mistake those files for
+    /// leftovers.
     pub fn close(&self, id: CollectionId) -> Weak<Collection> {
         let slot = self.slots.lock().by_id.remove(&id);
         let held = slot.and_then(|slot| slot.collection.lock().take());
@@ -180,14 +183,13 @@ impl Registry {
         held.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 
-    /// A collection, where it is open and not just being opened.
+    /// The collection, if it is open and not locked by another caller.
     pub fn find(&self, id: CollectionId) -> Option<Arc<Collection>> {
         let slot = Arc::clone(&self.slots.lock().by_id.get(&id)?.collection);
         slot.try_lock()?.clone()
     }
 
-    /// Collections that are open now, in the order of their ids, without those that are being
-    /// opened.
+    /// The open collections in the order of their ids, without those that are being opened.
     pub fn open_collections(&self) -> Vec<Arc<Collection>> {
         let slots: Vec<_> =
             self.slots.lock().by_id.values().map(|slot| Arc::clone(&slot.collection)).collect();
@@ -198,10 +200,10 @@ impl Registry {
 
 /// Closes a collection that has no other holder; returns whether none is open now.
 ///
-/// Counting the holders would not be enough: background work keeps weak references, and one that is
-/// upgraded after the count would work on files that the next opening takes for left-over ones. An
+/// Counting the holders would not be enough: background work keeps weak references, and one
+/// upgraded after the count would work on files that the next opening takes for leftovers. An
 /// unwrapped collection cannot be upgraded. After a failed commit a collection stays open, so that
-/// it knows that it does not know its newest manifest.
+/// it remembers that its newest manifest is unknown.
 fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
     if held.as_ref().is_some_and(|collection| !collection.knows_head()) {
         return false;

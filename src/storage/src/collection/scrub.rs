@@ -1,9 +1,9 @@
-//! Scrubs: every file of an open collection is read once more and compared with its checksums.
+//! Scrubs: read every file of an open collection again and compare it with its checksums.
 //!
-//! Blocks are verified when they are first read, and then taken for good; a scrub finds what went
-//! bad since, and what nobody has read. A damaged segment is quarantined. The manifest, tombstones
-//! and lists of sources are in memory while a collection is open: damaged files of them are
-//! written again.
+//! Blocks are verified when they are first read and trusted from then on; a scrub finds data that
+//! has gone bad since, and data that was never read. Damaged segments are quarantined. The
+//! manifest, the tombstones and the source lists can be derived from an open collection, so damaged
+//! files of these kinds are rewritten.
 
 use crate::collection::manifest::SegmentEntry;
 use crate::collection::open::is_damage;
@@ -11,25 +11,26 @@ use crate::collection::snapshot::LiveSegment;
 use crate::collection::{Collection, CollectionError, layout};
 use crate::segment::SegmentError;
 
-/// Damage that a scrub found, in files.
+/// Damaged files that a scrub found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// Segments that were quarantined.
+    /// Damaged segments: quarantined, or replaced by an intact copy.
     pub segments: usize,
-    /// Lists of sources that were written again.
+    /// Source lists that were rewritten.
     pub lists: usize,
-    /// Sets of tombstones that were written again.
+    /// Tombstone files that were rewritten.
     pub tombstones: usize,
-    /// Manifests that were written again.
+    /// Manifests that were rewritten.
     pub manifests: usize,
 }
 
 impl Collection {
-    /// Reads all files of the newest version but the originals. `go_on` is told the bytes of each
-    /// piece of a segment; it may take its time, and ends the scrub by false.
+    /// Reads all files of the newest version except the originals. `go_on` is called with the
+    /// number of bytes of each piece of a segment; it may block to throttle the scrub, and ends it
+    /// by returning false.
     ///
     /// # Errors
-    /// Errors of the disk; damage that can neither be quarantined nor repaired.
+    /// Errors of the disk; damage that can be neither quarantined nor repaired.
     pub fn scrub(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Scrubbed, CollectionError> {
         let mut scrubbed = Scrubbed {
             manifests: self.repair_manifest()?,
@@ -44,7 +45,7 @@ impl Collection {
                 Ok(false) => break,
                 Err(error) if !is_damage(&error) => return Err(error),
                 Err(error) if self.is_listed(live) => live.segment.condemn(&error.to_string()),
-                // It was merged away meanwhile.
+                // The segment was merged away in the meantime.
                 Err(_) => {}
             }
         }
@@ -52,7 +53,7 @@ impl Collection {
         Ok(scrubbed)
     }
 
-    /// Opens the file of a segment as a start would, and reads every block.
+    /// Opens the file of a segment as on startup and reads every block.
     fn read_again(
         &self,
         entry: &SegmentEntry,
@@ -61,12 +62,12 @@ impl Collection {
         Ok(self.open_segment(&entry.meta())?.verify_slowly(go_on)?)
     }
 
-    /// Whether the newest version has this segment with these tombstones.
+    /// Whether the newest version still lists this segment.
     fn is_listed(&self, live: &LiveSegment) -> bool {
         self.snapshot().segments.iter().any(|now| now.entry.id == live.entry.id)
     }
 
-    /// Writes sets of tombstones again that are damaged or missing. Returns their number.
+    /// Rewrites tombstone files that are damaged or missing. Returns their number.
     fn repair_tombstones(&self) -> Result<usize, CollectionError> {
         let mut written = 0;
         for live in &self.snapshot().segments {
@@ -78,8 +79,8 @@ impl Collection {
                     continue;
                 }
             }
-            // Under the lock the file stays listed: none is written that garbage collection has
-            // deleted already.
+            // Under the lock the file stays listed, so a file that garbage collection has already
+            // deleted is not written again.
             let _no_commit = self.writer.lock();
             let is_listed = self
                 .snapshot()
@@ -103,12 +104,13 @@ impl Collection {
         Ok(written)
     }
 
-    /// Writes the newest manifest again if it is damaged or missing. Returns their number.
+    /// Rewrites the newest manifest if it is damaged or missing. Returns the number of files
+    /// written.
     fn repair_manifest(&self) -> Result<usize, CollectionError> {
         let _no_commit = self.writer.lock();
         let snapshot = self.snapshot();
         let ours = &snapshot.manifest;
-        // After a failed commit it is not known which is the newest.
+        // After a failed commit it is unknown which manifest is the newest.
         if ours.version == 0 || !self.knows_head() {
             return Ok(0);
         }

@@ -1,4 +1,4 @@
-//! Snapshots: open manifests. A query uses exactly one, which keeps its files alive.
+//! Snapshots: open manifests. A query uses exactly one, which keeps its files mapped.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,20 +14,20 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_text::{KnownCounts, ScopeStats, TermCounts, TextError, TextQuery};
 use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId, split_chunk_id};
 
-/// Scopes that are cached for a segment; the least recently used go first.
+/// Most scopes cached per segment; the least recently used are evicted.
 const SCOPES_MAX: usize = 256;
 
 /// A segment together with its dead rows, as of one or more versions.
 #[derive(Debug)]
 pub struct LiveSegment {
-    /// Its entry in the manifest.
+    /// The segment's entry in the manifest.
     pub entry: SegmentEntry,
-    /// The file.
+    /// The open segment file.
     pub segment: Arc<Segment>,
     /// Its dead rows and sources.
     pub dead: TombstoneSet,
     scopes: RwLock<BTreeMap<SubTenantId, Arc<ScopeRows>>>,
-    /// Counts uses of scopes.
+    /// Number of uses of scopes so far, as the clock for eviction.
     uses: AtomicU64,
     pub(super) kept: OnceLock<Owner>,
 }
@@ -35,32 +35,32 @@ pub struct LiveSegment {
 /// The live rows of one sub-tenant in one segment.
 #[derive(Debug)]
 pub struct ScopeRows {
-    /// The rows.
+    /// The live rows.
     pub rows: RoaringBitmap,
-    /// Whether these are all rows of the segment, so that no mask is needed.
+    /// Whether the scope covers every row of the segment, so that no mask is needed.
     pub is_whole_segment: bool,
     stats: OnceLock<ScopeStats>,
     counts: KnownCounts,
-    /// The number of its last use.
+    /// Value of the segment's `uses` at the last use.
     last_use: AtomicU64,
 }
 
 impl ScopeRows {
-    /// The mask to search under; `None` where every row of the segment is in the scope.
+    /// The mask to search under; `None` if every row of the segment is in the scope.
     pub fn mask(&self) -> Option<&RoaringBitmap> {
         (!self.is_whole_segment).then_some(&self.rows)
     }
 }
 
 impl LiveSegment {
-    /// A segment with its tombstones.
+    /// Combines a segment with its tombstones.
     pub fn new(entry: SegmentEntry, segment: Arc<Segment>, dead: TombstoneSet) -> Self {
         let (scopes, uses, kept) = (RwLock::default(), AtomicU64::new(0), OnceLock::new());
         Self { entry, segment, dead, scopes, uses, kept }
     }
 
-    /// The live rows of a sub-tenant. Kept while the segment stays as it is and few others are
-    /// asked for.
+    /// The live rows of a sub-tenant. If there are any, they are cached for the life of this value,
+    /// unless evicted by more recently used scopes.
     pub fn scope(&self, sub_tenant: &SubTenantId) -> Arc<ScopeRows> {
         let now = self.uses.fetch_add(1, Ordering::Relaxed);
         if let Some(scope) = self.scopes.read().get(sub_tenant) {
@@ -90,7 +90,7 @@ impl LiveSegment {
         self.scopes.read().len()
     }
 
-    /// The sources that some rows belong to, ascending.
+    /// The sources of some rows, ascending.
     pub fn sources_of(&self, rows: &RoaringBitmap) -> Vec<u32> {
         let mut sources: Vec<u32> =
             rows.iter().map(|row| self.segment.source_of(RowId(row))).collect();
@@ -99,13 +99,13 @@ impl LiveSegment {
         sources
     }
 
-    /// Row and token counts of a scope, for BM25. Computed once, like the scope.
+    /// Row and token counts of a scope, for BM25. Computed once per cached scope.
     pub fn scope_stats<'a>(&self, scope: &'a ScopeRows) -> &'a ScopeStats {
         scope.stats.get_or_init(|| self.segment.text_index().scope_stats(scope.mask()))
     }
 
-    /// For each term of a query the rows of a scope that hold it. Those of common words are counted
-    /// once and kept with the scope.
+    /// Number of rows in a scope that contain each term of a query. The counts of common words are
+    /// cached with the scope.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -117,12 +117,12 @@ impl LiveSegment {
         self.segment.text_index().term_counts_with(query, scope.mask(), &scope.counts)
     }
 
-    /// Rows that are alive.
+    /// Number of live rows.
     pub fn live_rows(&self) -> u64 {
         u64::from(self.segment.row_count()) - self.dead.rows.len()
     }
 
-    /// Sources that are alive.
+    /// Number of live sources.
     pub fn live_sources(&self) -> u64 {
         u64::from(self.segment.source_count()) - self.dead.sources.len()
     }
@@ -131,11 +131,11 @@ impl LiveSegment {
 /// One version of a collection, open for reading.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The manifest.
+    /// The manifest of the version.
     pub manifest: Manifest,
-    /// Its segments, oldest first, without the damaged ones.
+    /// The segments, oldest first, without damaged ones.
     pub segments: Vec<Arc<LiveSegment>>,
-    /// Segments that cannot be read; answers from this snapshot are incomplete.
+    /// Segments that cannot be read; results from this snapshot are incomplete if there are any.
     pub damaged: Vec<Arc<QuarantinedSegment>>,
 }
 
@@ -144,21 +144,21 @@ pub struct Snapshot {
 pub struct FoundSource<'a> {
     /// The segment that holds all its live rows.
     pub live: &'a Arc<LiveSegment>,
-    /// Its position there.
+    /// The source's position in the segment.
     pub source: u32,
 }
 
 /// Location of a visible client vector.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundChunk<'a> {
-    /// Its batch.
+    /// The source, which is the batch of the vector.
     pub found: FoundSource<'a>,
-    /// Its row.
+    /// The vector's row.
     pub row: RowId,
 }
 
 impl FoundChunk<'_> {
-    /// Batch and index.
+    /// Id of the batch, and the vector's index in it.
     pub fn place(&self) -> (&str, u32) {
         let segment = &self.found.live.segment;
         (segment.source_key(self.found.source).1, segment.index(self.row))
@@ -166,7 +166,7 @@ impl FoundChunk<'_> {
 }
 
 impl FoundSource<'_> {
-    /// The record.
+    /// Decodes the source's record.
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] if stored bytes are malformed.
@@ -174,7 +174,7 @@ impl FoundSource<'_> {
         self.live.segment.record(self.source)
     }
 
-    /// Live rows, ascending by chunk index.
+    /// The source's live rows, ascending by chunk index.
     pub fn rows(&self) -> Vec<u32> {
         let rows = self.live.segment.rows_of(self.source).iter().copied();
         rows.filter(|row| !self.live.dead.rows.contains(*row)).collect()
@@ -182,8 +182,8 @@ impl FoundSource<'_> {
 }
 
 impl Snapshot {
-    /// Whether everything that was read through this snapshot is what was written. Asked before the
-    /// result of reading is passed on or stored, see [`Segment::check`].
+    /// Checks that everything read through this snapshot so far was intact. Call it before a result
+    /// is passed on or stored, see [`Segment::check`].
     ///
     /// # Errors
     /// Damage of any segment.
@@ -196,7 +196,7 @@ impl Snapshot {
         self.find_named(sub_tenant.as_str(), id.as_str())
     }
 
-    /// As [`Self::find`], for names as [`Segment::source_key`] returns them.
+    /// Like [`Self::find`], for names as returned by [`Segment::source_key`].
     pub(super) fn find_named(&self, sub_tenant: &str, id: &str) -> Option<FoundSource<'_>> {
         self.segments.iter().rev().find_map(|live| {
             let source = live.segment.find_source_named(sub_tenant, id)?;
@@ -205,8 +205,8 @@ impl Snapshot {
         })
     }
 
-    /// The live row of a client vector by its chunk id: the id that its client gave it, else the
-    /// one derived from batch and index.
+    /// Finds the live row of a client vector by its chunk id: the id that the client gave it, or
+    /// else the one derived from batch and index.
     ///
     /// # Errors
     /// Malformed stored bytes.
@@ -215,7 +215,7 @@ impl Snapshot {
         sub_tenant: &SubTenantId,
         chunk_id: &str,
     ) -> Result<Option<FoundChunk<'_>>, SegmentError> {
-        // Ids are stored in one normal form. A derived one may be longer than one of its own.
+        // Ids are stored in one normal form. A derived id may be too long to be a given one.
         if let Ok(name) = SourceId::parse(chunk_id)
             && let Some(found) = self.find_own_chunk(sub_tenant, &name)?
         {
@@ -234,7 +234,7 @@ impl Snapshot {
         Ok((!is_dead && !has_own_id).then_some(FoundChunk { found, row }))
     }
 
-    /// The client vector that was given this id.
+    /// Finds the client vector that was given this id.
     fn find_own_chunk(
         &self,
         sub_tenant: &SubTenantId,
@@ -252,7 +252,7 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Every visible source of a sub-tenant, in no promised order.
+    /// All visible sources of a sub-tenant, in no particular order.
     pub fn sources<'a>(
         &'a self,
         sub_tenant: &'a SubTenantId,
@@ -261,7 +261,7 @@ impl Snapshot {
             .filter(|found| found.live.segment.source_key(found.source).0 == sub_tenant.as_str())
     }
 
-    /// Every visible source of every sub-tenant, in no promised order.
+    /// All visible sources of all sub-tenants, in no particular order.
     pub fn all_sources(&self) -> impl Iterator<Item = FoundSource<'_>> {
         self.segments.iter().flat_map(|live| {
             let all = 0..live.segment.source_count();
@@ -270,8 +270,8 @@ impl Snapshot {
         })
     }
 
-    /// The highest sequence of its sources, those of damaged segments included, as far as known.
-    /// Costs a look at every source only where an older release has written the manifest.
+    /// The highest sequence of all sources, including those in damaged segments as far as known.
+    /// Visits every source only if an older release wrote the manifest.
     pub fn newest_sequence(&self) -> Sequence {
         if let Some(newest) = self.manifest.newest_sequence {
             return Sequence(newest);
@@ -283,12 +283,12 @@ impl Snapshot {
         all.max().unwrap_or(Sequence(0))
     }
 
-    /// Live rows of a sub-tenant.
+    /// Number of live rows of a sub-tenant.
     pub fn rows_in(&self, sub_tenant: &SubTenantId) -> u64 {
         self.segments.iter().map(|live| live.scope(sub_tenant).rows.len()).sum()
     }
 
-    /// Live rows of every sub-tenant.
+    /// Number of live rows of all sub-tenants.
     pub fn rows(&self) -> u64 {
         self.segments.iter().map(|live| live.live_rows()).sum()
     }

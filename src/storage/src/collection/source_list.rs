@@ -1,12 +1,12 @@
-//! The sources of one segment with their numbers of rows, apart from it: when the segment cannot be
-//! read, this list says what it held. Of a small segment in a bucket it is in the manifest's entry,
-//! which spares a request; else it is a second file.
+//! Source lists: the sources of a segment with their row counts, stored apart from the segment to
+//! tell what it held when it cannot be read. The list of a small segment in a bucket is part of its
+//! manifest entry, which saves a request; any other list is a file of its own.
 //!
-//! `v1/c/<collection>/r/<segment>` is a sealed file ([`lodestone_io::sealed`]) of the words
-//! "lodestone sources 1". Its body is zstd of JSON: the fields of [`StoredList`]. A reader rejects
-//! a broken seal, another collection or segment, and counts other than those of the manifest.
-//! Descriptions are left out: they are cut from the text. Rows are numbered by source, one source
-//! after the other, so counts are enough.
+//! `v1/c/<collection>/r/<segment>` is a sealed file ([`lodestone_io::sealed`]) with the first words
+//! "lodestone sources 1". Its body is zstd-compressed JSON with the fields of [`StoredList`]. A
+//! reader rejects a broken seal, a wrong collection or segment, and counts that differ from the
+//! manifest. Descriptions are left out, because they are cut from the text. Rows are numbered
+//! source by source, so counts are enough.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -23,18 +23,18 @@ use lodestone_types::{
 };
 
 const FIRST_WORDS: &str = "lodestone sources 1";
-/// The number at their end.
+/// The number that ends [`FIRST_WORDS`].
 pub(super) const FORMAT: u32 = 1;
-/// zstd's own default.
+/// The default level of zstd.
 const LEVEL: i32 = 3;
-/// Bytes of a list in the manifest at most, which has it in every version until a merge takes the
-/// segment: some four sources of plain texts. With the fifty segments of a large collection that is
-/// 100 KB for each commit.
+/// Upper bound on the bytes of a list in the manifest, where every version repeats it until a merge
+/// takes the segment: about four sources of plain texts. With the fifty segments of a large
+/// collection that makes 100 KB per commit.
 const SMALL_BYTES_MAX: usize = 2048;
-/// Sources that can be so short at most.
+/// Most sources for which a list is tried in the manifest.
 const SMALL_SOURCES_MAX: u32 = 8;
-/// Bytes of an unpacked body at most: two million sources of one chunk each, with metadata of half
-/// a KiB.
+/// Upper bound on the uncompressed body: two million sources of one chunk each, with metadata of
+/// half a KiB.
 const UNPACKED_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Serialize, Deserialize)]
@@ -44,7 +44,7 @@ struct StoredList {
     sources: Vec<StoredSource>,
 }
 
-/// The sources of a small segment, in its entry of the manifest.
+/// The sources of a small segment, as stored in its manifest entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SmallList(Vec<StoredSource>);
@@ -71,23 +71,23 @@ struct StoredSource {
     detail: SourceDetail,
 }
 
-/// One source of a segment.
+/// A source of the segment.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ListedSource {
-    /// Its record, without the description.
+    /// The source's record, without the description.
     pub(super) record: SourceRecord,
     first_row: u32,
     rows: u32,
 }
 
 impl ListedSource {
-    /// The rows of the source.
+    /// Row numbers of the source.
     pub(super) fn rows(&self) -> std::ops::Range<u32> {
         self.first_row..self.first_row + self.rows
     }
 }
 
-/// The list; see the module.
+/// A decoded source list.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SourceList {
     sources: Vec<ListedSource>,
@@ -108,10 +108,10 @@ impl SourceList {
         Self { sources: listed, by_key }
     }
 
-    /// The list of an open segment.
+    /// Derives the list from an open segment.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where a record is not valid or rows are not in order.
+    /// [`SegmentError::Damaged`] if a record is invalid or rows are out of order.
     pub(super) fn of(segment: &Segment) -> Result<Self, SegmentError> {
         let mut sources = Vec::with_capacity(segment.source_count() as usize);
         let mut next_row = 0;
@@ -128,7 +128,7 @@ impl SourceList {
         Ok(Self::new(sources))
     }
 
-    /// The list of a segment, where it is short enough for a manifest.
+    /// Derives the list of a segment if it is short enough for a manifest; `None` otherwise.
     ///
     /// # Errors
     /// As [`Self::of`].
@@ -141,10 +141,10 @@ impl SourceList {
         Ok((bytes <= SMALL_BYTES_MAX).then_some(list))
     }
 
-    /// Reads a list that is in the entry of its segment.
+    /// Decodes a list that is stored in its segment's entry.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The broken rule.
     pub(super) fn of_small(list: &SmallList, entry: &SegmentEntry) -> Result<Self, String> {
         Self::of_stored(list.0.clone(), entry)
     }
@@ -158,12 +158,12 @@ impl SourceList {
         &self.sources
     }
 
-    /// The position of a source.
+    /// Finds the position of a source.
     pub(super) fn find(&self, sub_tenant: &str, id: &str) -> Option<u32> {
         self.by_key.get(&(sub_tenant.to_owned(), id.to_owned())).copied()
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub(super) fn encode(&self, collection: CollectionId, segment: SegmentId) -> Vec<u8> {
         let sources = self.stored();
         let stored = StoredList { collection: collection.0, segment: segment.0, sources };
@@ -172,15 +172,15 @@ impl SourceList {
         sealed::seal(FIRST_WORDS, &body)
     }
 
-    /// The format of a list, where a later release has written it.
+    /// The format number of a list that a later release has written.
     pub(super) fn later_format(bytes: &[u8]) -> Option<u32> {
         sealed::later_format(FIRST_WORDS, bytes)
     }
 
-    /// Reads the file of the segment that `entry` lists.
+    /// Decodes the file of the segment that `entry` lists.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The broken rule.
     pub(super) fn decode(
         bytes: &[u8],
         collection: CollectionId,
@@ -208,7 +208,7 @@ impl SourceList {
     }
 }
 
-/// Unpacks a body of `bytes_max` bytes at most; of a longer one no more than that is read.
+/// Decompresses a body of at most `bytes_max` bytes; of a longer one no more than that is read.
 fn unpack(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut json = Vec::new();
     zstd::stream::Decoder::new(body)?.take(bytes_max as u64 + 1).read_to_end(&mut json)?;

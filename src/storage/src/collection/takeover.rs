@@ -1,9 +1,9 @@
-//! Taking a collection over: keeping other writers from its next manifest number.
+//! Taking over a collection: claims the next manifest number against other writers.
 //!
-//! A process that was taken for lost may only have been suspended and write again, and a commit of
-//! this process that got no answer may still happen. Either could take the next number at any time.
-//! So this process takes it first, with a manifest of unchanged contents: a later attempt finds the
-//! number taken, and a later epoch in it. From then on, no other writer can need files that existed
+//! A process presumed lost may only have been suspended and write again, and a commit of this
+//! process that got no answer may still happen. Either could take the next number at any time. This
+//! process therefore takes it first, with a manifest of unchanged contents: a later attempt finds
+//! the number taken, by a later epoch. From then on, no other writer can need files that existed
 //! before and that the manifest does not list.
 
 use std::sync::atomic::Ordering;
@@ -16,10 +16,11 @@ use lodestone_types::Sequence;
 
 impl Collection {
     /// Commits the contents of the newest version, which is `head` or a later one, under the next
-    /// number and our epoch. `applied` are the jobs of `head` that may not be marked yet.
+    /// number and the epoch of this process. `applied` are the jobs of `head` that may not be
+    /// marked in the catalog yet.
     ///
     /// # Errors
-    /// [`CollectionError::Fenced`] by a later epoch; errors of the store.
+    /// [`CollectionError::Fenced`] if a later epoch has taken over; errors of the store.
     pub(super) fn take_number(
         &self,
         mut head: Manifest,
@@ -39,10 +40,10 @@ impl Collection {
 }
 
 impl Writer<'_> {
-    /// Finds out whether a commit without an answer has happened, and builds on it if it has.
+    /// Finds out whether a commit that got no answer has happened, and builds on it if so.
     ///
     /// # Errors
-    /// Errors of the store, after which the next writer tries again.
+    /// Errors of the store; the next writer then tries again.
     pub(super) fn settle_doubt(&mut self) -> Result<(), CollectionError> {
         let (collection, base) = (self.collection, self.base());
         let known = self.state.applied.clone();

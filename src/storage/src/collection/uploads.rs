@@ -1,14 +1,14 @@
-//! Upload blobs: the originals of a collection, byte for byte, each with a label from which it can
-//! be processed again when everything derived from it is lost.
+//! Upload blobs: the originals of a collection, byte for byte. The label of each suffices to
+//! process it again when everything derived from it is lost.
 //!
 //! ```text
 //! v1/raw/<collection>/<time-sortable id>-<first 32 hex digits of the SHA-256 of the file>
 //! ```
-//! A labelled file ([`lodestone_io::sealed`]) of the words "lodestone upload 1": the label is JSON,
-//! the fields of [`UploadLabel`]; the content is the original. One directory per collection costs
-//! two fsyncs less for every acknowledged upload than one per source. The id holds the time at
-//! which an upload began, so that an orphan can be distinguished from an upload whose job is about
-//! to be written.
+//! A labelled file ([`lodestone_io::sealed`]) with the first words "lodestone upload 1": the label
+//! is JSON with the fields of [`UploadLabel`], the content is the original. One directory per
+//! collection saves two fsyncs per acknowledged upload compared with one per source. The id
+//! contains the time at which the upload began, which distinguishes an orphan from an upload whose
+//! job is about to be written.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -22,40 +22,40 @@ use lodestone_types::random::wire_id_time;
 use lodestone_types::{CollectionId, IdSource, Metadata, Origin, Timestamp};
 
 const FIRST_WORDS: &str = "lodestone upload 1";
-/// The number at their end.
+/// The number that ends [`FIRST_WORDS`].
 const FORMAT: u32 = 1;
 const HASH_DIGITS: usize = 32;
-/// Bytes read at first: the first line, and as a rule the label.
+/// Bytes of the first read: the first line and, in most cases, the label.
 const HEAD_BYTES: usize = 4096;
-/// Originals that are read at once where they come from another machine.
+/// Originals verified in parallel on a shared store.
 const PARALLEL: usize = 8;
-/// Bytes of a label; two metadata maps and the origin are far smaller.
+/// Upper bound on the bytes of a label; two metadata maps and the origin are far smaller.
 const LABEL_BYTES_MAX: usize = 16 << 20;
 
 /// Label of an upload: the fields given when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UploadLabel {
-    /// The sub-tenant.
+    /// Name of the sub-tenant.
     pub sub_tenant: String,
-    /// The source.
+    /// Id of the source.
     pub source: String,
-    /// `file`, `text`, `webpage` or `app`.
+    /// Kind of source: `file`, `text`, `webpage` or `app`.
     pub kind: String,
-    /// Name of the file; empty when none.
+    /// File name; empty if there is none.
     pub filename: String,
-    /// Media type.
+    /// Media type of the content.
     pub content_type: String,
-    /// When it was accepted, milliseconds since the epoch.
+    /// Time of acceptance, in milliseconds since the epoch.
     pub uploaded_at: u64,
-    /// The tenant's map, if the upload has one.
+    /// The tenant metadata, if the upload has any.
     pub tenant_metadata: Option<Metadata>,
-    /// The document's map, if the upload has one.
+    /// The document metadata, if the upload has any.
     pub document_metadata: Option<Metadata>,
-    /// Its origin; absent in labels of older versions.
+    /// Origin of the upload; absent in labels of older versions.
     #[serde(default)]
     pub origin: Origin,
-    /// A sequence that was given before it was accepted; its own is higher. Orders the uploads of a
-    /// source whatever the clock shows; absent in labels of older versions.
+    /// A sequence number taken before the upload was accepted; its own is higher. Orders the
+    /// uploads of a source independently of the clock; absent in labels of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }
@@ -63,16 +63,16 @@ pub struct UploadLabel {
 /// An original, read back and verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upload {
-    /// Its label.
+    /// The label.
     pub label: UploadLabel,
-    /// The bytes.
+    /// The original bytes.
     pub content: Vec<u8>,
 }
 
-/// An original whose label has been read and whose content is still in its file.
+/// An original whose label has been read, while its content is still in the file.
 #[derive(Debug)]
 pub struct StoredUpload {
-    /// Its label.
+    /// The upload's label.
     pub label: UploadLabel,
     raw_key: String,
     file: FileSlice,
@@ -80,16 +80,17 @@ pub struct StoredUpload {
 }
 
 impl StoredUpload {
-    /// The content; [`Self::read`] says whether it is what was stored.
+    /// The content, unverified; [`Self::read`] verifies it.
     pub fn content(&self) -> &FileSlice {
         &self.content
     }
 
-    /// Reads the file once, piece by piece, compares it with the hash in its name, and gives the
-    /// content to `see` on the way. A copy that is damaged is made again, and read from its start.
+    /// Reads the file once, piece by piece, compares it with the hash in its name, and passes the
+    /// content to `see` along the way. If a local copy is damaged, it is fetched again and read
+    /// from the start with a fresh `T`.
     ///
     /// # Errors
-    /// [`CollectionError::BadUpload`] if it does not match; errors of the store.
+    /// [`CollectionError::BadUpload`] if the bytes do not match the hash; errors of the store.
     pub fn read<T: Default>(
         &mut self,
         store: &dyn BlobStore,
@@ -128,8 +129,8 @@ pub fn prefix(collection: CollectionId) -> Key {
     Key::parse(&format!("v1/raw/{collection}")).expect("opaque ids make valid keys")
 }
 
-/// Stores an original. Survives a power cut on return; nothing refers to it yet.
-/// Costs two fsyncs.
+/// Stores an original. On return it survives a power cut; nothing refers to it yet. Costs two
+/// fsyncs.
 ///
 /// # Errors
 /// Errors of the store; no file is left behind.
@@ -146,7 +147,7 @@ pub fn put(
     let id = ids.wire_id("", Timestamp(label.uploaded_at));
     let name = format!("v1/raw/{collection}/{id}-{}", &hash[..HASH_DIGITS]);
     let key = Key::parse(&name).expect("ids and digits make valid keys");
-    // In two writes: the content may be 100 MiB, and need not be copied.
+    // Two writes, so that content of up to 100 MiB need not be copied.
     store.put_with(&key, &mut |out| {
         out.write_all(&head)?;
         out.write_all(content)
@@ -154,7 +155,7 @@ pub fn put(
     Ok(key)
 }
 
-/// Reads an original; a copy of it that is damaged is made again.
+/// Reads an original; if a local copy is damaged, fetches it again.
 fn read<T>(
     store: &dyn BlobStore,
     raw_key: &str,
@@ -170,10 +171,10 @@ fn read<T>(
     }
 }
 
-/// Reads an original back.
+/// Reads an original with its label and verifies it.
 ///
 /// # Errors
-/// [`CollectionError::BadUpload`] if the bytes do not match the hash in the name or the format;
+/// [`CollectionError::BadUpload`] if the bytes do not match the format or the hash in the name;
 /// errors of the store.
 pub fn get(store: &dyn BlobStore, raw_key: &str) -> Result<Upload, CollectionError> {
     read(store, raw_key, |key| decode(raw_key, store.get(key)?))
@@ -189,15 +190,15 @@ fn decode(raw_key: &str, mut bytes: Vec<u8>) -> Result<Upload, CollectionError> 
     Ok(Upload { label, content })
 }
 
-/// Opens an original and reads its label; the content is not read.
+/// Opens an original and reads its label, but not its content.
 ///
 /// # Errors
-/// [`CollectionError::BadUpload`] if the label is not one; errors of the store.
+/// [`CollectionError::BadUpload`] if the label is malformed; errors of the store.
 pub fn open(store: &dyn BlobStore, raw_key: &str) -> Result<StoredUpload, CollectionError> {
     read(store, raw_key, |key| open_file(raw_key, store.open(key)?))
 }
 
-/// As [`open`], and the content is read once and verified.
+/// Like [`open`], but also reads the content once and verifies it.
 ///
 /// # Errors
 /// As [`open`] and [`StoredUpload::read`].
@@ -228,11 +229,11 @@ fn open_file(raw_key: &str, file: FileSlice) -> Result<StoredUpload, CollectionE
     Ok(StoredUpload { label, raw_key: raw_key.to_owned(), file, content })
 }
 
-/// Reads originals piece by piece, several at once where they come from another machine. Returns
-/// those that are damaged or missing, by their positions.
+/// Verifies originals piece by piece, several in parallel on a shared store. Returns the positions
+/// of those that are damaged or missing.
 ///
 /// # Errors
-/// The first error that tells nothing about an original, as of a store that does not answer.
+/// The first error that is not about one original, for instance of a store that does not answer.
 pub fn verify_all(
     store: &dyn BlobStore,
     raw_keys: &[&str],
@@ -263,7 +264,7 @@ fn key_of(raw_key: &str) -> Result<Key, CollectionError> {
     Key::parse(raw_key).map_err(|_| bad_upload(raw_key, "the name is not a key"))
 }
 
-/// Refuses an original that a later release has stored: it is not damaged.
+/// Refuses an original that a later release has stored, as it is not damaged.
 fn require_own_format(raw_key: &str, head: &[u8]) -> Result<(), CollectionError> {
     let Some(needed) = sealed::later_format(FIRST_WORDS, head) else { return Ok(()) };
     let collection = raw_key.split('/').nth(2).and_then(|name| Uuid::try_parse(name).ok());
@@ -283,7 +284,7 @@ fn check_hash(raw_key: &str, hash: Sha256) -> Result<(), CollectionError> {
     }
 }
 
-/// Time at which the upload of a key began.
+/// The time at which the upload with this key began.
 pub fn uploaded_at(key: &Key) -> Option<Timestamp> {
     wire_id_time(key.last().split('-').next()?)
 }
@@ -306,7 +307,8 @@ mod tests {
         assert_eq!(uploaded_at(&prefix(collection)), None);
     }
 
-    /// Goal: an original that a later release has stored is not damaged, which would end its job.
+    /// Goal: an original stored by a later release is not taken for damage, which would end its
+    /// job.
     #[test]
     fn an_original_of_a_later_release_is_told_from_a_damaged_one() {
         let store = MemoryBlobs::default();
@@ -321,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Goal: of an original whose copy is damaged the one in the bucket is read.
+    /// Goal: if the local copy of an original is damaged, the one in the bucket is read.
     #[test]
     fn a_damaged_copy_of_an_original_is_fetched_again() {
         let label = UploadLabel {
@@ -353,7 +355,7 @@ mod tests {
         assert_eq!(open_verified(&copies, key.as_str()).unwrap().content().len(), 7);
         damage();
         assert!(verify_all(&copies, &[key.as_str()]).unwrap().is_empty());
-        // What was read of the damaged copy does not count.
+        // Pieces read from the damaged copy do not count.
         damage();
         let mut stored = open(&copies, key.as_str()).unwrap();
         let gather = |content: &mut Vec<u8>, piece: &[u8]| content.extend_from_slice(piece);
@@ -363,8 +365,8 @@ mod tests {
         assert_eq!(open(&copies, key.as_str()).unwrap().label, label);
     }
 
-    /// Goal: an upload that is cut, or says of its label what cannot be, is damage; no memory is
-    /// taken for what it says.
+    /// Goal: an upload that is cut, or whose label claims an impossible length, is damage; no
+    /// memory is allocated for the claim.
     #[test]
     fn labels_that_are_cut_are_damage() {
         let store = MemoryBlobs::default();

@@ -1,7 +1,7 @@
-//! Verification of all that the newest version of a collection lists, one segment at a time.
+//! Verification of everything that the newest version of a collection lists, one segment at a time.
 //!
-//! Another process may write meanwhile. What is missing or damaged is therefore looked for in the
-//! newest version: where that does without it, nothing is lost.
+//! Another process may be writing meanwhile. If something is missing or damaged, the newest version
+//! is read again: if that one no longer lists it, nothing is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use crate::segment;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId, Sequence};
 
-/// Sources whose originals are read before the next look at what came of it.
+/// Sources whose originals are verified before failures are evaluated.
 const BATCH: u32 = 256;
 
-/// Counts of a verification. Where another process merges meanwhile some are counted twice.
+/// Counts of a verification. If another process merges meanwhile, some rows are counted twice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CollectionCensus {
-    /// Sound segments, those with vectors of another model included.
+    /// Intact segments, including those with vectors of another model.
     pub segments: u64,
-    /// Segments without a list of their sources, as older releases left them.
+    /// Segments without a source list, as older releases wrote them.
     pub without_list: u64,
     /// Visible rows.
     pub rows: u64,
     /// Visible sources.
     pub sources: u64,
-    /// Sound originals.
+    /// Intact originals.
     pub originals: u64,
-    /// Bytes of the segments that were looked at.
+    /// Bytes of the segments examined so far.
     pub bytes: u64,
-    /// Bytes of these and of those that are still to be looked at.
+    /// Bytes of these and of the segments still to be examined.
     pub bytes_total: u64,
 }
 
-/// The end of a verification.
+/// Result of a verification.
 #[derive(Debug)]
 pub struct VerifiedCollection {
-    /// Counts of what is sound.
+    /// Counts of the intact parts.
     pub census: CollectionCensus,
-    /// The newest version, as far as it was needed.
+    /// The newest version that the verification has read.
     pub manifest: Manifest,
     /// The highest sequence of any source.
     pub newest_sequence: Sequence,
@@ -54,7 +54,7 @@ pub struct VerifiedCollection {
 pub enum VerifyEvent<'a> {
     /// A file is damaged or missing.
     Damage {
-        /// Its key.
+        /// Key of the file.
         key: &'a str,
         /// The rule that is broken.
         problem: &'a CollectionError,
@@ -65,9 +65,9 @@ pub enum VerifyEvent<'a> {
 
 struct Verifier<'a> {
     collection: Collection,
-    /// The newest version, as far as it is known.
+    /// The newest version read so far.
     manifest: Manifest,
-    /// Segments that were looked at.
+    /// Segments already examined.
     known: BTreeSet<Uuid>,
     census: CollectionCensus,
     /// The highest sequence of any source.
@@ -76,13 +76,14 @@ struct Verifier<'a> {
 }
 
 impl Collection {
-    /// Reads the newest version and compares everything with its checksums: manifest, segments with
-    /// every promise between their parts, tombstones, lists of sources, originals of the visible
-    /// sources. Changes nothing, and has one segment open at a time. Damage goes to `report`.
+    /// Reads the newest version and checks everything: the manifest, the segments with every
+    /// invariant between their parts, the tombstones, the source lists, and the originals of the
+    /// visible sources. Changes nothing, and keeps only one segment open at a time. Damage is
+    /// passed to `report`.
     ///
     /// # Errors
-    /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] where the newest
-    /// manifest is gone or damaged; errors of the store.
+    /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] if the newest manifest
+    /// is missing or damaged; errors of the store.
     pub fn verify(
         id: CollectionId,
         store: Arc<dyn BlobStore>,
@@ -157,7 +158,7 @@ impl Verifier<'_> {
                     originals.push((source, live.segment.record(source)?.raw_key));
                 }
             }
-            // Vectors that clients sent are all in the segments.
+            // Vectors sent by clients have no original.
             originals.retain(|(_, key)| !key.is_empty());
             let keys: Vec<&str> = originals.iter().map(|(_, key)| key.as_str()).collect();
             let failed = uploads::verify_all(&*self.collection.store, &keys)?;
@@ -177,7 +178,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The segment with its tombstones as they are now; none where it is not searched any more.
+    /// The segment with its current tombstones; `None` if it is no longer searched.
     fn again(&mut self, live: LiveSegment) -> Result<Option<LiveSegment>, CollectionError> {
         let id = self.collection.id;
         let Some(mut entry) = self.newest_entry(live.entry.id)? else { return Ok(None) };
@@ -189,8 +190,8 @@ impl Verifier<'_> {
         Ok(dead.map(|dead| LiveSegment::new(entry, live.segment, dead)))
     }
 
-    /// Reads a file that belongs to a segment; none where it is damaged, which is told, or the
-    /// newest version does without the segment.
+    /// Reads a file that belongs to a segment; `None` if it is damaged, which is reported, or if
+    /// the newest version no longer lists the segment.
     fn read<T>(
         &mut self,
         entry: &mut SegmentEntry,
@@ -212,7 +213,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// The entry of a segment in the newest version.
+    /// The segment's entry in the newest version.
     fn newest_entry(&mut self, segment: Uuid) -> Result<Option<SegmentEntry>, CollectionError> {
         let collection = self.collection.id;
         let (head, expected) = (self.collection.log.head(collection)?, self.manifest.version);
@@ -229,7 +230,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The file of a segment's tombstones; where it has none, its own.
+/// Key of a segment's tombstone file, or of the segment itself if it has none.
 fn dead_key(collection: CollectionId, entry: &SegmentEntry) -> Key {
     match &entry.tombstones {
         Some(file) => layout::tombstone(collection, file.id),

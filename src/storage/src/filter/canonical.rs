@@ -1,11 +1,12 @@
-//! Filters as bytes: equal where the filters let the same pass by the same words in any order.
+//! Canonical form of filters as bytes. Filters that differ only in the order of parts or values
+//! have equal forms.
 
 use crate::filter::key;
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 
-/// The canonical form of a filter. Parts and values are sorted and stand there once, a part alone
-/// stands for itself, and numbers are compared by value; so the form is a key under which the rows
-/// of a filter can be kept. Filters of the same form let the same rows pass.
+/// Encodes a filter canonically: parts and values are sorted and deduplicated, a single part stands
+/// for itself, and numbers are compared by value. Filters with equal forms let the same rows pass,
+/// so the form can key a cache of those rows.
 pub fn canonical(filter: &Filter) -> Vec<u8> {
     match filter {
         Filter::All => group(b'&', Vec::new()),
@@ -52,7 +53,7 @@ fn sorted(values: &[FilterValue]) -> Vec<Vec<u8>> {
     keys
 }
 
-/// The number of parts, and each behind its length, so that no two lists look the same.
+/// Encodes the number of parts, then each part after its length, so that no two lists encode alike.
 fn with_lengths(parts: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = (parts.len() as u32).to_le_bytes().to_vec();
     for part in parts {

@@ -22,14 +22,14 @@ pub enum FilterError {
     /// Stored columns violate their format.
     #[error("filter columns are damaged: {part} {number} {problem}")]
     Damaged {
-        /// The part of the file.
+        /// The part of the format, for example `header`.
         part: &'static str,
-        /// The number of the item in that part, from 0.
+        /// Number of the item in that part, from 0.
         number: usize,
         /// The broken rule.
         problem: &'static str,
     },
-    /// The columns were made for another number of rows than the segment has.
+    /// The columns were written for a different number of rows than the segment has.
     #[error("filter columns cover {stored} rows, the segment has {rows}")]
     RowsDisagree {
         /// Rows that the columns cover.
@@ -40,7 +40,7 @@ pub enum FilterError {
 }
 
 impl FilterError {
-    /// The stable word of an error, for programs.
+    /// A stable identifier of the kind of error, for programs.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Invalid { .. } => "invalid_filter",
@@ -57,7 +57,7 @@ impl FilterError {
         }
     }
 
-    /// The caller's remedy.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } | Self::NotFilterable { .. } => ErrorKind::Invalid,

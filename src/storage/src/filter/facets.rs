@@ -1,4 +1,4 @@
-//! Counts of the values of one key.
+//! Facets: counts of rows by the value of a key.
 
 use roaring::RoaringBitmap;
 
@@ -7,23 +7,23 @@ use crate::filter::key;
 use crate::filter::source::{Root, is_system_key, is_system_time};
 use crate::filter::{Columns, FilterError};
 
-/// Values of a key, each with the number of rows that carry it.
+/// Values of a key, each with its number of rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueCounts {
-    /// Values as text, with at least one row each.
+    /// Values as text, each with at least one row.
     pub counts: Vec<(String, u64)>,
-    /// Further values, which were not looked at.
+    /// Number of further values that were not counted.
     pub unread: usize,
 }
 
 impl Columns {
-    /// Counts the rows of `among` by the value of a key, for `values_max` values at most. Only a
-    /// value whose text has at most `bytes_max` bytes is read. A key is looked for as in the filter
-    /// `metadata`: system keys first, then the document's, then the tenant's where a document has
-    /// no such key.
+    /// Counts the rows in `among` by the value of a key. In each map at most `values_max` values
+    /// are counted, and only values whose encoded key is at most `bytes_max` bytes long. The key is
+    /// resolved as in the filter `metadata`: system keys first, then the document's, then the
+    /// tenant's for rows whose document lacks the key.
     ///
     /// # Errors
-    /// [`FilterError::Damaged`] if a bitmap is.
+    /// [`FilterError::Damaged`] if a bitmap is malformed.
     pub fn value_counts(
         &self,
         path: &str,
@@ -68,7 +68,7 @@ impl Columns {
                 continue;
             }
             let count = match self.tables.rows_of(entry) {
-                // Never empty: no rows are a bitmap.
+                // Runs are never empty; an entry without rows is a bitmap.
                 EntryRows::Run(rows) => {
                     among.range_cardinality(rows.start as u32..=(rows.end - 1) as u32)
                 }

@@ -1,4 +1,4 @@
-//! The tables of the file drawn in `filter`.
+//! Tables of the column file; `filter` draws the layout.
 
 use std::ops::Range;
 
@@ -17,14 +17,15 @@ pub(super) const BITMAP_BYTES: usize = 8;
 /// The rows of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryRows {
-    /// These rows.
+    /// A consecutive run of rows.
     Run(Range<u64>),
-    /// The rows of the bitmap of this number.
+    /// The rows in the bitmap with this number.
     Bitmap(usize),
 }
 
-/// The file, its tables located. Offsets are trusted: `reader` checks them all before first use. Of
-/// a file that became unreadable since then offsets may be zeros: what they enclose is empty.
+/// The file with its tables located. Offsets are trusted, because `reader` checks all of them
+/// before first use. If the file has become unreadable since, offsets may read as zeros; the slices
+/// between them are then empty.
 #[derive(Clone)]
 pub(super) struct Tables {
     bytes: Bytes,
@@ -50,7 +51,7 @@ impl Tables {
         if u32_at(&bytes, 4) != VERSION {
             return damaged("has another version");
         }
-        // At most 2^32 items of 16 bytes each: no sum of table sizes overflows 64 bits.
+        // At most 2^32 items of 16 bytes each, so no sum of table sizes overflows 64 bits.
         let [columns, entries, bitmaps] = [12, 16, 20].map(|at| u32_at(&bytes, at) as usize);
         let entries_at = HEADER_BYTES + (columns + 1) * COLUMN_BYTES;
         let offsets_at = entries_at + (entries + 1) * ENTRY_BYTES;
@@ -79,27 +80,27 @@ impl Tables {
         HEADER_BYTES + (self.columns + 1) * COLUMN_BYTES
     }
 
-    /// Offset of a column's name; of the end for the row after the last.
+    /// Offset of a column's name; for the row after the last, the end of the names.
     pub(super) fn name_offset(&self, column: usize) -> u64 {
         u64_at(&self.bytes, HEADER_BYTES + column * COLUMN_BYTES)
     }
 
-    /// A column's first entry; all entries' number for the row after the last.
+    /// First entry of a column; for the row after the last, the number of all entries.
     pub(super) fn first_entry(&self, column: usize) -> u32 {
         u32_at(&self.bytes, HEADER_BYTES + column * COLUMN_BYTES + 8)
     }
 
-    /// Parent of a column: a map, or 4 + another column.
+    /// Parent of a column: the number of a map, or 4 + the number of another column.
     pub(super) fn parent(&self, column: usize) -> u32 {
         u32_at(&self.bytes, HEADER_BYTES + column * COLUMN_BYTES + 12)
     }
 
-    /// Offset of an entry's key; of the end for the row after the last.
+    /// Offset of an entry's key; for the row after the last, the end of the keys.
     pub(super) fn key_offset(&self, entry: usize) -> u64 {
         u64_at(&self.bytes, self.entries_at() + entry * ENTRY_BYTES)
     }
 
-    /// Offset of a bitmap; of the end for the row after the last.
+    /// Offset of a bitmap; for the row after the last, the end of the bitmaps.
     pub(super) fn bitmap_offset(&self, bitmap: usize) -> u64 {
         u64_at(&self.bytes, self.names_at - (self.bitmaps + 1 - bitmap) * BITMAP_BYTES)
     }

@@ -1,13 +1,13 @@
-//! Values as bytes whose bytewise order is the order of the values.
+//! Encodes values as bytes whose bytewise order is the order of the values.
 //!
-//! A key is a tag and a payload. Values of one type are neighbours, so a comparison is a range of
-//! entries. UTF-8 keeps the order of code points.
+//! A key is a tag followed by a payload. Values of one type are adjacent, so a comparison is a
+//! range of entries. UTF-8 preserves the order of code points.
 
 use serde_json::Number;
 
 use lodestone_types::FilterValue;
 
-/// Bytes of a number after its tag.
+/// Payload bytes of a number.
 const NUMBER_BYTES: usize = 10;
 
 const TAG_PRESENT: u8 = 0;
@@ -16,9 +16,9 @@ const TAG_BOOL: u8 = 2;
 const TAG_NUMBER: u8 = 3;
 const TAG_TEXT: u8 = 4;
 
-/// The entry of rows that have any value but null.
+/// Key of the entry for rows that have any value except null.
 pub(super) const PRESENT: &[u8] = &[TAG_PRESENT];
-/// The entry of rows that have a null.
+/// Key of the entry for rows that have a null.
 pub(super) const NULL: &[u8] = &[TAG_NULL];
 
 /// The key of a boolean.
@@ -26,7 +26,7 @@ pub(super) fn of_bool(value: bool) -> Vec<u8> {
     vec![TAG_BOOL, u8::from(value)]
 }
 
-/// The key of a text.
+/// The key of a string.
 pub(super) fn of_text(value: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + value.len());
     key.push(TAG_TEXT);
@@ -36,15 +36,16 @@ pub(super) fn of_text(value: &str) -> Vec<u8> {
 
 /// The key of a number, exact over all of `i64`, `u64` and `f64`.
 ///
-/// A number is kept as the greatest `f64` not above it and the distance to that. With `f` the
-/// greatest `f64` not above an integer `n`, any `f64` above `f` is above `n`; so comparing first
-/// the floats and then the distances compares the numbers. A float has distance 0, and so has
-/// each integer that equals one. Below 2^64 the distance is under 2^11.
+/// A number is stored as the greatest `f64` not above it, followed by the distance to the number.
+/// If `f` is the greatest `f64` not above an integer `n`, then any `f64` above `f` is above `n`, so
+/// comparing first the floats and then the distances compares the numbers. A float has distance 0,
+/// and so does each integer that equals a float. For integers below 2^64 the distance is less than
+/// 2^11.
 pub(super) fn of_number(value: &Number) -> Vec<u8> {
     let integer = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
     let (float, distance) = match integer {
         Some(integer) => split(integer),
-        // Negative zero equals zero; adding zero makes them one.
+        // Negative zero equals zero; adding zero normalises it.
         None => (value.as_f64().unwrap_or_default() + 0.0, 0),
     };
     let mut key = Vec::with_capacity(1 + NUMBER_BYTES);
@@ -54,7 +55,7 @@ pub(super) fn of_number(value: &Number) -> Vec<u8> {
     key
 }
 
-/// The key of a filter's value.
+/// The key of a value in a filter.
 pub(super) fn of_value(value: &FilterValue) -> Vec<u8> {
     match value {
         FilterValue::Null => NULL.to_vec(),
@@ -64,17 +65,17 @@ pub(super) fn of_value(value: &FilterValue) -> Vec<u8> {
     }
 }
 
-/// The least bytes above every key of the same type as `key`.
+/// The smallest byte string above every key of the type of `key`.
 pub(super) fn end_of_type(key: &[u8]) -> [u8; 1] {
     [key[0] + 1]
 }
 
-/// The least bytes not above any key of the same type as `key`.
+/// The smallest byte string not above any key of the type of `key`.
 pub(super) fn start_of_type(key: &[u8]) -> [u8; 1] {
     [key[0]]
 }
 
-/// The text of a text's key, as bytes.
+/// The UTF-8 bytes of a string's key; `None` for other keys.
 pub(super) fn text_bytes(key: &[u8]) -> Option<&[u8]> {
     match key {
         [TAG_TEXT, text @ ..] => Some(text),
@@ -82,7 +83,7 @@ pub(super) fn text_bytes(key: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A boolean, number or text as a person writes it; `None` for other keys.
+/// A boolean, number or string as text for people; `None` for other keys.
 pub(super) fn shown(key: &[u8]) -> Option<String> {
     match key {
         [TAG_BOOL, value] => Some((*value == 1).to_string()),
@@ -98,7 +99,7 @@ pub(super) fn shown(key: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether stored bytes have the shape of a key.
+/// Whether stored bytes have the form of a key.
 pub(super) fn is_well_formed(key: &[u8]) -> bool {
     match key {
         [TAG_PRESENT | TAG_NULL] | [TAG_BOOL, 0 | 1] | [TAG_TEXT, ..] => true,
@@ -107,7 +108,7 @@ pub(super) fn is_well_formed(key: &[u8]) -> bool {
     }
 }
 
-/// The greatest `f64` not above `integer`, and the distance to it.
+/// Splits an integer into the greatest `f64` not above it and the distance to that.
 fn split(integer: i128) -> (f64, u16) {
     let nearest = integer as f64;
     let below = if nearest as i128 > integer { nearest.next_down() } else { nearest };
@@ -115,13 +116,13 @@ fn split(integer: i128) -> (f64, u16) {
     (below, u16::try_from(distance).expect("integers have at most 64 bits"))
 }
 
-/// Bits whose unsigned order is the order of finite floats.
+/// Maps a finite float to bits whose unsigned order is the order of the floats.
 fn ordered_bits(float: f64) -> u64 {
     let bits = float.to_bits();
     if float.is_sign_negative() { !bits } else { bits | 1 << 63 }
 }
 
-/// The float of ordered bits.
+/// Inverse of [`ordered_bits`].
 fn float_of(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
 }
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn texts_keep_the_order_of_code_points() {
-        // UTF-16 would put U+FF5E after U+1F600.
+        // UTF-16 would order U+FF5E after U+1F600.
         assert!(of_text("") < of_text("a") && of_text("a") < of_text("a\0"));
         assert!(of_text("\u{ff5e}") < of_text("\u{1f600}"));
     }

@@ -1,4 +1,4 @@
-//! Evaluates a filter to the rows that pass.
+//! Evaluates a filter to the bitmap of the rows that pass.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ use crate::filter::{Columns, FilterError, key};
 use lodestone_types::id::normalized;
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 
-// Chosen by `benches/filter_columns.rs`; answers do not depend on them.
+// Chosen by `benches/filter_columns.rs`; results do not depend on these values.
 
 /// Runs up to this length are cheaper to set bit by bit than to insert.
 const SHORT_RUN_ROWS: u64 = 64;
 /// Fewer runs than this are inserted one by one.
 const FEW_RUNS: usize = 16;
-/// Clearing and collecting this many bytes of plain bits costs about one insertion.
+/// Clearing and collecting this many bytes of plain bits costs about as much as one insertion.
 const BYTES_PER_RUN: usize = 1024;
 
 impl Columns {
-    /// The rows that pass a filter, out of all `rows` of the segment, dead ones and those of all
-    /// sub-tenants included.
+    /// The rows that pass a filter, out of all `rows` of the segment: dead rows and rows of all
+    /// sub-tenants are included.
     ///
     /// # Errors
-    /// [`FilterError::RowsDisagree`] if the columns cover another number of rows,
-    /// [`FilterError::Damaged`] if a bitmap is.
+    /// [`FilterError::RowsDisagree`] if the columns cover a different number of rows,
+    /// [`FilterError::Damaged`] if a bitmap is malformed.
     pub fn matching(&self, filter: &Filter, rows: u32) -> Result<RoaringBitmap, FilterError> {
         if rows != self.rows() {
             return Err(FilterError::RowsDisagree { stored: self.rows(), rows });
@@ -70,7 +70,8 @@ impl Columns {
         }
     }
 
-    /// Looks at `first` where it holds the first key of the path, elsewhere at `second`.
+    /// Evaluates rows that hold the path's first key in `first` there, and all other rows in
+    /// `second`.
     fn compare_first(
         &self,
         first: Root,
@@ -147,8 +148,8 @@ impl Columns {
         Ok(self.all() - self.union(self.entry(column, key::PRESENT))?)
     }
 
-    /// Four positions in the entries of the operand's type: the first entry, the first that is not
-    /// below the operand, the first above it, and the end. A null has no neighbours.
+    /// Four positions among the entries of the operand's type: the first entry, the first not below
+    /// the operand, the first above it, and the end. All are 0 for null, which is not ordered.
     fn around(&self, column: Option<usize>, operand: &FilterValue) -> [usize; 4] {
         if *operand == FilterValue::Null {
             return [0; 4];
@@ -163,7 +164,7 @@ impl Columns {
         ]
     }
 
-    /// The rows of several entries.
+    /// The union of the rows of several entries.
     fn union(
         &self,
         entries: impl IntoIterator<Item = usize>,
@@ -177,7 +178,8 @@ impl Columns {
                 }
                 EntryRows::Run(run) => short_runs.push(run),
                 EntryRows::Bitmap(number) => {
-                    // Runs into runs would move all that follow; into plain words it is a write.
+                    // Inserting a run among runs would move all later ones; in plain bitmap words
+                    // it is a write.
                     rows.remove_run_compression();
                     rows |= self.bitmap(number)?;
                 }
@@ -187,8 +189,8 @@ impl Columns {
         Ok(rows)
     }
 
-    /// Many short runs come in the order of values, not of rows: set as plain bits they cost one
-    /// write each, where a sorted set would search and move.
+    /// Inserts short runs. They come in the order of values, not of rows: if there are many,
+    /// setting plain bits costs one write each, while a sorted set would search and move.
     fn insert_short(&self, rows: &mut RoaringBitmap, runs: Vec<Range<u64>>) {
         let bits_bytes = (self.rows() as usize).div_ceil(8);
         if runs.len() < FEW_RUNS || runs.len() < bits_bytes / BYTES_PER_RUN {
@@ -207,7 +209,7 @@ impl Columns {
     }
 }
 
-/// A comparison with ids in the form in which they are stored.
+/// Normalises the operands of a comparison with ids to the form in which ids are stored.
 fn of_ids(comparison: &Comparison) -> Comparison {
     let stored = |value: &FilterValue| match value {
         FilterValue::Text(text) if !text.is_ascii() => FilterValue::Text(normalized(text)),

@@ -1,5 +1,5 @@
-//! Conditions that match nothing because their values have another type than all stored ones, or
-//! because none are stored.
+//! Finds conditions that match nothing because all stored values have another type, or because
+//! there are none.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,16 +12,16 @@ use crate::filter::source::{Root, is_system_key, is_system_time};
 use crate::filter::{Columns, FilterError};
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 
-/// A type of values that is compared with its like alone.
+/// A type of values that compares only with values of its own type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueType {
-    /// True and false.
+    /// Booleans.
     Bool,
     /// Numbers.
     Number,
-    /// Texts.
+    /// Strings.
     Text,
-    /// Times that the system gives, as number or as text.
+    /// System times, which are stored both as a number and as text.
     Time,
 }
 
@@ -36,26 +36,26 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// A condition whose values have another type than every stored value of its key, or whose key has
-/// no value at all.
+/// A condition whose values have a different type than every stored value of its key, or whose key
+/// has no value at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeMismatch {
-    /// The map that it reads.
+    /// The map that the condition reads.
     pub map: FilterMap,
-    /// Keys joined by dots.
+    /// Keys of the path, joined by dots.
     pub path: String,
-    /// Types of its values.
+    /// Types of the condition's values.
     pub given: BTreeSet<ValueType>,
-    /// Types of the stored values; none where there is no value.
+    /// Types of the stored values; empty if there are none.
     pub stored: BTreeSet<ValueType>,
 }
 
-/// The conditions of a filter that match none of some rows of segments because of the types of
-/// their values, or because the key has none; without rows there is nothing to tell. `$ne` and
-/// `$nin` are none of them: what has another type passes.
+/// Finds the conditions of a filter that match none of the given rows of segments because of the
+/// types of their values, or because the key has no values. Without rows nothing is reported. `$ne`
+/// and `$nin` are never reported, because values of another type pass them.
 ///
 /// # Errors
-/// [`FilterError::Damaged`] if a bitmap is.
+/// [`FilterError::Damaged`] if a bitmap is malformed.
 pub fn mismatches(
     filter: &Filter,
     segments: &[(&Columns, &RoaringBitmap)],
@@ -109,13 +109,13 @@ fn mismatch(
             return Ok(None);
         }
     }
-    // A key of the system is right without a value, and so is any key where there are no rows.
+    // A system key is valid without values, and so is any key if there are no rows.
     let is_told = !stored.is_empty()
         || (!is_system_key(path) && segments.iter().any(|(_, rows)| !rows.is_empty()));
     Ok(is_told.then(|| TypeMismatch { map: *map, path: path.clone(), given, stored }))
 }
 
-/// Types of the values that a comparison asks for; none where it can match whatever is stored.
+/// Types of the values that a comparison asks for; empty if it can match whatever is stored.
 fn types_of(comparison: &Comparison, is_time: bool) -> BTreeSet<ValueType> {
     let values = match comparison {
         Comparison::AnyOf(values) => values.as_slice(),
@@ -145,7 +145,7 @@ fn types_of(comparison: &Comparison, is_time: bool) -> BTreeSet<ValueType> {
 }
 
 impl Columns {
-    /// Adds the types of the values that rows of `among` have at a path.
+    /// Adds the types of the values that the rows in `among` have at a path.
     fn add_types(
         &self,
         root: Root,
@@ -175,10 +175,10 @@ impl Columns {
         Ok(())
     }
 
-    /// Whether one of some rows has the value of an entry.
+    /// Whether any of the rows in `among` has the value of an entry.
     fn is_held(&self, entry: usize, among: &RoaringBitmap) -> Result<bool, FilterError> {
         Ok(match self.tables.rows_of(entry) {
-            // Never empty: no rows are a bitmap.
+            // Runs are never empty; an entry without rows is a bitmap.
             EntryRows::Run(rows) => {
                 among.range_cardinality(rows.start as u32..=(rows.end - 1) as u32) > 0
             }

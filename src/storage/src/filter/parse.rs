@@ -1,4 +1,4 @@
-//! Request JSON to a syntax tree.
+//! Parses request JSON into a filter's syntax tree.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use lodestone_types::limits::{
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 use lodestone_types::{Metadata, SourceId, TenantSchema};
 
-/// The filters of a request, parsed, and the keys of the tenant's map that they may read.
+/// The parsed filters of a request, and the keys of the tenant's map that they may read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestFilter {
     filter: Filter,
     tenant_keys: Vec<TenantKey>,
 }
 
-/// A key of the tenant's map, and the field of the request that names it.
+/// A key of the tenant's map, and the request field that names it.
 #[derive(Debug, Clone, PartialEq)]
 struct TenantKey {
     key: String,
@@ -25,10 +25,10 @@ struct TenantKey {
 }
 
 impl RequestFilter {
-    /// The filter, for a tenant with this schema.
+    /// Returns the filter for a tenant with this schema.
     ///
     /// # Errors
-    /// [`FilterError::NotFilterable`] names the key that the schema keeps out of filters.
+    /// [`FilterError::NotFilterable`] naming the key that the schema excludes from filters.
     pub fn for_schema(&self, schema: Option<&TenantSchema>) -> Result<&Filter, FilterError> {
         let is_shut = |named: &&TenantKey| {
             let field = schema.and_then(|schema| schema.field(&named.key));
@@ -53,10 +53,10 @@ impl From<Filter> for RequestFilter {
 }
 
 /// Parses the three filter maps of a request: `tenant_metadata`, `document_metadata`, `metadata`.
-/// Absent and `{}` are no filter.
+/// Absent maps and `{}` do not filter.
 ///
 /// # Errors
-/// [`FilterError::Invalid`] names the field and the rule that is broken there.
+/// [`FilterError::Invalid`] naming the field and the rule that is broken there.
 pub fn parse(
     tenant: Option<&Metadata>,
     document: Option<&Metadata>,
@@ -90,21 +90,21 @@ pub fn parse_for_vectors(filter: Option<&Metadata>) -> Result<Filter, FilterErro
     }
 }
 
-/// The filter of a `context_list`: only these sources. No ids match nothing, so that a list of
-/// which nothing is left never turns into "everything"; a list that the client left empty is no
-/// restriction and must not come here.
+/// The filter of a `context_list`: only these sources. An empty list matches nothing, so that a
+/// list from which everything was dropped never turns into "everything". If the client sent an
+/// empty list, which means no restriction, do not call this.
 pub fn sources(ids: &[SourceId]) -> Filter {
     let values = ids.iter().map(|id| FilterValue::Text(id.as_str().to_owned())).collect();
     let comparison = Comparison::AnyOf(values);
     Filter::Is(Condition { map: FilterMap::System, path: SOURCE_ID.to_owned(), comparison })
 }
 
-/// The field of the request that is being parsed.
+/// The request field being parsed.
 struct RequestField {
     map: FilterMap,
     /// Keys so far, joined by dots.
     path: Option<String>,
-    /// The name in error messages, for example `tenant_metadata.year.$gt`.
+    /// Name for error messages, for example `tenant_metadata.year.$gt`.
     name: String,
 }
 
@@ -126,7 +126,7 @@ impl RequestField {
         Self { map: self.map, path: self.path.clone(), name }
     }
 
-    /// Longer keys than any that is stored are cut, so that an error never echoes a whole body.
+    /// Keys longer than any stored one are cut, so that an error never echoes a whole request body.
     fn step(&self, key: &str) -> String {
         match key.char_indices().nth(METADATA_KEY_CHARS_MAX) {
             None => format!("{}.{key}", self.name),
@@ -146,7 +146,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// A map of keys, or the operators on one key. Their parts are ANDed.
+    /// Parses a map of keys, or the operators on one key, and ANDs its parts.
     fn object(
         &mut self,
         field: &RequestField,
@@ -174,7 +174,7 @@ impl Parser {
         Ok(all_of(parts))
     }
 
-    /// The filter objects of `$and` and `$or`; they keep map and path.
+    /// Parses the filter objects of `$and` and `$or`, which keep map and path.
     fn objects(
         &mut self,
         field: &RequestField,
@@ -264,8 +264,8 @@ impl Parser {
     }
 }
 
-/// Whether a path may mean a key of the tenant's map. `metadata` does where a document lacks the
-/// key, which differs by row.
+/// Whether a path may refer to a key of the tenant's map. In `metadata` it does for rows whose
+/// document lacks the key.
 fn may_be_tenant_key(map: FilterMap, path: &str) -> bool {
     match map {
         FilterMap::Tenant => true,
@@ -274,7 +274,7 @@ fn may_be_tenant_key(map: FilterMap, path: &str) -> bool {
     }
 }
 
-/// All of the parts, in the plainest form.
+/// Combines parts with AND, in the simplest form.
 fn all_of(parts: Vec<Filter>) -> Filter {
     let mut parts: Vec<Filter> = parts.into_iter().filter(|part| !part.is_all()).collect();
     match parts.len() {

@@ -15,8 +15,8 @@ use lodestone_types::SubTenantId;
 
 /// The open columns of one segment.
 ///
-/// Opening reads the directory, whose order and bounds are checked wholly; bitmaps are decoded
-/// when they are used. Clones share the bytes.
+/// Opening reads the directory and checks its order and bounds completely; bitmaps are decoded when
+/// they are used. Clones share the bytes.
 #[derive(Clone)]
 pub struct Columns {
     pub(super) tables: Tables,
@@ -33,7 +33,7 @@ impl Columns {
     /// Checks the directory and opens the columns.
     ///
     /// # Errors
-    /// [`FilterError::Damaged`] names the first thing that the format forbids.
+    /// [`FilterError::Damaged`] naming the first violation of the format.
     pub fn open(bytes: Bytes) -> Result<Self, FilterError> {
         let columns = Self { tables: Tables::locate(bytes)? };
         columns.check_columns()?;
@@ -42,20 +42,20 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Rows that the columns cover.
+    /// Number of rows that the columns cover.
     pub fn rows(&self) -> u32 {
         self.tables.rows
     }
 
-    /// The rows of one sub-tenant; none if it is unknown here.
+    /// The rows of one sub-tenant; empty if it has none here.
     pub fn sub_tenant(&self, name: &SubTenantId) -> RoaringBitmap {
-        // Checked on open; a file that became unreadable since then may say anything.
+        // Checked on open; if the file became unreadable since, the bytes may be anything.
         self.entry(self.sub_tenant_column(), &key::of_text(name.as_str()))
             .and_then(|entry| self.rows_of(entry).ok())
             .unwrap_or_default()
     }
 
-    /// The rows whose clients gave them this id, of all sub-tenants.
+    /// The rows to which clients gave this id, in all sub-tenants.
     ///
     /// # Errors
     /// [`FilterError::Damaged`] for a malformed bitmap.
@@ -66,19 +66,19 @@ impl Columns {
         }
     }
 
-    /// Whether any row has an id that its client gave.
+    /// Whether any row has an id given by a client.
     pub fn has_chunk_ids(&self) -> bool {
         self.column(Root::Scope, CHUNK_ID).is_some()
     }
 
-    /// The sub-tenants that have rows here, by name, each with its number of rows.
+    /// The sub-tenants that have rows here, sorted by name, each with its number of rows.
     pub fn sub_tenants(&self) -> Vec<(SubTenantId, u64)> {
         self.entries_of(self.sub_tenant_column())
             .filter_map(|entry| self.sub_tenant_at(entry).ok())
             .collect()
     }
 
-    /// The column of a path: its parts are joined by dots.
+    /// Finds the column of a path, whose parts are joined by dots.
     pub(super) fn column(&self, root: Root, path: &str) -> Option<usize> {
         let mut parent = root as u32;
         let mut column = None;
@@ -90,24 +90,24 @@ impl Columns {
         column
     }
 
-    /// The entries of a column; none if there is no such column.
+    /// The entries of a column; empty if there is no such column.
     pub(super) fn entries_of(&self, column: Option<usize>) -> Range<usize> {
         column.map_or(0..0, |column| self.tables.entries_of(column))
     }
 
-    /// The entry of exactly this key.
+    /// Finds the entry with exactly this key.
     pub(super) fn entry(&self, column: Option<usize>, key: &[u8]) -> Option<usize> {
         let entries = self.entries_of(column);
         let entry = self.lower_bound(&entries, key);
         (entry < entries.end && self.tables.key(entry) == key).then_some(entry)
     }
 
-    /// The first of `entries` whose key is not below `key`; their end if there is none.
+    /// The first of `entries` whose key is not below `key`, or their end.
     pub(super) fn lower_bound(&self, entries: &Range<usize>, key: &[u8]) -> usize {
         partition_point(entries.clone(), |entry| self.tables.key(entry) < key)
     }
 
-    /// The first of `entries` whose key is above `key`; their end if there is none.
+    /// The first of `entries` whose key is above `key`, or their end.
     pub(super) fn upper_bound(&self, entries: &Range<usize>, key: &[u8]) -> usize {
         partition_point(entries.clone(), |entry| self.tables.key(entry) <= key)
     }
@@ -223,21 +223,22 @@ impl Columns {
     }
 }
 
-/// The rows from `start` up to, not including, `end`.
+/// A bitmap of the rows from `start` up to but excluding `end`.
 pub(super) fn bitmap_of(rows: Range<u64>) -> RoaringBitmap {
     let mut bitmap = RoaringBitmap::new();
     insert(&mut bitmap, rows);
     bitmap
 }
 
-/// Adds a run of rows whose end may be 2^32.
+/// Inserts a run of rows, whose end may be 2^32.
 pub(super) fn insert(bitmap: &mut RoaringBitmap, rows: Range<u64>) {
     if !rows.is_empty() {
         bitmap.insert_range(rows.start as u32..=(rows.end - 1) as u32);
     }
 }
 
-/// Offsets begin at 0 and never descend; their end was checked when the tables were located.
+/// Checks that offsets start at 0 and never descend. Their end was checked when the tables were
+/// located.
 fn check_offsets(
     part: &'static str,
     items: usize,
@@ -254,7 +255,7 @@ fn check_offsets(
     Ok(())
 }
 
-/// The first number of a range for which `is_before` does not hold. It holds for a head of it.
+/// The first number in a range for which `is_before` is false, given that it is true for a prefix.
 fn partition_point(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
     while start < end {

@@ -14,26 +14,26 @@ const SYSTEM_KEYS: [&str; 8] = [
     "source_upload_time", "source_last_updated_time", "description",
 ];
 
-/// The system key that names a source itself.
+/// The system key that holds the id of a source.
 pub(super) const SOURCE_ID: &str = SYSTEM_KEYS[0];
 
 /// The column of sub-tenants in [`Root::Scope`].
 pub(super) const SUB_TENANT: &str = "sub_tenant";
 
-/// The column of ids that clients gave their vectors, in [`Root::Scope`]: no filter can name it.
+/// The column of ids given by clients, in [`Root::Scope`]; no filter can name it.
 pub(super) const CHUNK_ID: &str = "chunk_id";
 
-/// Whether a path is one of the keys that the system gives.
+/// Whether a path is a system key.
 pub(super) fn is_system_key(path: &str) -> bool {
     SYSTEM_KEYS.contains(&path)
 }
 
-/// Whether a system key is a time, which stands as text and as number.
+/// Whether a system key is a time, which is stored both as text and as a number.
 pub(super) fn is_system_time(path: &str) -> bool {
     matches!(path, "source_upload_time" | "source_last_updated_time")
 }
 
-/// The maps that columns belong to; the numbers are stored.
+/// The maps that columns belong to; the numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Root {
@@ -56,7 +56,7 @@ impl From<FilterMap> for Root {
     }
 }
 
-/// The rows of a value under construction: few values have more than one run.
+/// Rows of a value under construction; few values have more than one run.
 #[derive(Debug)]
 pub(super) enum Rows {
     Run(Range<u32>),
@@ -80,13 +80,13 @@ impl Rows {
     }
 }
 
-/// The columns of all maps under construction. Two flat maps: a map of its own for each part took
-/// 1.6 KB for a part of one letter.
+/// The columns of all maps under construction. Two flat maps, because one map per part took 1.6 KB
+/// for a part of one letter.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// The numbers of the parts of paths, by the number of the part or map above and their name.
+    /// Numbers of the path parts, by the number of the part or map above and by name.
     pub(super) parts: BTreeMap<(u32, Box<str>), u32>,
-    /// The rows of each value, by the number of its part and its key.
+    /// Rows of each value, by the number of its part and by key.
     pub(super) entries: BTreeMap<(u32, Box<[u8]>), Rows>,
 }
 
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// One part of a path, or a map itself.
+/// One part of a path, or a whole map.
 struct Node<'a> {
     tree: &'a mut Tree,
     part: u32,
@@ -156,14 +156,15 @@ impl Node<'_> {
         }
     }
 
-    /// A text of the source itself. An empty one is both `""`, as the wire shows it, and missing.
+    /// Adds a text field of the source itself. An empty one counts both as `""`, as the API shows
+    /// it, and as missing.
     fn add_system_text(&mut self, name: &str, text: &str, rows: &Range<u32>) {
         let mut node = self.child(name);
         node.mark(&key::of_text(text), rows);
         node.mark(if text.is_empty() { key::NULL } else { key::PRESENT }, rows);
     }
 
-    /// A list of texts of the source itself. An empty one is missing.
+    /// Adds a list of texts of the source itself. An empty one counts as missing.
     fn add_system_texts(&mut self, name: &str, texts: &[String], rows: &Range<u32>) {
         if texts.is_empty() {
             return;
@@ -175,14 +176,14 @@ impl Node<'_> {
         }
     }
 
-    /// A time of the source itself: both the text that the wire shows and the number of seconds.
+    /// Adds a time of the source itself, both as the text that the API shows and as seconds.
     fn add_system_time(&mut self, name: &str, time: Timestamp, rows: &Range<u32>) {
         self.add_system_text(name, &time.to_string(), rows);
         self.child(name).add_value(&Value::from(time.as_seconds()), rows);
     }
 }
 
-/// Adds everything of one source.
+/// Adds all values of one source.
 pub(super) fn add(tree: &mut Tree, source: &SourceRecord, rows: &Range<u32>) {
     tree.root(Root::Tenant).add_map(&source.tenant_metadata, rows);
     tree.root(Root::Document).add_map(&source.document_metadata, rows);
@@ -199,7 +200,7 @@ pub(super) fn add(tree: &mut Tree, source: &SourceRecord, rows: &Range<u32>) {
     scope.child(SUB_TENANT).mark(&key::of_text(source.sub_tenant.as_str()), rows);
 }
 
-/// Adds the payload of one row of client vectors: its metadata stands beside that of its source.
+/// Adds the payload of one row of client vectors; its metadata joins that of its source.
 pub(super) fn add_payload(tree: &mut Tree, payload: &RowPayload, row: u32) {
     let rows = row..row + 1;
     if let Some(metadata) = &payload.metadata {

@@ -52,7 +52,7 @@ fn opened(sources: &[(SourceRecord, Range<u32>)]) -> Columns {
     Columns::open(Bytes::from(written(sources))).expect("written columns open")
 }
 
-/// Sources of one row each, in order.
+/// Assigns one row to each source, in order.
 fn one_row_each(sources: Vec<SourceRecord>) -> Vec<(SourceRecord, Range<u32>)> {
     sources.into_iter().zip(0..).map(|(source, row)| (source, row..row + 1)).collect()
 }

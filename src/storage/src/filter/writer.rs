@@ -18,13 +18,13 @@ pub struct ColumnsBuilder {
 }
 
 impl ColumnsBuilder {
-    /// No sources yet.
+    /// Creates a builder without sources.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a source that occupies `rows`. Sources share no rows and together leave none out.
-    /// One without rows leaves no trace.
+    /// Adds a source that occupies `rows`. The rows of different sources must be disjoint and cover
+    /// the segment. A source without rows is ignored.
     pub fn add_source(&mut self, source: &SourceRecord, rows: Range<u32>) {
         if rows.is_empty() {
             return;
@@ -33,16 +33,16 @@ impl ColumnsBuilder {
         source::add(&mut self.tree, source, &rows);
     }
 
-    /// Adds the payload of one row, whose source has been added.
+    /// Adds the payload of one row, after its source.
     pub fn add_payload(&mut self, row: u32, payload: &RowPayload) {
         source::add_payload(&mut self.tree, payload, row);
     }
 
-    /// The bytes that [`crate::filter::Columns::open`] reads.
+    /// Encodes the columns for [`crate::filter::Columns::open`].
     pub fn finish(self) -> Vec<u8> {
         let mut writer = Writer::default();
         let Tree { parts, mut entries } = self.tree;
-        // Breadth first, so that columns come out in the order of (parent, name).
+        // Breadth first, so that columns are written in the order of (parent, name).
         let mut parents: VecDeque<u32> = (0..ROOTS as u32).collect();
         let mut parent = 0;
         while let Some(number) = parents.pop_front() {
@@ -51,7 +51,7 @@ impl ColumnsBuilder {
                 writer.add_column(parent, name);
                 let first = |number: u32| (number, Box::<[u8]>::default());
                 for ((_, key), rows) in entries.range_mut(first(*part)..first(part + 1)) {
-                    // What is written leaves the memory.
+                    // Written entries are removed from memory.
                     writer.add_entry(key, std::mem::replace(rows, Rows::Run(0..0)));
                 }
                 parents.push_back(*part);
@@ -62,7 +62,7 @@ impl ColumnsBuilder {
     }
 }
 
-/// The parts of the file, growing side by side.
+/// The parts of the file, all growing at once.
 #[derive(Debug, Default)]
 struct Writer {
     columns: Vec<u8>,
@@ -123,7 +123,7 @@ impl Writer {
     }
 }
 
-/// Rows of a table so far.
+/// Number of rows in a table so far.
 fn count(table: &[u8], row_bytes: usize) -> u32 {
     u32::try_from(table.len() / row_bytes).expect("a segment has under 2^32 values")
 }

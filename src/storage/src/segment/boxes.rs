@@ -1,12 +1,12 @@
-//! Rectangles of chunks on the pages of their document, in a section that only segments with such
-//! chunks have.
+//! Rectangles of chunks on the pages of their document. Segments without such chunks omit the
+//! section.
 //!
 //! ```text
 //! little-endian; n rows, m rectangles
 //! u32 start[n + 1]   where a row's rectangles begin; the last is m
 //! m x { u32 page, f32 x, f32 y, f32 width, f32 height }   points from the page's top left corner
 //! ```
-//! A row's rectangles ascend by page. A reader rejects a section of another length, starts out of
+//! A row's rectangles ascend by page. A reader rejects a section of the wrong length, starts out of
 //! order, and numbers that are not finite.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use lodestone_types::{PageArea, PageBox, RowId};
 
 const BOX_BYTES: usize = 20;
 
-/// The section's bytes; nothing where no row has a rectangle.
+/// Encodes the section; `None` if no row has a rectangle.
 pub(super) fn encode<'a>(rows: impl Iterator<Item = Cow<'a, [PageBox]>>) -> Option<Vec<u8>> {
     let mut starts = vec![0_u32];
     let mut boxes = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn encode<'a>(rows: impl Iterator<Item = Cow<'a, [PageBox]>>) -> Opti
     Some(bytes)
 }
 
-/// The section, read in place; empty where there is none.
+/// The section, read in place; empty if the segment has none.
 #[derive(Debug, Clone)]
 pub(super) struct BoxTable {
     bytes: Bytes,
@@ -46,7 +46,7 @@ pub(super) struct BoxTable {
 }
 
 impl BoxTable {
-    /// Checks lengths, order and numbers. An error is the broken rule.
+    /// Checks lengths, order and numbers. The error is the broken rule.
     pub(super) fn open(bytes: Option<Bytes>, rows: u32) -> Result<Self, &'static str> {
         let rows = rows as usize;
         let Some(bytes) = bytes else { return Ok(Self { bytes: Bytes::new(), rows: 0 }) };
@@ -83,13 +83,13 @@ impl BoxTable {
         PageBox { page: read_u32(&self.bytes, at), area }
     }
 
-    /// The rectangles of a row, one a page.
+    /// The rectangles of a row, one per page.
     pub(super) fn of(&self, row: RowId) -> Vec<PageBox> {
         let row = row.0 as usize;
         if row >= self.rows {
             return Vec::new();
         }
-        // A file that became unreadable after it was checked may say anything.
+        // If the file became unreadable after it was checked, the numbers may be anything.
         let end = self.start(row + 1).min((self.bytes.len() / 4 - self.rows - 1) * 4 / BOX_BYTES);
         (self.start(row)..end).map(|at| self.read(at)).collect()
     }

@@ -1,5 +1,5 @@
-//! Contexts: the headings over each chunk and the header row of its table, in a section that only
-//! segments with such chunks have.
+//! Contexts of chunks: the headings above each and the header row of its table. Segments without
+//! such chunks omit the section.
 //!
 //! ```text
 //! little-endian; n rows, m distinct contexts
@@ -8,9 +8,9 @@
 //! u32 start[m + 1]   where a context begins in the text; the last is its length
 //! UTF-8 text
 //! ```
-//! Contexts are numbered in the order of their first row, so equal rows give equal bytes. A reader
-//! rejects a section of another length, numbers and starts out of range, and text that is not
-//! UTF-8.
+//! Contexts are numbered in the order of their first row, so equal input gives equal bytes. A
+//! reader rejects a section of the wrong length, numbers and starts out of range, and text that is
+//! not UTF-8.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use crate::segment::format::read_u32;
 use lodestone_types::RowId;
 
-/// The section's bytes; nothing where no row has a context.
+/// Encodes the section; `None` if no row has a context.
 pub(super) fn encode<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Option<Vec<u8>> {
     let mut number_of: HashMap<String, u32> = HashMap::new();
     let (mut numbers, mut starts, mut text) = (Vec::new(), vec![0_u32], String::new());
@@ -44,7 +44,7 @@ pub(super) fn encode<'a>(rows: impl Iterator<Item = Cow<'a, str>>) -> Option<Vec
     Some(bytes)
 }
 
-/// The section, read in place; empty where there is none.
+/// The section, read in place; empty if the segment has none.
 #[derive(Debug, Clone)]
 pub(super) struct ContextTable {
     bytes: Bytes,
@@ -53,7 +53,7 @@ pub(super) struct ContextTable {
 }
 
 impl ContextTable {
-    /// Checks lengths, numbers, order and text. An error is the broken rule.
+    /// Checks lengths, numbers, order and text. The error is the broken rule.
     pub(super) fn open(bytes: Option<Bytes>, rows: u32) -> Result<Self, &'static str> {
         let Some(bytes) = bytes else { return Ok(Self { bytes: Bytes::new(), rows: 0, count: 0 }) };
         if bytes.len() < 4 {
@@ -90,10 +90,10 @@ impl ContextTable {
         read_u32(&self.bytes, (1 + self.rows + at) * 4) as usize
     }
 
-    /// The context of a row; empty where it has none.
+    /// The context of a row; empty if it has none.
     pub(super) fn of(&self, row: RowId) -> &str {
         let row = row.0 as usize;
-        // A file that became unreadable after it was checked may say anything.
+        // If the file became unreadable after it was checked, the numbers may be anything.
         let number = if row < self.rows { self.number(row).min(self.count) } else { 0 };
         let Some(at) = number.checked_sub(1) else { return "" };
         let (from, to) = (self.text_at() + self.start(at), self.text_at() + self.start(at + 1));

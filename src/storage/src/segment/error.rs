@@ -1,4 +1,4 @@
-//! Errors of a segment.
+//! Errors of segments.
 
 use crate::filter::FilterError;
 use lodestone_compute::ComputeError;
@@ -7,18 +7,18 @@ use lodestone_io::store::StoreError;
 use lodestone_text::TextError;
 use lodestone_types::ErrorKind;
 
-/// Errors of writing, opening or reading one segment.
+/// Errors of writing, opening or reading a segment.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// The bytes are not what a segment must hold.
+    /// The bytes violate the segment format.
     #[error("segment {segment} is damaged: {problem}")]
     Damaged {
-        /// The segment's id, or the file's name where the id cannot be read.
+        /// The segment's id, or the file's name if the id cannot be read.
         segment: String,
-        /// Which rule of the format is broken.
+        /// The rule of the format that is broken.
         problem: String,
     },
-    /// Written by a newer version of the program.
+    /// The file was written by a newer version of the program.
     #[error("segment {segment} needs reader version {needed}, this program has {ours}")]
     TooNew {
         /// The segment's id.
@@ -31,7 +31,7 @@ pub enum SegmentError {
     /// The input of a build breaks a rule; nothing was written.
     #[error("cannot build a segment: {problem}")]
     BadInput {
-        /// The rule.
+        /// The rule that is broken.
         problem: String,
     },
     /// Error of the disk.
@@ -52,7 +52,7 @@ pub enum SegmentError {
 }
 
 impl SegmentError {
-    /// The caller's remedy.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Damaged { .. } => ErrorKind::Corrupt,

@@ -1,4 +1,4 @@
-//! Vector search over the rows of one segment: the answer of brute force over T2, at a lower cost.
+//! Vector search over the rows of one segment: the result of brute force over T2, at a lower cost.
 //!
 //! ```text
 //! m passing rows -+- few:  Gather -----------------------------> T2 of all m --+
@@ -9,22 +9,22 @@
 //!                             until none can still win
 //! ```
 //!
-//! The exact paths give the same hits with the same scores: a row is left out only if its upper
-//! bound is *below* a score that k rows reach, so even ties are as in brute force. An exact search
-//! takes the certain bound of T1 and five standard deviations of T0. A probing one takes likely
-//! bounds of both, and ends when further lists bring no better rows: it finds about 99 of 100
-//! neighbours. Returned rows have true scores, and are never fewer than min(k, m).
+//! The exact paths give the same hits with the same scores: a row is dropped only if its upper
+//! bound is *below* a score that k rows reach, so even ties come out as in brute force. An exact
+//! search uses the certain error bound of T1, and five standard deviations for T0. A probing search
+//! uses likely bounds for both and stops when further lists bring no better rows; it finds about 99
+//! of 100 neighbours. Returned rows have true scores, and there are never fewer than min(k, m).
 //!
-//! Blocks of the file are verified before they are read. Damage does not end a search, for which
-//! every inner loop would pay: the file remembers it, and the caller asks [`Segment::check`] before
-//! it passes the result on.
+//! Blocks of the file are verified before they are read. Damage does not abort a search, since
+//! every inner loop would pay for the check: the file remembers it, and the caller calls
+//! [`Segment::check`] before it passes the result on.
 //!
 //! [`Segment::check`]: crate::segment::Segment::check
 //!
 //! - `path`: choice of the cheapest path; `filter`: the passing rows in the forms that paths need
-//! - `condensed`: the rows that a repeated filter lets pass, apart
+//! - `condensed`: a compact copy of the rows that pass a repeated filter
 //! - `listed`: search through lists
-//! - `thoroughness`: extent to which a search is exact; `together`: several queries in one pass
+//! - `thoroughness`: how exact a search is; `together`: several queries in one pass
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ pub use together::search_together;
 use listed::through_lists;
 use path::choose;
 
-/// Rows rescored between two checks whether the next can still win, at least.
+/// Minimum number of rows rescored between two checks whether the next one can still win.
 const RESCORE_ROWS: usize = 16;
 
 /// Result of a flat search.
@@ -61,38 +61,38 @@ const RESCORE_ROWS: usize = 16;
 pub struct FlatHits {
     /// The best rows, best first, ties by row; `min(k, passing rows)` of them.
     pub hits: Vec<Hit>,
-    /// The path by which they were found.
+    /// The path that found them.
     pub path: SearchPath,
-    /// On [`SearchPath::Lists`]: lists that were passed in a row without a better row before the
-    /// search ended.
+    /// On [`SearchPath::Lists`]: the number of consecutive lists without a better row at which the
+    /// search stops.
     pub patience: Option<usize>,
 }
 
-/// The vectors of one segment, with the lists over them where it has many.
+/// The vectors of one segment, with the lists over them if it has many rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Tiers<'a> {
     /// T1 and T2.
     pub rows: VectorRows<'a>,
-    /// T0, and the rotation that its codes were made with.
+    /// T0, and the rotation used to compute its codes.
     pub listed: Option<(Lists<'a>, &'a Rotation)>,
-    /// `None` where everything was verified, or needs not be.
+    /// `None` if everything is verified or needs no verification.
     blocks: Option<TierBlocks<'a>>,
 }
 
 impl<'a> Tiers<'a> {
-    /// The tiers of rows that need not be verified.
+    /// Wraps tiers that need no verification.
     pub fn new(rows: VectorRows<'a>, listed: Option<(Lists<'a>, &'a Rotation)>) -> Self {
         Self { rows, listed, blocks: None }
     }
 
-    /// The tiers, each part of which is verified before it is read.
+    /// Makes searches verify each part of the tiers before they read it.
     #[must_use]
     pub(super) fn behind(self, blocks: Option<TierBlocks<'a>>) -> Self {
         let listed = self.listed.map(|(lists, rotation)| (lists.behind(blocks), rotation));
         Self { listed, blocks, ..self }
     }
 
-    /// Verifies T1 of the rows that a scan reads.
+    /// Verifies T1 of the rows that a scan will read.
     fn prepare_scan(&self, filter: Option<&RowFilter<'_>>) {
         match (self.blocks, filter) {
             (None, _) => {}
@@ -100,7 +100,8 @@ impl<'a> Tiers<'a> {
                 blocks.all_codes();
             }
             (Some(blocks), Some(filter)) => {
-                // In the form that the scan reads: another one would be kept beside it.
+                // Iterates in the form that the scan reads too, so that no second form is built and
+                // kept.
                 let mut is_sound = true;
                 filter.selection().for_each(self.rows.len(), |row| {
                     is_sound = is_sound && blocks.codes_of(RowId(row as u32));
@@ -109,8 +110,8 @@ impl<'a> Tiers<'a> {
         }
     }
 
-    /// Verifies T2 of rows. Where the search has waited for the disk, since its thread had `faults`
-    /// such waits behind it, they are asked for all at once before.
+    /// Verifies T2 of rows. If the thread has had to wait for the disk since its count of major
+    /// faults was `faults`, all rows are first requested from the disk at once.
     fn prepare_exact(&self, rows: &[RowId], faults: i64) {
         if major_faults() > faults {
             rows.iter().for_each(|row| read_soon(self.rows.full_bytes(row.0 as usize)));
@@ -120,7 +121,7 @@ impl<'a> Tiers<'a> {
         }
     }
 
-    /// Bytes that most searches read: T0 and the lists, or T1 where there are none.
+    /// Bytes that most searches read: T0 and the lists, or T1 if there are none.
     pub fn hot_bytes(&self) -> usize {
         match &self.listed {
             Some((lists, _)) => lists.bytes(),
@@ -129,9 +130,9 @@ impl<'a> Tiers<'a> {
     }
 }
 
-/// The `k` rows of highest score for `query` among those that `filter` lets pass (absent: all
-/// rows). A zero query scores every row 0, but for distances. Searches by another metric than
-/// cosine are exact, and the processor's.
+/// Finds the `k` rows of highest score for `query` among those that pass `filter` (all rows if
+/// absent). A zero query scores every row 0, except for distances. Searches by a metric other than
+/// cosine are exact and always run on the CPU.
 ///
 /// # Errors
 /// [`ComputeError::DimensionMismatch`], and errors of the backend.
@@ -158,7 +159,7 @@ pub fn search(
     Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, k).patience })
 }
 
-/// The search by another metric than cosine: by the processor, and exact.
+/// Searches by a metric other than cosine, exactly and on the CPU.
 fn by_other_metric(
     tiers: &Tiers<'_>,
     query: &PreparedQuery,
@@ -168,7 +169,7 @@ fn by_other_metric(
     if let Some(blocks) = tiers.blocks {
         blocks.all_norms();
     }
-    // T0 tells nothing about a query without a direction.
+    // T0 carries no information about a query without a direction.
     let tiers = &Tiers { listed: tiers.listed.filter(|_| !query.is_zero()), ..*tiers };
     let (backend, thoroughness) = (&SimdBackend, Thoroughness::Exact);
     let path = choose(backend, tiers, filter, 1, k, thoroughness);
@@ -176,8 +177,8 @@ fn by_other_metric(
     Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, k).patience })
 }
 
-/// The score of each of `listed` for `query`, in that order: those that the union of both legs
-/// needs. Rows may repeat.
+/// Scores each of `listed` for `query`, in that order; needed when the hits of both legs are
+/// merged. Rows may repeat.
 ///
 /// # Errors
 /// [`ComputeError::DimensionMismatch`], [`ComputeError::RowOutOfRange`], and errors of the backend.
@@ -228,14 +229,14 @@ fn search_on(
     rescore(backend, tiers, query, candidates, k, faults)
 }
 
-/// Candidates, highest upper bound first.
+/// Sorts the candidates by upper bound, highest first.
 fn ranked(probed: Probed) -> Vec<Hit> {
     let mut candidates = probed.candidates;
     candidates.sort_unstable_by(by_rank);
     candidates
 }
 
-/// T1 under a filter, for one query.
+/// T1 under a filter, as seen by one query.
 struct SeenRows<'a> {
     rows: &'a VectorRows<'a>,
     blocks: Option<TierBlocks<'a>>,
@@ -245,7 +246,7 @@ struct SeenRows<'a> {
 }
 
 impl NearRows for SeenRows<'_> {
-    /// Slots are checked by [`crate::segment::verify`] only: they may name rows that are not there.
+    /// Only [`crate::segment::verify`] checks the slots, so they may name rows that do not exist.
     fn passes(&self, row: RowId) -> bool {
         let row = row.0 as usize;
         row < self.rows.len() && self.filter.is_none_or(|filter| filter.dense().contains(row))
@@ -291,7 +292,7 @@ fn gather(
     k: usize,
 ) -> Result<Vec<Hit>, ComputeError> {
     let (mut best, faults) = (TopK::new(k), major_faults());
-    // Whether the disk has to be waited for is known behind the first.
+    // The first part shows whether reads have to wait for the disk.
     let (first, rest) = listed.split_at(listed.len().min(RESCORE_ROWS));
     for part in [first, rest] {
         tiers.prepare_exact(part, faults);
@@ -302,7 +303,7 @@ fn gather(
     Ok(best.into_hits())
 }
 
-/// The best k of candidates with falling upper bounds, scored from T2.
+/// Scores candidates, ordered by falling upper bound, from T2 and returns the best k.
 fn rescore(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
@@ -315,7 +316,7 @@ fn rescore(
     let mut listed = Vec::new();
     let mut exact = Vec::new();
     for part in candidates.chunks(RESCORE_ROWS.max(k)) {
-        // Candidates come with falling upper bounds: if the first cannot win, no later one can.
+        // Upper bounds fall: if the first candidate of a part cannot win, no later one can.
         if best.score_to_reach().is_some_and(|score| part[0].score < score) {
             break;
         }
@@ -330,7 +331,7 @@ fn rescore(
     Ok(best.into_hits())
 }
 
-/// Number of rows of the segment that pass.
+/// Number of rows of the segment that pass the filter.
 fn passing_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> usize {
     filter.map_or(rows.len(), RowFilter::passing)
 }

@@ -1,4 +1,4 @@
-//! Header, section table and trailer of a segment file. The drawing is in `mod.rs`.
+//! Header, section table and trailer of a segment file. `mod.rs` draws the layout.
 
 use std::ops::Range;
 
@@ -9,24 +9,24 @@ use crate::segment::SegmentError;
 use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{CollectionId, SegmentId};
 
-/// The version that this program writes where rows have no vectors of a sparse model.
+/// Format version written for segments without vectors of a sparse model.
 pub const PLAIN_VERSION: u32 = 5;
-/// The version that it writes where they have.
+/// Format version written for segments with vectors of a sparse model.
 pub const SPARSE_VERSION: u32 = 6;
-/// The newest `min_reader` that this program understands.
+/// Newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 3;
-/// The `min_reader` that this program writes. Versions 2 to 6 add sections that an older reader
-/// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
-/// for damage.
+/// The `min_reader` written by default. Versions 2 to 6 only add sections that an older reader can
+/// skip; version 3 also adds memories, whose kind and scope a reader older than 2 would take for
+/// damage.
 const MIN_READER: u32 = 2;
 /// The `min_reader` of segments with ids and metadata of client vectors: an older program would
-/// leave them out of the filters of what it merges.
+/// drop them from the filter columns when it merges such a segment.
 const PAYLOAD_READER: u32 = 3;
-/// Sections, and the footer, begin on multiples of this.
+/// Alignment of the sections and of the footer.
 pub const SECTION_ALIGN: u64 = 4096;
 /// Bytes of the header that carry data; the rest of its page is zero.
 pub const HEADER_BYTES: usize = 72;
-/// Bytes of the trailer, the last of the file.
+/// Bytes of the trailer, which ends the file.
 pub const TRAILER_BYTES: usize = 40;
 
 const MAGIC: &[u8; 8] = b"LODESEG1";
@@ -92,50 +92,50 @@ pub enum Section {
     Norms = 8,
     /// The tantivy bundle.
     TextIndex = 9,
-    /// Rows in lists; only in segments of many rows. The drawing is in `lists`.
+    /// Inverted lists of rows; only in segments with many rows. `lists` draws the layout.
     Lists = 10,
-    /// T0 in list order; where `Lists` is.
+    /// T0 codes in list order; present together with `Lists`.
     OneBit = 11,
-    /// Details of records of applications (rkyv); only where there are such. Since version 2.
+    /// Details of application records (rkyv); only if there are any. Since version 2.
     Details = 12,
-    /// Rectangles of chunks on pages; only where there are such. Since version 2.
+    /// Rectangles of chunks on pages; only if there are any. Since version 2.
     Boxes = 13,
-    /// Entities and triplets of rows; only where there are such. The drawing is in
-    /// `lodestone_graph`. Since version 3.
+    /// Entities and triplets of rows; only if there are any. `lodestone_graph` draws the layout.
+    /// Since version 3.
     Graph = 14,
-    /// Headings and header rows over chunks; only where there are such. Since version 4.
+    /// Headings and header rows above chunks; only if there are any. Since version 4.
     Contexts = 15,
-    /// Lines of chunks on pages; only where there are such. Since version 5.
+    /// Lines of chunks on pages; only if there are any. Since version 5.
     Lines = 16,
-    /// Vectors of a sparse model; only where all rows have them. The drawing is in
-    /// `lodestone_text::impacts`. Since version 6.
+    /// Vectors of a sparse model; only if every row has one. `lodestone_text::impacts` draws the
+    /// layout. Since version 6.
     Sparse = 17,
 }
 
-/// The header.
+/// Header of a segment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The version that the file was written as: [`PLAIN_VERSION`] or [`SPARSE_VERSION`] in new
-    /// files.
+    /// Version that the file was written as; new files have [`PLAIN_VERSION`] or
+    /// [`SPARSE_VERSION`].
     pub version: u32,
     /// The collection that the segment belongs to.
     pub collection: CollectionId,
     /// The segment's own id.
     pub segment: SegmentId,
-    /// Rows.
+    /// Number of rows.
     pub rows: u32,
-    /// Sources.
+    /// Number of sources.
     pub sources: u32,
-    /// Components of a vector.
+    /// Components per vector.
     pub dimension: u32,
     /// Number format of the original vectors.
     pub vector_kind: VectorKind,
-    /// Whether rows may have ids or metadata of their client.
+    /// Whether rows may have ids or metadata given by a client.
     pub has_payloads: bool,
 }
 
 impl Header {
-    /// The header's bytes, without the padding of its page.
+    /// Encodes the header without the padding of its page.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
@@ -153,11 +153,11 @@ impl Header {
         bytes
     }
 
-    /// Reads a header. `name` is used in errors only.
+    /// Decodes a header. `name` is used only in errors.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] for a wrong magic, hash or code; [`SegmentError::TooNew`] where
-    /// the file needs a newer reader.
+    /// [`SegmentError::Damaged`] for a wrong magic, hash or code; [`SegmentError::TooNew`] if the
+    /// file needs a newer reader.
     pub fn decode(name: &str, file: &[u8]) -> Result<Self, SegmentError> {
         let damaged = |problem: &str| SegmentError::Damaged {
             segment: name.to_owned(),
@@ -189,14 +189,14 @@ impl Header {
     }
 }
 
-/// Position of a section.
+/// Position of a section in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionEntry {
-    /// Which one.
+    /// Number of the [`Section`]; unknown numbers are allowed.
     pub section: u32,
     /// First byte in the file.
     pub offset: u64,
-    /// Bytes, without padding.
+    /// Length in bytes, without padding.
     pub bytes: u64,
 }
 
@@ -211,7 +211,7 @@ pub struct Footer {
 
 impl Footer {
     /// Encodes footer and trailer. Returns the bytes and the footer's hash, which binds the whole
-    /// file: the manifest keeps it.
+    /// file and is stored in the manifest.
     pub fn encode(&self, offset: u64) -> (Vec<u8>, u64) {
         let mut bytes = Vec::new();
         bytes.extend((self.sections.len() as u32).to_le_bytes());
@@ -240,7 +240,7 @@ impl Footer {
     /// it. Returns the footer, its offset and its hash.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] names the rule that is broken; errors of `read`.
+    /// [`SegmentError::Damaged`] naming the broken rule; errors of `read`.
     pub fn decode(
         name: &str,
         file_bytes: usize,
@@ -302,22 +302,23 @@ impl Footer {
         Some(Self { sections, checksums })
     }
 
-    /// The entry of a section.
+    /// The table entry of a section, if it is present.
     pub fn entry(&self, section: Section) -> Option<SectionEntry> {
         self.sections.iter().copied().find(|entry| entry.section == section as u32)
     }
 }
 
-/// Bytes of the footer of a file at most, so that a wrong number in the trailer is not believed.
+/// Upper bound on the footer's size, so that a wrong number in the trailer cannot cause a large
+/// read.
 fn footer_bytes_max(file_bytes: usize) -> u64 {
     const SECTIONS_MAX: usize = 64;
     (8 + SECTIONS_MAX * TABLE_ENTRY_BYTES + file_bytes.div_ceil(BLOCK_BYTES) * 8) as u64
 }
 
-/// The place of a section in the file of the segment `name`.
+/// Byte range of a section in the file of the segment `name`.
 ///
 /// # Errors
-/// [`SegmentError::Damaged`] where it is missing.
+/// [`SegmentError::Damaged`] if the section is missing.
 pub fn place_of(
     name: &str,
     footer: &Footer,
@@ -417,7 +418,7 @@ mod tests {
         }
     }
 
-    /// Under a hash and a trailer that fit.
+    /// Goal: rules of the table are checked even when the hash and the trailer fit.
     #[test]
     fn a_section_table_that_breaks_a_rule_is_refused() {
         let entry = |offset, bytes| SectionEntry { section: 1, offset, bytes };

@@ -1,5 +1,4 @@
-//! Lines of chunks on the pages of their document, in a section that only segments with such
-//! chunks have.
+//! Lines of chunks on the pages of their document. Segments without such chunks omit the section.
 //!
 //! ```text
 //! little-endian; n rows, m lines
@@ -7,8 +6,8 @@
 //! m x { u32 start, u32 end, u32 page, f32 x, f32 y, f32 width, f32 height }
 //!                    characters of the chunk's text; points from the page's top left corner
 //! ```
-//! A row's lines ascend and do not overlap. Only the lines of chunks that are found are read: a
-//! reader rejects a section of another length when it opens it, and rows that break the other rules
+//! A row's lines ascend and do not overlap. Only the lines of chunks in a result are read, so a
+//! reader rejects a section of the wrong length on opening, and rows that break the other rules
 //! when it reads them.
 
 use std::borrow::Cow;
@@ -20,7 +19,7 @@ use lodestone_types::{LineBox, PageArea, PageBox, RowId};
 
 const LINE_BYTES: usize = 28;
 
-/// The section's bytes; nothing where no row has a line.
+/// Encodes the section; `None` if no row has a line.
 pub(super) fn encode<'a>(
     rows: impl Iterator<Item = Result<Cow<'a, [LineBox]>, SegmentError>>,
 ) -> Result<Option<Vec<u8>>, SegmentError> {
@@ -43,7 +42,7 @@ pub(super) fn encode<'a>(
     Ok(Some(bytes))
 }
 
-/// The section, of which each row is verified when it is read.
+/// The section; each row is verified when it is read.
 #[derive(Debug, Clone)]
 pub(super) struct LineTable {
     section: LazySection,
@@ -51,7 +50,7 @@ pub(super) struct LineTable {
 }
 
 impl LineTable {
-    /// Checks the length. An error is the broken rule.
+    /// Checks the length. The error is the broken rule.
     pub(super) fn open(section: LazySection, rows: u32) -> Result<Self, String> {
         let rows = rows as usize;
         let table = Self { section, rows };
@@ -62,18 +61,18 @@ impl LineTable {
         }
     }
 
-    /// The number of lines before those of a row.
+    /// Number of lines before those of a row.
     fn first(&self, row: usize) -> Result<usize, String> {
         let bytes = self.section.read(row * 4..row * 4 + 4).map_err(|error| error.to_string())?;
         Ok(read_u32(bytes, 0) as usize)
     }
 
-    /// The byte at which a line begins.
+    /// Byte position of a line.
     fn place(&self, line: usize) -> usize {
         (self.rows + 1) * 4 + line * LINE_BYTES
     }
 
-    /// The lines of a row, ascending. An error is the broken rule.
+    /// The lines of a row, ascending. The error is the broken rule.
     pub(super) fn of(&self, row: RowId) -> Result<Vec<LineBox>, String> {
         let (first, end) = (self.first(row.0 as usize)?, self.first(row.0 as usize + 1)?);
         let bytes = self.section.read(self.place(first)..self.place(end));
@@ -114,7 +113,7 @@ mod tests {
         encode(rows.iter().map(|row| Ok(Cow::from(row)))).unwrap()
     }
 
-    /// The first broken rule of a section, by reading all of it.
+    /// Reads a whole section and returns the first broken rule.
     fn problem(bytes: &[u8], rows: u32) -> Option<String> {
         let table = match LineTable::open(LazySection::of(bytes), rows) {
             Ok(table) => table,
@@ -147,7 +146,7 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             problem(&bytes, 3)
         };
-        // A row that ends before it begins, or beyond the last line.
+        // A row that ends before it begins, or past the last line.
         assert!(changed(4, 4).is_some() && changed(8, 9).is_some());
         let second = 4 * 4 + LINE_BYTES;
         assert!(changed(second, 39).is_some(), "begins before the first ends");

@@ -1,34 +1,34 @@
-//! Sizes of a segment as the input of a merge.
+//! Estimates of the memory and disk that a segment needs as input of a merge.
 //!
-//! While a merge writes, it holds the records of all sources, and one section at a time:
+//! While it writes, a merge holds the records of all sources plus one section at a time:
 //!
 //! | section | bytes in memory |
 //! |---|---|
-//! | text index | 30 a row: numbers of old and new rows |
-//! | texts | 8 a row: positions; the texts themselves wait on disk |
-//! | lists, one-bit codes | 250 a row: twelve nearest groups, distances, the codes |
+//! | text index | 30 per row: numbers of old and new rows |
+//! | texts | 8 per row: positions; the texts themselves are spooled to disk |
+//! | lists, one-bit codes | 250 per row: twelve nearest groups, distances, the codes |
 //! | graph | six times its size: a table of its names, and the section twice |
 //! | sources | four times their size: records, their stored form, the section twice |
-//! | columns | eight times their size: a value that one row alone has takes two allocations |
-//! | boxes, lines, contexts | their size twice |
+//! | columns | eight times their size: a value that occurs in a single row takes two allocations |
+//! | boxes, lines, contexts | twice their size |
 
 use crate::segment::Segment;
 use crate::segment::format::Section;
 
-/// Bytes a row whatever it holds: its origin, and the widest of the sections by row.
+/// Bytes per row regardless of content: the row's origin, plus the widest of the per-row sections.
 const ROW_BYTES: u64 = 320;
-/// Bytes of a merge however small it is: what its searches for a measure hold is most of them.
+/// Fixed cost of a merge in bytes, mostly the searches that measure the effort of lists.
 const MERGE_BYTES: u64 = 512 << 10;
-/// Bytes a row that a segment gains with its one-bit codes, apart from one bit a component.
+/// Bytes per row that one-bit codes add, besides one bit per component.
 const ONE_BIT_ROW_BYTES: u64 = 24;
 
 impl Segment {
-    /// Bytes of a section; 0 where it is absent.
+    /// Size of a section in bytes; 0 if it is absent.
     fn bytes_of(&self, section: Section) -> u64 {
         self.footer.entry(section).map_or(0, |entry| entry.bytes)
     }
 
-    /// Bytes of memory that merging this segment with others takes at most for its share.
+    /// Upper bound on the bytes of memory that this segment adds to a merge with others.
     pub fn merge_memory_bytes(&self) -> u64 {
         let sources = self.bytes_of(Section::Sources) + self.bytes_of(Section::Details);
         let factors = [
@@ -43,8 +43,8 @@ impl Segment {
         MERGE_BYTES + u64::from(self.row_count()) * ROW_BYTES + 4 * sources + widest
     }
 
-    /// Bytes of disk that its rows may take in a merge beyond those that they take here: small
-    /// segments have no one-bit codes, and the text index lies there twice for a while.
+    /// Upper bound on the disk bytes that its rows need in a merge beyond their size here: small
+    /// segments have no one-bit codes yet, and the text index exists twice for a while.
     pub fn merge_growth_bytes(&self) -> u64 {
         let row_bytes = ONE_BIT_ROW_BYTES + u64::from(self.header.dimension) / 8;
         let one_bit = match self.bytes_of(Section::OneBit) {

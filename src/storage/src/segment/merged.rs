@@ -1,4 +1,4 @@
-//! Live rows of older segments as the input of a new one.
+//! Live rows of older segments as the input of a new segment.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -43,7 +43,7 @@ impl<'a> MergedRows<'a> {
         Ok(Self { inputs, sources, rows })
     }
 
-    /// The live rows of one source, under another record.
+    /// Takes the live rows of one source, under a new record.
     pub(super) fn of_source(
         segment: &'a Segment,
         dead: &'a TombstoneSet,
@@ -87,7 +87,8 @@ impl RowFeed for MergedRows<'_> {
         Cow::Borrowed(segment.context(row))
     }
 
-    /// Copied. Segments from before version 3 have none: it is extracted from their texts.
+    /// Copied from the input. Segments older than version 3 have no graph: it is extracted from
+    /// their texts.
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
         let (segment, row) = self.segment_of(row);
         if let Some(graph) = segment.graph()? {
@@ -136,8 +137,8 @@ impl RowFeed for MergedRows<'_> {
         Ok(lists.filter(|lists| lists.len() > 1).map(|lists| (largest, lists)))
     }
 
-    /// The sparse model of all inputs with live rows. Where one of them has none or another one,
-    /// the merged rows have none, and a search says so.
+    /// The sparse model shared by all inputs with live rows. If one of them lacks it or has another
+    /// one, the merged rows have none, and searches report that.
     fn sparse_model(&self) -> Result<Option<SparseModelId>, SegmentError> {
         let mut models = Vec::with_capacity(self.inputs.len());
         let mut known = None;
@@ -169,8 +170,8 @@ impl RowFeed for MergedRows<'_> {
         Ok(ImpactMerge { inputs, rows: self.rows.len() as u32 }.write(model, out)?)
     }
 
-    /// Rows of one input are taken in the order of its sources, which is its row order, so the
-    /// merged index numbers them as this feed does.
+    /// Within an input, rows are taken in the order of its sources, which is its row order, so the
+    /// merged index numbers the rows as this feed does.
     fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         let mut alive = Vec::with_capacity(self.inputs.len());
         let mut next = 0;

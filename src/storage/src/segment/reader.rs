@@ -1,4 +1,4 @@
-//! Open segments: everything is checked before its first use, and read in place.
+//! Open segments. Data is read in place from the mapped file and verified before its first use.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -27,10 +27,10 @@ use lodestone_types::{
     SourceId, SourceRecord, SubTenantId, Timestamp,
 };
 
-/// First version of segments with a graph.
+/// First format version with a graph section.
 const GRAPH_SINCE: u32 = 3;
 
-/// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
+/// An immutable segment file, open for reading. The file stays mapped until this is dropped.
 #[derive(Debug)]
 pub struct Segment {
     pub(crate) header: Header,
@@ -51,16 +51,16 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Opens the file at `key`, which must be the one that `meta` describes. Verifies header,
-    /// footer and the sections of rows, sources, boxes, contexts and columns; of the others each
-    /// block is verified when it is first read.
+    /// Opens the file at `key`, which must be the one that `meta` describes. Verifies the header,
+    /// the footer and the sections of rows, sources, boxes, contexts and columns; the blocks of all
+    /// other sections are verified when they are first read.
     ///
-    /// Header and footer are read before anything of the mapping: a file that is shorter than they
-    /// say is refused.
+    /// Header and footer are read with plain reads before the mapping is touched, so a file that is
+    /// shorter than they say is refused rather than faulting.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where a checksum, a binding or a rule of the format does not
-    /// hold, [`SegmentError::TooNew`] for a later format.
+    /// [`SegmentError::Damaged`] if a checksum, a binding or a rule of the format does not hold,
+    /// [`SegmentError::TooNew`] for a later format.
     pub fn open(
         store: &dyn BlobStore,
         key: &Key,
@@ -147,23 +147,23 @@ impl Segment {
         place_of(&self.meta.id.to_string(), &self.footer, section)
     }
 
-    /// Whether everything that was read of this file is what was written. Asked before the result
-    /// of reading is passed on or stored: a page may become unreadable after it was verified and
-    /// reads as zeros then, and a search goes on over damage.
+    /// Checks that everything read from this file so far was intact. Call it before a result is
+    /// passed on or stored: a page that becomes unreadable after its verification reads as zeros,
+    /// and a search continues past damage.
     ///
     /// # Errors
-    /// Damage, for good after the first.
+    /// Damage. Once reported it is reported by every later call.
     pub fn check(&self) -> Result<(), SegmentError> {
         Ok(self.file.check()?)
     }
 
-    /// Bytes that were read to verify blocks.
+    /// Number of bytes read to verify blocks.
     pub fn verified_bytes(&self) -> u64 {
         self.file.read_bytes()
     }
 
-    /// Whether rows and sources can still be read from this open file, although a part of it is
-    /// damaged.
+    /// Whether rows and sources can still be read from this open file although other parts of it
+    /// are damaged.
     pub(crate) fn has_intact_sources(&self) -> bool {
         [Section::Rows, Section::Sources, Section::Details].into_iter().all(|section| {
             self.footer.entry(section).is_none()
@@ -171,7 +171,7 @@ impl Segment {
         })
     }
 
-    /// Its entry in the manifest.
+    /// The segment's entry in the manifest.
     pub fn meta(&self) -> &SegmentMeta {
         &self.meta
     }
@@ -181,17 +181,17 @@ impl Segment {
         self.meta.id
     }
 
-    /// Rows, dead ones included.
+    /// Number of rows, including dead ones.
     pub fn row_count(&self) -> u32 {
         self.header.rows
     }
 
-    /// Sources, dead ones included.
+    /// Number of sources, including dead ones.
     pub fn source_count(&self) -> u32 {
         self.header.sources
     }
 
-    /// Components of a vector.
+    /// Components per vector.
     pub fn dimension(&self) -> usize {
         self.header.dimension as usize
     }
@@ -201,45 +201,45 @@ impl Segment {
         self.header.vector_kind
     }
 
-    /// The position of a source, dead or alive.
+    /// Finds the position of a source, dead or alive.
     pub fn find_source(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<u32> {
         self.find_source_named(sub_tenant.as_str(), id.as_str())
     }
 
-    /// As [`Self::find_source`], for names as [`Self::source_key`] returns them.
+    /// Like [`Self::find_source`], for names as returned by [`Self::source_key`].
     pub fn find_source_named(&self, sub_tenant: &str, id: &str) -> Option<u32> {
         self.sources.find(sub_tenant, id)
     }
 
-    /// Sub-tenant and id of a source.
+    /// Sub-tenant and id of a source, as stored.
     pub fn source_key(&self, source: u32) -> (&str, &str) {
         self.sources.key(source)
     }
 
-    /// The operation that made a source.
+    /// The operation that created a source.
     pub fn sequence(&self, source: u32) -> Sequence {
         self.sources.sequence(source)
     }
 
-    /// When a source was last updated at its origin.
+    /// Time of a source's last update at its origin.
     pub fn last_updated_at(&self, source: u32) -> Timestamp {
         self.sources.last_updated_at(source)
     }
 
-    /// When a source was uploaded.
+    /// Upload time of a source.
     pub fn uploaded_at(&self, source: u32) -> Timestamp {
         self.sources.uploaded_at(source)
     }
 
-    /// The sources of a sub-tenant, dead ones included: newest upload first, then by id.
+    /// The sources of a sub-tenant, including dead ones: newest upload first, ties by id.
     pub fn newest_first(&self, sub_tenant: &SubTenantId) -> &[u32] {
         self.sources.newest_first(sub_tenant.as_str())
     }
 
-    /// The record of a source.
+    /// Decodes the record of a source.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where a stored name or map is not valid.
+    /// [`SegmentError::Damaged`] if a stored name or map is invalid.
     pub fn record(&self, source: u32) -> Result<SourceRecord, SegmentError> {
         self.sources.record(source).map_err(|problem| self.damaged(problem))
     }
@@ -254,26 +254,26 @@ impl Segment {
         self.rows.source(row)
     }
 
-    /// The chunk's position in its source.
+    /// The position of the row's chunk in its source.
     pub fn index(&self, row: RowId) -> u32 {
         self.rows.index(row)
     }
 
-    /// The chunk's place in the text.
+    /// The position of the row's chunk in the extracted text.
     pub fn place(&self, row: RowId) -> ChunkPlace {
         self.rows.place(row)
     }
 
-    /// Rectangles of the chunk, one a page; empty where pages are not fixed.
+    /// Rectangles of the chunk, one per page; empty for documents without fixed pages.
     pub fn boxes(&self, row: RowId) -> Vec<PageBox> {
         self.boxes.of(row)
     }
 
-    /// Lines of the chunk in characters of its text; empty where pages are not fixed, and in
-    /// segments from before version 5.
+    /// Lines of the chunk, as ranges of characters of its text; empty for documents without fixed
+    /// pages and in segments older than version 5.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where they break a rule of the format.
+    /// [`SegmentError::Damaged`] if the lines break a rule of the format.
     pub fn lines(&self, row: RowId) -> Result<Vec<LineBox>, SegmentError> {
         let Some(lines) = &self.lines else { return Ok(Vec::new()) };
         let lines = lines.of(row).map_err(|problem| self.damaged(problem))?;
@@ -281,24 +281,24 @@ impl Segment {
         Ok(lines)
     }
 
-    /// The headings and the header row over the chunk, one a line; empty where there are none, and
-    /// in segments from before version 4.
+    /// The headings and the table header row above the chunk, one per line; empty if there are none
+    /// and in segments older than version 4.
     pub fn context(&self, row: RowId) -> &str {
         self.contexts.of(row)
     }
 
-    /// The chunk's text. Of several rows [`Self::texts`] reads them at a lower cost.
+    /// The chunk's text. To read several rows, use [`Self::texts`], which costs less.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where the block does not unpack.
+    /// [`SegmentError::Damaged`] if the block does not decompress.
     pub fn text(&self, row: RowId) -> Result<String, SegmentError> {
         self.texts()?.text(row)
     }
 
-    /// Reads texts of several rows.
+    /// Returns a reader for the texts of several rows.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where the section does not add up.
+    /// [`SegmentError::Damaged`] if the section is inconsistent.
     pub fn texts(&self) -> Result<TextReader<'_>, SegmentError> {
         let store = match self.texts.get() {
             Some(store) => store,
@@ -312,16 +312,16 @@ impl Segment {
         Ok(TextReader::new(self, store))
     }
 
-    /// Id and metadata that a client gave with the vector of a row of its own.
+    /// Id and metadata that a client gave with its own vector.
     ///
     /// # Errors
-    /// As [`Self::text`]; [`SegmentError::Damaged`] where the text is no payload.
+    /// As [`Self::text`]; [`SegmentError::Damaged`] if the text is not a payload.
     pub fn payload(&self, row: RowId) -> Result<RowPayload, SegmentError> {
         let payload = RowPayload::parse(&self.text(row)?);
         payload.map_err(|error| self.damaged(format!("a payload cannot be read: {error}")))
     }
 
-    /// Rows whose client gave them this id, of all sub-tenants, dead ones included.
+    /// Rows to which a client gave this id, in all sub-tenants, including dead ones.
     ///
     /// # Errors
     /// [`SegmentError::Filter`] if a stored bitmap is malformed.
@@ -329,17 +329,16 @@ impl Segment {
         Ok(self.columns.chunk_id(chunk_id)?)
     }
 
-    /// Whether clients gave ids to rows of it.
+    /// Whether clients gave ids to any of its rows.
     pub fn has_chunk_ids(&self) -> bool {
         self.columns.has_chunk_ids()
     }
 
-    /// Entities and triplets of the rows; `None` if they name none, and in segments from before
-    /// version
-    /// 3. Verified on first use.
+    /// Entities and triplets of the rows; `None` if there are none and in segments older than
+    /// version 3. Verified on first use.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where a checksum or a rule of the section does not hold.
+    /// [`SegmentError::Damaged`] if a checksum or a rule of the section does not hold.
     pub fn graph(&self) -> Result<Option<&GraphIndex>, SegmentError> {
         if self.graph.get().is_none() {
             if self.footer.entry(Section::Graph).is_none() {
@@ -353,7 +352,7 @@ impl Segment {
         Ok(self.graph.get())
     }
 
-    /// Whether the file was written by a version with graphs.
+    /// Whether the file's format version supports graphs.
     pub fn has_graph_format(&self) -> bool {
         self.header.version >= GRAPH_SINCE
     }
@@ -363,17 +362,17 @@ impl Segment {
         &self.text_index
     }
 
-    /// Rows of a sub-tenant, dead ones included.
+    /// Rows of a sub-tenant, including dead ones.
     pub fn rows_of_sub_tenant(&self, name: &SubTenantId) -> RoaringBitmap {
         self.columns.sub_tenant(name)
     }
 
-    /// Sub-tenants with rows here, ascending, and how many rows each has.
+    /// Sub-tenants that have rows here, ascending, each with its number of rows.
     pub fn sub_tenants(&self) -> Vec<(SubTenantId, u64)> {
         self.columns.sub_tenants()
     }
 
-    /// Rows that pass a filter, of all sub-tenants, dead ones included.
+    /// Rows that pass a filter, in all sub-tenants, including dead ones.
     ///
     /// # Errors
     /// [`SegmentError::Filter`] if a stored bitmap is malformed.
@@ -381,7 +380,7 @@ impl Segment {
         Ok(self.columns.matching(filter, self.header.rows)?)
     }
 
-    /// The columns that filters read.
+    /// The columns that filters are evaluated on.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }

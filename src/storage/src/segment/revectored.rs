@@ -1,4 +1,4 @@
-//! Rows of an older segment with other vectors.
+//! The live rows of an older segment with new vectors, as input of a new segment.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -14,16 +14,16 @@ use lodestone_graph::RowGraph;
 use lodestone_text::{SparseModelId, TextBundle, write_impacts};
 use lodestone_types::{ChunkPlace, LineBox, PageBox, SourceRecord};
 
-/// The live rows of a segment, all but their vectors.
+/// The live rows of a segment, with everything but their vectors.
 pub(super) struct RevectoredRows<'a> {
     rows: MergedRows<'a>,
     vectors: VectorColumns,
-    /// Sparse vectors in place of those of the segment; none where those are kept.
+    /// Sparse vectors that replace the segment's; empty to keep those.
     sparse: &'a [SparseRow],
 }
 
 impl<'a> RevectoredRows<'a> {
-    /// `vectors` are those of the live rows, in their order, and so are `sparse`, unless empty.
+    /// Takes one vector per live row, in row order; `sparse` is likewise, or empty.
     pub(super) fn new(
         input: (&'a Segment, &'a TombstoneSet),
         kind: VectorKind,
@@ -85,7 +85,7 @@ impl RowFeed for RevectoredRows<'_> {
         (0, row)
     }
 
-    /// The lists of the input are of other vectors.
+    /// None: the input's lists group the rows by their old vectors.
     fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
         Ok(None)
     }

@@ -19,42 +19,42 @@ use lodestone_types::{ChunkPlace, LineBox, PageBox, RowPayload, SourceKind, Sour
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewRow {
-    /// Position in the source.
+    /// Index of the chunk in the source.
     pub index: u32,
-    /// The text; for client vectors the [`RowPayload`].
+    /// The chunk's text; for client vectors the encoded [`RowPayload`].
     pub text: String,
     /// Position of the text in the source.
     pub place: ChunkPlace,
-    /// Rectangles of the text, one a page; empty where pages are not fixed.
+    /// Rectangles of the text, one per page; empty for documents without fixed pages.
     pub boxes: Vec<PageBox>,
-    /// Lines of the text, in its characters; empty where pages are not fixed.
+    /// Lines of the text, as ranges of its characters; empty for documents without fixed pages.
     pub lines: Vec<LineBox>,
-    /// Headings and header row over the text, one a line; empty where there are none.
+    /// Headings and table header row above the text, one per line; empty if there are none.
     pub context: String,
     /// Entities and triplets of the text.
     pub graph: RowGraph,
-    /// The vector, as the segment's [`VectorKind`] needs it: normalised for f16, raw for f32.
+    /// The vector, as required by the segment's [`VectorKind`]: normalised for f16, raw for f32.
     pub vector: Vec<f32>,
-    /// The vector of a sparse model, where there is one.
+    /// The vector of a sparse model, if there is one.
     pub sparse: Option<SparseRow>,
 }
 
 /// A source and its chunks, ready to become rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSource {
-    /// The record.
+    /// The source's record.
     pub record: SourceRecord,
-    /// The title as searched; empty if it is only the id.
+    /// The title as indexed for search; empty if it is only the id.
     pub title_text: String,
-    /// Values of searchable schema fields, which take part in keyword search.
+    /// Values of searchable schema fields, indexed for keyword search.
     pub searchable: String,
     /// Chunks, ascending by index.
     pub rows: Vec<NewRow>,
 }
 
-/// A stream of rows in the order in which they will be numbered: grouped by source.
+/// Rows in the order in which they will be numbered, grouped by source.
 pub(super) trait RowFeed {
-    /// Sources with the number of their rows, in order.
+    /// Sources in order, each with its number of rows.
     fn sources(&self) -> &[(SourceRecord, u32)];
     /// Index and place of a row.
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
@@ -62,7 +62,7 @@ pub(super) trait RowFeed {
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
     /// Lines of a row.
     fn lines(&self, row: u32) -> Result<Cow<'_, [LineBox]>, SegmentError>;
-    /// Headings and header row over a row.
+    /// Headings and table header row above a row's chunk.
     fn context(&self, row: u32) -> Cow<'_, str>;
     /// Entities and triplets of a row.
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError>;
@@ -70,24 +70,25 @@ pub(super) trait RowFeed {
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
     /// Whether rows may have a [`RowPayload`].
     fn has_payloads(&self) -> bool;
-    /// The vectors that rows are copied from, bit for bit.
+    /// The sets of vectors that rows are copied from, bit for bit.
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError>;
-    /// The part that holds a row, and the row's number in it.
+    /// The part that holds a row's vector, and the row's number in that part.
     fn origin(&self, row: u32) -> (usize, u32);
-    /// Lists of a part that holds most of the rows, if there is one.
+    /// The index of a part that holds at least half of the rows, and its lists, if it has any.
     fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError>;
-    /// The sparse model that all rows have vectors of, if there is one.
+    /// The one sparse model that every row has a vector of, if there is such a model.
     fn sparse_model(&self) -> Result<Option<SparseModelId>, SegmentError>;
-    /// Writes the postings of those vectors to `out`; returns what stands before them.
+    /// Writes the postings of those vectors to `out`; returns the bytes that precede them in the
+    /// section.
     fn impacts(&self, model: &SparseModelId, out: &mut dyn Write) -> Result<Vec<u8>, SegmentError>;
-    /// The full-text bundle over all rows; that of a merge lies in files that `scratch` makes.
+    /// Builds the full-text bundle over all rows; a merge builds it in files from `scratch`.
     fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError>;
 }
 
-/// Makes files without names.
+/// Creates an unnamed temporary file.
 pub(super) type Scratch<'a> = dyn Fn() -> io::Result<File> + 'a;
 
-/// The row table's entries for a feed.
+/// Builds the row table's entries for a feed.
 pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
     let mut entries = Vec::new();
     for (source, (_, rows)) in feed.sources().iter().enumerate() {
@@ -99,7 +100,7 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
     entries
 }
 
-/// The graph of a feed; `None` if its rows and titles name no entity.
+/// Builds the graph section of a feed; `None` if its rows and titles name no entity.
 pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, SegmentError> {
     let mut writer = GraphWriter::new();
     let sources = feed.sources();
@@ -125,7 +126,7 @@ pub(super) fn own_title(record: &SourceRecord) -> &str {
     }
 }
 
-/// The filter columns for a feed.
+/// Builds the filter columns of a feed.
 pub(super) fn columns(feed: &dyn RowFeed) -> Result<Vec<u8>, SegmentError> {
     let mut builder = ColumnsBuilder::new();
     let mut next = 0;
@@ -147,7 +148,7 @@ pub(super) fn columns(feed: &dyn RowFeed) -> Result<Vec<u8>, SegmentError> {
     Ok(builder.finish())
 }
 
-/// Rows of fresh sources.
+/// The rows of fresh sources.
 pub(super) struct FreshRows<'a> {
     sources: Vec<(SourceRecord, u32)>,
     rows: Vec<(&'a NewSource, &'a NewRow)>,
@@ -238,9 +239,10 @@ impl RowFeed for FreshRows<'_> {
         )?)
     }
 
-    /// The title is boosted in all chunks of a short source, which are one result, and once in a
-    /// long one, at its first chunk; at the others its words count as those of a heading. Boosted
-    /// there, too, it would bring a long document as often as there are results.
+    /// In a short source, whose chunks make up one result, every chunk carries the boosted title.
+    /// In a long source only the first chunk does, and in the others the title's words count like
+    /// those of a heading; boosted in all of them, the title would fill the results with chunks of
+    /// one document.
     fn text_index(&self, _scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         let mut builder = TextIndexBuilder::new();
         for (source, row) in &self.rows {
@@ -260,7 +262,7 @@ impl RowFeed for FreshRows<'_> {
     }
 }
 
-/// Vectors in the columns of a segment.
+/// Builds the vector columns of a segment.
 pub(super) fn vector_columns<'a>(
     kind: VectorKind,
     dimension: usize,

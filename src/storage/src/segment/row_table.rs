@@ -1,5 +1,4 @@
-//! The row table: source, place and index of each row, in fixed-width columns that are read in
-//! place.
+//! Row table: source, place and index of each row, in fixed-width columns that are read in place.
 //!
 //! ```text
 //! u32 each, little-endian, one column after the other; n rows, s sources
@@ -12,7 +11,7 @@
 //! rows_start[s + 1]  where a source's rows begin in the next column
 //! rows_of[n]         rows by source, then by index
 //! ```
-//! A reader rejects a section of another length, and positions out of range.
+//! A reader rejects a section of the wrong length, and positions out of range.
 
 use bytes::Bytes;
 
@@ -20,18 +19,18 @@ use lodestone_types::{ChunkPlace, PageRef, RowId};
 
 const COLUMNS_PER_ROW: usize = 7;
 
-/// One row as the writer takes it.
+/// One row, as passed to the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowEntry {
-    /// Position of its source.
+    /// Position of the row's source.
     pub source: u32,
-    /// Its place in the text.
+    /// Place of the chunk in the text.
     pub place: ChunkPlace,
-    /// Its position in the source.
+    /// Index of the chunk in its source.
     pub index: u32,
 }
 
-/// The section's bytes. `rows` must be grouped by source, in source order, ascending by index.
+/// Encodes the section. `rows` must be grouped by source, in source order, ascending by index.
 pub fn encode(rows: &[RowEntry], source_count: u32) -> Vec<u8> {
     debug_assert!(rows.is_sorted_by_key(|row| (row.source, row.index)));
     let words = rows.len() * COLUMNS_PER_ROW + source_count as usize + 1;
@@ -92,7 +91,7 @@ impl RowTable {
     /// Checks length, alignment and every position.
     ///
     /// # Errors
-    /// The broken rule, as a phrase.
+    /// The broken rule as a phrase.
     pub fn open(bytes: Bytes, rows: u32, sources: u32) -> Result<Self, &'static str> {
         let (rows, sources) = (rows as usize, sources as usize);
         if bytes.len() != (rows * COLUMNS_PER_ROW + sources + 1) * 4 {
@@ -131,7 +130,8 @@ impl RowTable {
         &self.words()[6 * self.rows + self.sources + 1..]
     }
 
-    /// A number of a row; 0 for rows that only a file that became unreadable names.
+    /// Reads a row's value in a column; 0 for a row out of range, which only a file that became
+    /// unreadable can name.
     fn number(&self, column: usize, row: RowId) -> u32 {
         self.column(column).get(row.0 as usize).copied().unwrap_or(0)
     }
@@ -141,7 +141,7 @@ impl RowTable {
         self.number(0, row)
     }
 
-    /// Position of the row's chunk in its source.
+    /// Index of the row's chunk in its source.
     pub fn index(&self, row: RowId) -> u32 {
         self.number(5, row)
     }

@@ -1,4 +1,4 @@
-//! A section whose blocks are verified when their bytes are first read.
+//! A section whose blocks are verified when they are first read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,36 +16,37 @@ pub(super) struct LazySection {
 }
 
 impl LazySection {
-    /// The section at `place` of `file`.
+    /// Wraps the section at `place` of `file`; verifies nothing yet.
     ///
     /// # Errors
-    /// [`IoError::CorruptFile`] where that lies outside of the data.
+    /// [`IoError::CorruptFile`] if `place` lies outside the file's data.
     pub(super) fn new(file: &Arc<BlockFile>, place: Range<usize>) -> Result<Self, IoError> {
         file.unverified(place.clone())?;
         Ok(Self { file: Arc::clone(file), place })
     }
 
-    /// Bytes of the section.
+    /// Length of the section in bytes.
     pub(super) fn len(&self) -> usize {
         self.place.len()
     }
 
-    /// The bytes of a range of the section, after their blocks were verified.
+    /// Returns a range of the section after verifying its blocks.
     ///
     /// # Errors
-    /// Damage; [`IoError::CorruptFile`] for a range outside, because ranges come out of files.
+    /// Damage of a block; [`IoError::CorruptFile`] for a range outside the section. The latter is
+    /// an error rather than a panic because ranges come from files.
     pub(super) fn read(&self, range: Range<usize>) -> Result<&[u8], IoError> {
         let range = self.verified(range)?;
         Ok(&self.file.mapped()[range])
     }
 
-    /// The bytes of a range, with the owner that keeps them mapped.
+    /// Returns a verified range together with the owner that keeps it mapped.
     fn bytes(&self, range: Range<usize>) -> Result<Bytes, IoError> {
         let range = self.verified(range)?;
         Ok(self.file.mapped().bytes(range))
     }
 
-    /// The place in the file of a range, which is verified.
+    /// Verifies a range of the section and translates it to positions in the file.
     fn verified(&self, range: Range<usize>) -> Result<Range<usize>, IoError> {
         if range.start > range.end || range.end > self.len() {
             let problem = format!("range {range:?} lies outside of a section of {}", self.len());
@@ -57,7 +58,7 @@ impl LazySection {
         Ok(range)
     }
 
-    /// A section in a file of its own.
+    /// Creates a section in a temporary file of its own.
     #[cfg(test)]
     pub(super) fn of(bytes: &[u8]) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -73,7 +74,7 @@ impl BundleBytes for LazySection {
         self.len()
     }
 
-    /// In place.
+    /// Returns the range in place, without copying.
     fn read(&self, range: Range<usize>) -> std::io::Result<OwnedBytes> {
         let bytes = self.bytes(range).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(OwnedBytes::new(StableBytes::from(bytes)))

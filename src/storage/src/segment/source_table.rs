@@ -1,9 +1,8 @@
-//! Source records as a segment keeps them: an rkyv archive, checked when it is opened,
-//! and each record again when it is read.
+//! Source records of a segment: an rkyv archive, checked when it is opened, with each record
+//! checked again when it is read.
 //!
-//! Metadata maps are kept as the JSON that the client sent; the filter columns hold them in a form
-//! that can be searched. Details of records of applications are in a section of their own, which
-//! segments without such records do not have.
+//! Metadata maps are stored as JSON; the filter columns hold them in searchable form. Details of
+//! application records have a section of their own, which segments without such records omit.
 
 use std::cmp::Reverse;
 use std::mem::offset_of;
@@ -50,10 +49,10 @@ struct StoredSource {
     raw_key: String,
 }
 
-/// Details of the sources that have any.
+/// Details of the sources that have any, as stored.
 #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct StoredDetails {
-    /// Positions, ascending.
+    /// Positions of the sources, ascending.
     sources: Vec<u32>,
     /// The fields of [`SourceDetail`] as JSON.
     details: Vec<String>,
@@ -105,7 +104,7 @@ impl StoredSource {
     }
 }
 
-/// The section's bytes.
+/// Encodes the section of records.
 pub(super) fn encode<'a>(records: impl Iterator<Item = &'a SourceRecord>) -> AlignedVec {
     let records: Vec<StoredSource> = records.map(StoredSource::of).collect();
     let mut by_key: Vec<u32> = (0..records.len() as u32).collect();
@@ -116,7 +115,7 @@ pub(super) fn encode<'a>(records: impl Iterator<Item = &'a SourceRecord>) -> Ali
     lodestone_io::encode(&StoredSources { records, by_key })
 }
 
-/// The bytes of the details' section; nothing where no source has any.
+/// Encodes the section of details; `None` if no source has any.
 pub(super) fn encode_details<'a>(
     records: impl Iterator<Item = &'a SourceRecord>,
 ) -> Option<AlignedVec> {
@@ -127,27 +126,27 @@ pub(super) fn encode_details<'a>(
     (!sources.is_empty()).then(|| lodestone_io::encode(&StoredDetails { sources, details }))
 }
 
-/// The sections, read in place. A source that is not there any more, because the file became
-/// unreadable after it was opened, has no name and no record.
+/// The two sections, read in place. If the file becomes unreadable after it was opened, an affected
+/// source has an empty name and its record is an error.
 #[derive(Debug)]
 pub(super) struct SourceTable {
     sources: Archive<StoredSources>,
     count: u32,
-    /// Place of the first record.
+    /// Byte position of the first record in the archive.
     records_at: usize,
     /// Positions ordered by (sub-tenant, id).
     by_key: Vec<u32>,
-    /// Positions ordered by sub-tenant and upload, newest first. Made by the first listing.
+    /// Positions ordered by sub-tenant, then newest upload first. Built by the first listing.
     by_time: OnceLock<Vec<u32>>,
     details: Option<DetailTable>,
 }
 
-/// Details of the sources that have any.
+/// Details of the sources that have any, read in place.
 #[derive(Debug)]
 struct DetailTable {
     details: Archive<StoredDetails>,
     sources: Vec<u32>,
-    /// Place of the first detail.
+    /// Byte position of the first detail in the archive.
     details_at: usize,
 }
 
@@ -181,7 +180,7 @@ impl SourceTable {
         Ok(Self { sources: archive, count: sources, records_at, by_key, by_time, details })
     }
 
-    /// A part of a record, `offset` bytes behind its beginning.
+    /// Reads the field at byte `offset` of a record.
     fn part<P>(&self, source: u32, offset: usize) -> Option<&P>
     where
         P: Portable + for<'a> CheckBytes<HighValidator<'a, rkyv::rancor::Error>>,
@@ -204,27 +203,27 @@ impl SourceTable {
         (sub_tenant, self.text(source, offset_of!(ArchivedStoredSource, id)))
     }
 
-    /// The operation that made a source.
+    /// The operation that created a source.
     pub(super) fn sequence(&self, source: u32) -> Sequence {
         Sequence(self.number(source, offset_of!(ArchivedStoredSource, sequence)))
     }
 
-    /// When a source was last updated at its origin.
+    /// Time of a source's last update at its origin.
     pub(super) fn last_updated_at(&self, source: u32) -> Timestamp {
         Timestamp(self.number(source, offset_of!(ArchivedStoredSource, last_updated_at)))
     }
 
-    /// When a source was uploaded.
+    /// Upload time of a source.
     pub(super) fn uploaded_at(&self, source: u32) -> Timestamp {
         Timestamp(self.number(source, offset_of!(ArchivedStoredSource, uploaded_at)))
     }
 
-    /// The sources of a sub-tenant: newest upload first, then by id.
+    /// The sources of a sub-tenant: newest upload first, ties by id.
     pub(super) fn newest_first(&self, sub_tenant: &str) -> &[u32] {
         let order = self.by_time.get_or_init(|| {
             let mut order = self.by_key.clone();
             for part in order.chunk_by_mut(|a, b| self.key(*a).0 == self.key(*b).0) {
-                // Stable, so what was uploaded at the same time stays in the order of ids.
+                // The sort is stable, so sources uploaded at the same time stay in id order.
                 part.sort_by_key(|source| Reverse(self.uploaded_at(*source)));
             }
             order
@@ -234,14 +233,14 @@ impl SourceTable {
         order.get(start..end).unwrap_or_default()
     }
 
-    /// The position of a source.
+    /// Finds the position of a source.
     pub(super) fn find(&self, sub_tenant: &str, id: &str) -> Option<u32> {
         let at = self.by_key.partition_point(|at| self.key(*at) < (sub_tenant, id));
         let source = *self.by_key.get(at)?;
         (self.key(source) == (sub_tenant, id)).then_some(source)
     }
 
-    /// The whole record.
+    /// Decodes the whole record.
     pub(super) fn record(&self, source: u32) -> Result<SourceRecord, String> {
         let stored: &ArchivedStoredSource = self.part(source, 0).ok_or("a source is not there")?;
         let map = |json: &str| match json.is_empty() {

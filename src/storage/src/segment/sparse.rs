@@ -1,5 +1,5 @@
-//! The vectors of a sparse model: those of a row, and of all rows by their terms. Their format is
-//! that of [`ImpactIndex`].
+//! Vectors of a sparse model: per row while a segment is written, and inverted by term in the open
+//! segment. [`ImpactIndex`] defines their format.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::segment::section::LazySection;
 use crate::segment::{Segment, SegmentError};
 use lodestone_text::{ImpactIndex, SparseModelId};
 
-/// The vector of a row by a sparse model.
+/// A row's vector from a sparse model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SparseRow {
-    /// The model.
+    /// The model that produced the vector.
     pub model: SparseModelId,
     /// Tokens of the model's vocabulary, each once, with weights greater than 0.
     pub weights: Vec<(u32, f32)>,
 }
 
-/// The model that all rows have vectors of, if there is one.
+/// Returns the one model that every row has a vector of, if there is such a model.
 pub(super) fn model_of_all<'a>(
     mut rows: impl Iterator<Item = Option<&'a SparseRow>>,
 ) -> Option<SparseModelId> {
@@ -25,16 +25,16 @@ pub(super) fn model_of_all<'a>(
     rows.all(|row| row.is_some_and(|row| row.model == first)).then_some(first)
 }
 
-/// The weights of a row; none without a vector.
+/// The weights of a row; empty if it has no vector.
 pub(super) fn weights(row: Option<&SparseRow>) -> &[(u32, f32)] {
     row.map_or(&[], |row| &row.weights)
 }
 
 impl Segment {
-    /// The vectors of a sparse model by their terms, read in place; `None` where rows have none.
+    /// The inverted index of the sparse vectors, read in place; `None` if the rows have none.
     ///
     /// # Errors
-    /// [`SegmentError::Text`] where a rule of the section does not hold; damage of the file.
+    /// [`SegmentError::Text`] if the section breaks a rule of its format; damage of the file.
     pub fn impacts(&self) -> Result<Option<&ImpactIndex>, SegmentError> {
         if self.impacts.get().is_none() {
             if self.footer.entry(Section::Sparse).is_none() {

@@ -1,14 +1,14 @@
-//! Bytes that are written before their place in a file is known.
+//! Buffers for bytes that are produced before their position in a file is known.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 
 use crate::segment::row_feed::Scratch;
 
-/// Bytes that are kept in memory.
+/// Most bytes held in memory; beyond them everything moves to a file.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes in memory while they are few, in a file without a name beyond.
+/// A buffer that starts in memory and spills to an unnamed temporary file once it is large.
 pub(super) struct Spool<'a> {
     scratch: &'a Scratch<'a>,
     memory: Vec<u8>,
@@ -20,7 +20,7 @@ impl<'a> Spool<'a> {
         Self { scratch, memory: Vec::new(), file: None }
     }
 
-    /// Writes all that was written here to `out`.
+    /// Copies everything written so far to `out`.
     pub(super) fn copy_to(self, out: &mut dyn Write) -> io::Result<()> {
         let Some(file) = self.file else { return out.write_all(&self.memory) };
         let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -1,13 +1,13 @@
-//! Chunk texts in compressed blocks, each of whole rows, so that one hit unpacks one block.
+//! Chunk texts in compressed blocks of whole rows, so that reading one hit decompresses one block.
 //!
 //! ```text
 //! u64 block_count
-//! u64 text_start[n + 1]            where a row's text begins in the unpacked stream
-//! (u64, u64) block[block_count + 1]  unpacked start, packed start behind this table
+//! u64 text_start[n + 1]              start of a row's text in the uncompressed stream
+//! (u64, u64) block[block_count + 1]  uncompressed start, compressed start after this table
 //! zstd frames
 //! ```
-//! A reader rejects positions that do not ascend or that lie outside, and frames that do not
-//! unpack to exactly their length.
+//! A reader rejects positions that do not ascend or are out of range, and frames that do not
+//! decompress to exactly their length.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,22 +18,24 @@ use crate::segment::section::LazySection;
 use crate::segment::{Segment, SegmentError};
 use lodestone_types::RowId;
 
-/// A block is closed when it holds this many unpacked bytes: small enough that unpacking for one
-/// hit costs tens of microseconds, large enough for zstd to find repetition.
+/// Uncompressed bytes at which a block is closed: small enough that decompressing it for one hit
+/// costs tens of microseconds, large enough for zstd to find repetition.
 const BLOCK_BYTES: usize = 16 << 10;
-/// zstd's own default level.
+/// The default level of zstd.
 const LEVEL: i32 = 3;
 
 thread_local! {
-    /// Making one costs as much as unpacking a block: 160 KB that are allocated and cleared.
+    /// One per thread, because creating one costs as much as decompressing a block: it allocates
+    /// and clears 160 KB.
     static UNPACKER: RefCell<zstd::bulk::Decompressor<'static>> =
         RefCell::new(zstd::bulk::Decompressor::new().expect("memory for one decoder"));
 }
 
-/// Packs texts in row order. Returns the section's bytes before the frames, which go to `frames`.
+/// Compresses texts in row order into `frames`. Returns the section's bytes that precede the
+/// frames.
 ///
 /// # Errors
-/// Those of `frames`, and where zstd fails to allocate.
+/// Errors of `frames`; zstd failing to allocate.
 pub fn encode<'a>(
     texts: impl Iterator<Item = Cow<'a, str>>,
     frames: &mut dyn Write,
@@ -81,20 +83,21 @@ pub(super) struct TextStore {
     blocks: usize,
 }
 
-/// Unpacked bytes of a block at most, so that a wrong number is not taken for a length: a block is
-/// closed behind the text that fills it, and a text is at most as long as a source.
+/// Upper bound on the uncompressed bytes of a block, so that a wrong number is not trusted as a
+/// length. A block ends with the text that fills it, and a text is no longer than its source.
 const UNPACKED_BYTES_MAX: u64 = 1 << 30;
-/// Unpacked blocks that a reader keeps: all texts of a small scope, whose rows lie together.
+/// Decompressed blocks that a reader keeps: enough for all texts of a small scope, whose rows are
+/// adjacent.
 const BLOCKS_KEPT: usize = 4;
 const CUT: &str = "the text section is cut";
 const UNREADABLE: &str = "a block of the text section is damaged";
 
 impl TextStore {
-    /// Checks lengths and the table of blocks; the starts of texts are checked one by one, when
+    /// Checks lengths and the table of blocks. The starts of texts are checked individually, when
     /// they are used.
     ///
     /// # Errors
-    /// The broken rule, as a phrase.
+    /// The broken rule as a phrase.
     pub(super) fn open(section: LazySection, rows: u32) -> Result<Self, &'static str> {
         let rows = rows as usize;
         let count = section.read(0..section.len().min(8)).map_err(|_| UNREADABLE)?;
@@ -119,22 +122,22 @@ impl TextStore {
         8 * (1 + self.rows + 1 + 2 * (self.blocks + 1))
     }
 
-    /// Starts of the texts of some rows.
+    /// Starts of the texts of a range of rows.
     fn starts(&self, rows: std::ops::Range<usize>) -> Result<&[u64], &'static str> {
         let bytes = self.section.read(8 * (1 + rows.start)..8 * (1 + rows.end));
         words(bytes.map_err(|_| UNREADABLE)?)
     }
 
-    /// Unpacked and packed start of each block, and the ends.
+    /// Uncompressed and compressed start of each block, followed by the ends.
     fn table(&self) -> Result<&[[u64; 2]], &'static str> {
         let bytes = self.section.read(8 * (self.rows + 2)..self.head_bytes());
         words(bytes.map_err(|_| UNREADABLE)?)
     }
 
-    /// The text of a row; its block is taken from `kept`, or unpacked and put there.
+    /// Reads the text of a row. Its block is taken from `kept`, or decompressed and added there.
     ///
     /// # Errors
-    /// A phrase, where the block does not unpack to valid text of its length.
+    /// A phrase, if the block does not decompress to valid text of its length.
     pub(super) fn text(&self, row: RowId, kept: &mut KeptBlocks) -> Result<String, &'static str> {
         let row = row.0 as usize;
         if row >= self.rows {
@@ -172,8 +175,8 @@ impl TextStore {
     }
 }
 
-/// Reads texts of one segment. The last few blocks stay unpacked, so that texts which lie together
-/// cost one block and not one each.
+/// Reads texts of one segment. The most recent blocks stay decompressed, so that adjacent texts
+/// cost one decompression altogether.
 #[derive(Debug)]
 pub struct TextReader<'a> {
     segment: &'a Segment,
@@ -189,7 +192,7 @@ impl<'a> TextReader<'a> {
     /// The chunk's text.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] where the block does not unpack.
+    /// [`SegmentError::Damaged`] if the block does not decompress.
     pub fn text(&mut self, row: RowId) -> Result<String, SegmentError> {
         let text = self.store.text(row, &mut self.kept);
         let text = text.map_err(|problem| self.segment.damaged(problem))?;
@@ -198,8 +201,8 @@ impl<'a> TextReader<'a> {
     }
 }
 
-/// The blocks of one section that were unpacked last, by the position of their texts; the newest
-/// first.
+/// The most recently decompressed blocks of a section, newest first, each with the position of its
+/// first text in the uncompressed stream.
 #[derive(Debug, Default)]
 pub(super) struct KeptBlocks(VecDeque<(u64, Vec<u8>)>);
 
@@ -259,10 +262,10 @@ mod tests {
         assert_eq!(store.text(RowId(1), &mut KeptBlocks::default()).unwrap(), "");
     }
 
-    /// Each change of one number is refused by its rule: of the section, or of the text it is in.
+    /// Goal: each change of one number is refused by its own rule, of the section or of the text.
     #[test]
     fn positions_that_do_not_fit_are_refused() {
-        // A count, four starts, two entries of the table of blocks.
+        // A count, four starts, two entries in the table of blocks.
         let good = whole(["alpha", "bétá", "gamma"].into_iter());
         let (cut, ascend) = (CUT, "positions of the text section do not ascend");
         let (sum, crosses) = ("the text section does not add up", "a text crosses its block");

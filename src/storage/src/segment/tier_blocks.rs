@@ -1,4 +1,4 @@
-//! The vector sections of an open segment, and the blocks of them to verify before they are read.
+//! The vector sections of an open segment and the lazy verification of their blocks.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -10,14 +10,14 @@ use lodestone_compute::rotation::Rotation;
 use lodestone_io::{BlockFile, IoError};
 use lodestone_types::RowId;
 
-/// A section in place, none of it verified.
+/// A section in place, none of it verified yet.
 #[derive(Debug)]
 pub(super) struct Unverified {
     pub(super) bytes: Bytes,
     pub(super) place: Range<usize>,
 }
 
-/// The vector sections.
+/// The vector sections of a segment.
 #[derive(Debug)]
 pub(super) struct VectorSections {
     pub(super) codes: Unverified,
@@ -25,22 +25,22 @@ pub(super) struct VectorSections {
     pub(super) originals: Unverified,
     pub(super) norms: Unverified,
     pub(super) lists: Option<ListSections>,
-    /// Set once every block was verified: searches then ask for none.
+    /// Set once every block is verified; searches then skip verification.
     pub(super) is_verified: OnceLock<()>,
 }
 
 #[derive(Debug)]
 pub(super) struct ListSections {
     pub(super) lists: Unverified,
-    /// Byte of `lists` at which the rows of the slots begin; what comes before is verified.
+    /// Byte of `lists` at which the rows of the slots begin; everything before it is already
+    /// verified.
     pub(super) slots_at: usize,
     pub(super) one_bit: Unverified,
     pub(super) rotation: Rotation,
 }
 
-/// The blocks of the vector sections, to be verified before their bytes are read. Damage is
-/// remembered by the file: a search goes on over it, and its caller asks [`Segment::check`] before
-/// passing the result on.
+/// Verifies blocks of the vector sections before their bytes are read. The file remembers damage: a
+/// search continues past it, and its caller calls [`Segment::check`] before passing the result on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TierBlocks<'a> {
     pub(super) file: &'a BlockFile,
@@ -57,7 +57,8 @@ impl TierBlocks<'_> {
         self.file.verify(start + range.start..start + range.end)
     }
 
-    /// T1 of a row: its codes and both factors. Returns whether they are sound, as all below.
+    /// Verifies T1 of a row: its codes and both factors. Like the methods below it returns whether
+    /// the bytes are intact.
     #[inline]
     pub(super) fn codes_of(&self, row: RowId) -> bool {
         self.check_codes(row.0 as usize).is_ok()
@@ -71,19 +72,19 @@ impl TierBlocks<'_> {
         self.verify(factors, (self.rows + row) * 4..(self.rows + row) * 4 + 4)
     }
 
-    /// T1 of all rows.
+    /// Verifies T1 of all rows.
     pub(super) fn all_codes(&self) -> bool {
         let VectorSections { codes, factors, .. } = self.sections;
         let both = [codes, factors];
         both.into_iter().all(|section| self.file.verify(section.place.clone()).is_ok())
     }
 
-    /// The lengths of all rows.
+    /// Verifies the norms of all rows.
     pub(super) fn all_norms(&self) -> bool {
         self.file.verify(self.sections.norms.place.clone()).is_ok()
     }
 
-    /// T2 of a row.
+    /// Verifies T2 of a row.
     pub(super) fn original_of(&self, row: RowId) -> bool {
         self.check_original(row.0 as usize).is_ok()
     }
@@ -95,7 +96,7 @@ impl TierBlocks<'_> {
         if norms.place.is_empty() { Ok(()) } else { self.verify(norms, norm) }
     }
 
-    /// T0 and the rows of a list: `blocks` blocks from `first`.
+    /// Verifies T0 and the slots of a list that occupies `blocks` blocks from block `first`.
     pub(super) fn list(&self, first: usize, blocks: usize) -> bool {
         let Some(ListSections { lists, one_bit, slots_at, .. }) = &self.sections.lists else {
             return false;

@@ -1,4 +1,4 @@
-//! The vectors of an open segment: T0 to T2, verified block by block when they are first read.
+//! The vector tiers of an open segment, T0 to T2. Blocks are verified when they are first read.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ impl VectorSections {
         self.all().try_for_each(|section| file.verify(section.place.clone()))
     }
 
-    /// Whether every block was verified.
+    /// Whether every block is verified.
     fn is_verified(&self, file: &BlockFile) -> bool {
         let is_verified = self.is_verified.get().is_some()
             || self.all().all(|section| file.is_verified(&section.place));
@@ -37,10 +37,10 @@ impl VectorSections {
 }
 
 impl Segment {
-    /// T1 and T2, all verified. For readers of most rows.
+    /// T1 and T2 of all rows, verified up front. For callers that read most rows.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] if a checksum does not match or a section has another length.
+    /// [`SegmentError::Damaged`] if a checksum does not match or a section has the wrong length.
     pub fn vectors(&self) -> Result<VectorRows<'_>, SegmentError> {
         let sections = self.vector_sections()?;
         let VectorSections { codes, factors, originals, norms, .. } = sections;
@@ -50,7 +50,7 @@ impl Segment {
         self.view(sections)
     }
 
-    /// T1 and T2, verified for some rows; of other rows nothing may be read.
+    /// T1 and T2, verified only for `rows`; nothing else may be read.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -69,7 +69,7 @@ impl Segment {
         Ok(view)
     }
 
-    /// T1 and T2, of which T2 is verified for some rows; nothing else may be read.
+    /// T1 and T2 with only T2 of `rows` verified; nothing else may be read.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -85,7 +85,7 @@ impl Segment {
         Ok(view)
     }
 
-    /// The lists, in segments of many rows, all verified and checked.
+    /// The inverted lists, fully verified and checked; `None` in segments with few rows.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -99,8 +99,8 @@ impl Segment {
         Ok(Some(lists))
     }
 
-    /// The vector tiers and lists for a search, which verifies of them what it reads. Damage does
-    /// not end the search: the caller asks [`Self::check`] behind it.
+    /// The vector tiers and lists for a search, which verifies what it reads as it goes. Damage
+    /// does not end the search: the caller calls [`Self::check`] afterwards.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -110,7 +110,7 @@ impl Segment {
         Ok(Tiers::new(self.view(sections)?, self.listed(sections)?).behind(blocks))
     }
 
-    /// The tiers for a search whose backend may keep the rows.
+    /// The tiers for a search whose backend may cache the rows.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -120,7 +120,7 @@ impl Segment {
         Ok(tiers)
     }
 
-    /// Verifies all vectors and lists, so that no search has to.
+    /// Verifies all vectors and lists up front, so that no search has to.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -157,7 +157,7 @@ impl Segment {
         Ok(Some((lists.map_err(|problem| self.damaged(problem))?, rotation)))
     }
 
-    /// The blocks to verify; `None` where all were.
+    /// The verifier of the vector blocks; `None` once all are verified.
     fn blocks<'a>(&'a self, sections: &'a VectorSections) -> Option<TierBlocks<'a>> {
         (!sections.is_verified(&self.file)).then(|| TierBlocks {
             file: &self.file,
@@ -177,7 +177,7 @@ impl Segment {
         Ok(self.vectors.get().expect("just opened"))
     }
 
-    /// Finds the sections. Verifies of them the arrays of the lists, which every search reads.
+    /// Locates the sections. Verifies only the arrays of the lists, which every search reads.
     fn open_vectors(&self) -> Result<VectorSections, SegmentError> {
         let name = self.meta.id.to_string();
         let section = |section| -> Result<Unverified, SegmentError> {
@@ -206,7 +206,7 @@ impl Segment {
             verify(0..slots_at)?;
             view.check_order(self.header.rows as usize).map_err(damaged)?;
             let rotation = Rotation::new(self.dimension());
-            // A search through lists reads some hundred rows of T1, some of T2 and some texts.
+            // A search through lists reads a few hundred rows of T1, some of T2 and some texts.
             let texts = place_of(&name, &self.footer, Section::Texts)?;
             let VectorSections { codes, factors, originals, norms, .. } = &sections;
             let rows = [codes, factors, originals, norms].map(|section| section.place.clone());
@@ -226,7 +226,7 @@ impl Segment {
             .map_err(|error| self.damaged(format!("a vector section is malformed: {error}")))
     }
 
-    /// The original vector of a row, scaled to length 1; zeroes for a zero vector.
+    /// The original vector of a row, scaled to length 1; zeros for a zero vector.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -239,7 +239,8 @@ impl Segment {
         Ok(vector)
     }
 
-    /// The original vector of a row: exactly what the client sent, or the stored half floats.
+    /// The original vector of a row: exactly the numbers the client sent, or the stored half
+    /// floats.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -257,7 +258,7 @@ impl Segment {
     }
 }
 
-/// Damage is remembered by the file, as after a search.
+/// Damage is remembered by the file, as it is after a search.
 impl RowsOwner for Segment {
     fn rows(&self) -> Option<VectorRows<'_>> {
         self.prepare_vectors().ok()?;

@@ -8,7 +8,7 @@
 //! 64  row bitmap, source bitmap (the portable roaring format)
 //! end u64 XXH3-64 of everything before it
 //! ```
-//! A reader rejects another magic, version, binding, length or hash.
+//! A reader rejects a wrong magic, version, binding, length or hash.
 
 use roaring::RoaringBitmap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -24,14 +24,14 @@ const HEAD_BYTES: usize = 64;
 /// Dead rows and sources of one segment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TombstoneSet {
-    /// Rows that are not visible any more.
+    /// Rows that are no longer visible.
     pub rows: RoaringBitmap,
-    /// Sources that are not visible any more; all their rows are dead too.
+    /// Sources that are no longer visible; all their rows are dead too.
     pub sources: RoaringBitmap,
 }
 
 impl TombstoneSet {
-    /// The file's bytes and its hash, which the manifest keeps.
+    /// Encodes the file. Returns its bytes and its hash, which the manifest stores.
     pub fn encode(&self, collection: CollectionId, segment: SegmentId) -> (Vec<u8>, u64) {
         let (rows, sources) = (self.rows.serialized_size(), self.sources.serialized_size());
         let mut bytes = Vec::with_capacity(HEAD_BYTES + rows + sources + 8);
@@ -50,10 +50,11 @@ impl TombstoneSet {
         (bytes, hash)
     }
 
-    /// Reads a file that must belong to `segment` of `collection` and carry `checksum`.
+    /// Decodes a file that must belong to `segment` of `collection` and have the hash `checksum`.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] names the rule that is broken.
+    /// [`SegmentError::Damaged`] naming the broken rule; [`SegmentError::TooNew`] for a later
+    /// version.
     pub fn decode(
         bytes: &[u8],
         collection: CollectionId,
@@ -122,7 +123,7 @@ mod tests {
             assert!(TombstoneSet::decode(&bad, collection, segment, hash).is_err());
             assert!(TombstoneSet::decode(&bytes[..position], collection, segment, hash).is_err());
         }
-        // Under a hash that fits.
+        // Checked even under a hash that fits.
         let (binding, length) = ("belongs to another segment or version", "have another length");
         for (position, rule) in [
             (0, binding),

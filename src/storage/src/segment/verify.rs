@@ -1,18 +1,18 @@
-//! Verification: of every block, and a walk over a whole segment that checks every promise between
-//! its parts.
+//! Verification: of all blocks against their checksums, and a walk over a whole segment that checks
+//! every invariant between its parts.
 
 use crate::segment::{Segment, SegmentError};
 use lodestone_compute::FullRows;
 use lodestone_types::RowId;
 
-/// Counts of a walk, for reports.
+/// Counts gathered by [`verify()`], for reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SegmentCensus {
     /// Rows seen.
     pub rows: u64,
     /// Sources seen.
     pub sources: u64,
-    /// Bytes of unpacked text seen.
+    /// Bytes of uncompressed text seen.
     pub text_bytes: u64,
 }
 
@@ -20,12 +20,13 @@ impl Segment {
     /// Reads every block of the file and compares it with its checksum.
     ///
     /// # Errors
-    /// Names the first block that does not match.
+    /// Damage, naming the first block that does not match.
     pub fn verify_blocks(&self) -> Result<(), SegmentError> {
         Ok(self.file.verify_all()?)
     }
 
-    /// As [`Self::verify_blocks`], as slowly as [`lodestone_io::BlockFile::verify_slowly`].
+    /// Like [`Self::verify_blocks`], but throttled as in
+    /// [`lodestone_io::BlockFile::verify_slowly`].
     ///
     /// # Errors
     /// As [`Self::verify_blocks`].
@@ -36,20 +37,21 @@ impl Segment {
         Ok(self.file.verify_slowly(go_on)?)
     }
 
-    /// Counts the segment as damaged from now on, though it is open and serves.
+    /// Marks the segment as damaged from now on, although it stays open and keeps serving.
     pub(crate) fn condemn(&self, problem: &str) {
         self.file.condemn(problem);
     }
 }
 
-/// Reads everything and checks: every block against its checksum; every source's rows point back
-/// at it, with ascending indices; every row belongs to one source; the sub-tenant column agrees
-/// with the source records; every text unpacks to the characters that its place states, and holds
-/// the sentences that its triplets rest on; every T1 code decodes to within its residual of T2, of
-/// which the norms are the lengths; every row stands in one list, where there are lists.
+/// Reads everything and checks that every block matches its checksum; that the rows of every source
+/// point back at it, with ascending indices; that every row belongs to one source; that the
+/// sub-tenant column agrees with the source records; that every text decompresses to the number of
+/// characters its place states and contains the sentences that its triplets cite; that every T1
+/// code decodes to within its residual of T2; that the norms are the lengths of the T2 vectors; and
+/// that every row is in exactly one list, if there are lists.
 ///
 /// # Errors
-/// [`SegmentError::Damaged`] names the first promise that does not hold.
+/// [`SegmentError::Damaged`] naming the first invariant that does not hold.
 pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
     segment.verify_blocks()?;
     let damaged = |problem: String| segment.damaged(problem);
@@ -61,7 +63,8 @@ pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
         }
         let of_sub_tenant = segment.rows_of_sub_tenant(&record.sub_tenant);
         let rows = segment.rows_of(source);
-        // Strictly, so that no row comes twice: opening has counted them, so none is left out.
+        // Strictly ascending, so no row occurs twice. The row count was checked on opening, so no
+        // row is missing either.
         if !rows.is_sorted_by(|a, b| segment.index(RowId(*a)) < segment.index(RowId(*b))) {
             return Err(damaged(format!("rows of source {source} are not in order")));
         }
@@ -79,7 +82,7 @@ pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
         return Err(damaged("the columns count other rows".into()));
     }
     check_vectors(segment)?;
-    // Opening the lists checks that every row stands in one of them.
+    // Opening the lists checks that every row is in one of them.
     segment.lists()?;
     segment.impacts()?;
     Ok(census)
@@ -111,10 +114,10 @@ fn check_text(segment: &Segment, row: RowId) -> Result<usize, SegmentError> {
 }
 
 fn check_vectors(segment: &Segment) -> Result<(), SegmentError> {
-    /// f16 originals were rounded after the code was made: half a unit in the last place of each
-    /// component, at most 2^-11 of a vector of length one, comes on top of the residual.
+    /// f16 originals were rounded after the code was made. Half a unit in the last place of each
+    /// component, at most 2^-11 of a vector of length one, adds to the residual.
     const ROUNDING: f64 = 1.0 / 2048.0;
-    /// Share of a norm by which the order of additions, and rounding to f32, may change it.
+    /// Relative error of a norm due to summation order and rounding to f32.
     const NORM_ROUNDING: f64 = 1e-6;
     let vectors = segment.vectors()?;
     for row in 0..segment.row_count() {
@@ -125,7 +128,7 @@ fn check_vectors(segment: &Segment) -> Result<(), SegmentError> {
             .zip(vectors.codes(at))
             .map(|(value, code)| (f64::from(*value) - f64::from(*code) * scale).powi(2));
         let lost = lost.sum::<f64>().sqrt();
-        // False for what is not a number, too.
+        // Also false for NaN.
         let is_near = lost <= f64::from(vectors.residual(at)) + 2.0 * ROUNDING;
         if !is_near {
             return Err(segment.damaged(format!("the code of row {row} is {lost} from its vector")));

@@ -1,5 +1,5 @@
-//! Writes a segment file in one pass, section by section: of those that are not copied from the
-//! feed piece by piece, one at a time is in memory.
+//! Writes a segment file in one pass, section by section. Sections that cannot be streamed from the
+//! feed are built in memory, one at a time.
 
 use std::io::{self, Write};
 
@@ -22,18 +22,18 @@ use lodestone_io::store::{BlobStore, Key, StoreError};
 use lodestone_text::SparseModelId;
 use lodestone_types::{CollectionId, ErrorKind, SegmentId, SourceRecord};
 
-/// Properties of a segment file that its collection binds in the manifest.
+/// Properties of a segment file that the collection's manifest records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
-    /// Its id.
+    /// The segment's id.
     pub id: SegmentId,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u32,
-    /// Sources.
+    /// Number of sources.
     pub sources: u32,
-    /// Hash of the footer, which holds the checksums of everything else.
+    /// Hash of the footer, which in turn holds the checksums of everything else.
     pub checksum: u64,
 }
 
@@ -42,20 +42,20 @@ pub struct SegmentMeta {
 pub struct SegmentShape {
     /// The collection that the segment will belong to.
     pub collection: CollectionId,
-    /// A fresh id.
+    /// A fresh id for the segment.
     pub segment: SegmentId,
-    /// Components of a vector.
+    /// Components per vector.
     pub dimension: usize,
     /// Number format of the original vectors.
     pub vector_kind: VectorKind,
 }
 
-/// Writes fresh sources to a new file at `key`. When this returns the file is complete on disk and
+/// Writes fresh sources to a new file at `key`. When this returns, the file is complete on disk and
 /// survives a power cut; nothing refers to it yet.
 ///
 /// # Errors
-/// [`SegmentError::BadInput`] for vectors of another width or chunks out of order; errors of the
-/// disk. No file is left behind.
+/// [`SegmentError::BadInput`] for vectors of the wrong width or chunks out of order; disk errors.
+/// No file is left behind.
 pub fn write(
     store: &dyn BlobStore,
     key: &Key,
@@ -66,9 +66,9 @@ pub fn write(
     write_feed(store, key, shape, &feed, &SimdBackend)
 }
 
-/// Writes the live rows of `inputs` to a new file at `key`, with the promise of [`write()`]: the
-/// sources and rows of one input after those of the other, in their order there. Lists over them
-/// are built by `backend`, and are the same whichever it is.
+/// Writes the live rows of `inputs` to a new file at `key`, as durably as [`write()`]. Sources and
+/// rows keep their order, input after input. The lists over them are built by `backend`; the result
+/// does not depend on the backend.
 ///
 /// # Errors
 /// Errors of reading the inputs or of the disk. No file is left behind.
@@ -90,8 +90,8 @@ pub fn write_merged(
     write_feed(store, key, shape, &feed, backend)
 }
 
-/// Writes the live rows of one source, under another record, to a new file at `key`, with the
-/// promise of [`write()`].
+/// Writes the live rows of one source with a new record to a new file at `key`, as durably as
+/// [`write()`].
 ///
 /// # Errors
 /// Errors of reading the input or of the disk. No file is left behind.
@@ -107,12 +107,12 @@ pub fn write_amended(
     write_feed(store, key, shape, &feed, &SimdBackend)
 }
 
-/// Writes the live rows of a segment with other vectors, one a row in their order, to a new file at
-/// `key`, with the promise of [`write()`]. Everything but the vectors is as it was; so are those of
-/// a sparse model, unless `sparse` gives one to each row.
+/// Writes the live rows of a segment with new vectors, one per row in row order, to a new file at
+/// `key`, as durably as [`write()`]. Everything but the vectors is kept. Sparse vectors are kept
+/// too, unless `sparse` supplies one per row.
 ///
 /// # Errors
-/// [`SegmentError::BadInput`] for vectors of another number or width; errors of reading the input
+/// [`SegmentError::BadInput`] for a wrong number or width of vectors; errors of reading the input
 /// or of the disk. No file is left behind.
 pub fn write_with_vectors(
     store: &dyn BlobStore,
@@ -171,7 +171,7 @@ fn write_feed(
     Ok(SegmentMeta { id, bytes, rows: header.rows, sources: header.sources, checksum })
 }
 
-/// Error while a section is written.
+/// An error while a section is written, from the disk or from the input.
 enum Failure {
     Disk(io::Error),
     Feed(SegmentError),
@@ -242,7 +242,7 @@ fn write_sections(
     Ok(())
 }
 
-/// The vectors of a sparse model, where all rows have them. Postings wait as texts do.
+/// Writes the vectors of a sparse model, if all rows have one. Postings are spooled like texts.
 fn write_sparse(
     out: &mut SectionWriter<'_>,
     model: Option<SparseModelId>,
@@ -257,8 +257,8 @@ fn write_sparse(
     Ok(postings.copy_to(&mut out.file)?)
 }
 
-/// The texts: their blocks wait in memory or, where they are many, in a file, until the positions
-/// that come before them are known.
+/// Writes the texts. The positions that precede the blocks in the file are known last, so the
+/// blocks are spooled in memory or, if they are large, in a temporary file.
 fn write_texts(
     out: &mut SectionWriter<'_>,
     header: &Header,
@@ -282,7 +282,7 @@ fn write_texts(
     Ok(blocks.copy_to(&mut out.file)?)
 }
 
-/// T1 and T2, copied row by row.
+/// Copies T1 and T2 row by row.
 fn write_vectors(
     out: &mut SectionWriter<'_>,
     header: &Header,
@@ -323,14 +323,14 @@ fn write_vectors(
     Ok(out.write(&norms_bytes)?)
 }
 
-/// The error of a file that could not be made: a full disk stays one, so that jobs wait for room.
+/// Converts the error of a scratch file. "Disk full" is preserved, so that jobs wait for space.
 fn of_scratch(error: StoreError) -> io::Error {
     let is_full = error.kind() == ErrorKind::StorageFull;
     let kind = if is_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
     io::Error::new(kind, error)
 }
 
-/// Sections one after the other, hashed on their way to the file.
+/// Writes sections one after the other, hashing them on their way to the file.
 struct SectionWriter<'a> {
     file: BlockHasher<&'a mut dyn Write>,
     sections: Vec<SectionEntry>,
@@ -358,7 +358,7 @@ impl<'a> SectionWriter<'a> {
         Ok(())
     }
 
-    /// Writes the footer; returns its hash.
+    /// Writes the footer and returns its hash.
     fn finish(mut self) -> io::Result<u64> {
         self.close();
         let offset = self.file.align(SECTION_ALIGN)?;

@@ -1,4 +1,4 @@
-//! Adding, replacing, removing.
+//! Adding, replacing and removing sources.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn a_source_is_replaced_in_one_step_and_its_old_upload_is_orphaned() {
     assert_eq!(collection.head().unwrap().version, 2);
 }
 
-/// Goal: of two operations on one source the later wins whatever the order of commits.
+/// Goal: of two operations on one source the later one wins, whatever the order of commits.
 #[test]
 fn a_late_commit_of_an_early_operation_loses() {
     let dir = CollectionDir::new();
@@ -38,7 +38,7 @@ fn a_late_commit_of_an_early_operation_loses() {
     assert_eq!(outcome.outdated, [Sequence(4)]);
     assert_eq!(outcome.orphaned_uploads, ["v1/raw/a-4"], "the loser's upload is of no use");
     assert_eq!(sequences(&collection), owned(&[("a", 5), ("b", 3)]));
-    // The same operation once more, as after a crash before its job was marked.
+    // The same operation again, as after a crash before its job was marked.
     let outcome = add(&collection, &[source("s", "a", 5, &["five"])]);
     assert_eq!(outcome, Outcome::default());
     assert_eq!(sequences(&collection), owned(&[("a", 5), ("b", 3)]));

@@ -1,4 +1,4 @@
-//! Files go when nothing refers to them, and not before.
+//! Garbage collection: files are deleted once nothing refers to them, and not before.
 
 use super::*;
 use lodestone_io::StandInDisk;
@@ -39,8 +39,8 @@ fn a_file_waits_for_its_last_reader() {
     assert_eq!(collection.collect_garbage().unwrap(), 0);
 }
 
-/// Goal: builds that never come to be visible do not fill the disk: one that was dropped, one of
-/// which every source was withheld, one that lost against later operations.
+/// Goal: builds that never become visible do not fill the disk: one that was dropped, one whose
+/// sources were all withheld, one that lost to later operations.
 #[test]
 fn segments_that_were_never_listed_go_too() {
     let dir = CollectionDir::new();
@@ -61,7 +61,8 @@ fn segments_that_were_never_listed_go_too() {
     assert_eq!(sequences(&collection), owned(&[("a", 9)]));
 }
 
-/// Goal: nobody waits for the disk to take files away. Method: whenever one goes, the lock is free.
+/// Goal: no writer waits while files are deleted. Method: on each deletion, check that the lock is
+/// free.
 #[test]
 fn writers_do_not_wait_while_files_are_deleted() {
     let root = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Kept filters: found again, never by another scope or version, and dropped with the version.
+//! Kept filters: found again, but never by another scope or version, and dropped with the version.
 
 use super::*;
 use roaring::RoaringBitmap;
@@ -21,11 +21,11 @@ fn rows_are_kept_for_one_state_of_a_segment_and_one_question() {
     let before = collection.snapshot();
     let first = rows(&filters, &before, "a");
     assert!(Arc::ptr_eq(&first, &rows(&filters, &before, "a")));
-    // One mask for all searches of a version: a device knows it by its identity.
+    // One mask for all searches of a version: a device recognises it by its identity.
     let mask = |rows: &Found| rows.dense().identity();
     assert_eq!(mask(&first), mask(&rows(&filters, &before, "a")));
     assert!(!Arc::ptr_eq(&first, &rows(&filters, &before, "b")));
-    // A store of its own knows nothing of it.
+    // A separate cache does not know the entry.
     assert!(!Arc::ptr_eq(&first, &rows(&KeptFilters::new(1 << 20), &before, "a")));
 
     commit(&collection, &removing("a", "one"));
@@ -42,8 +42,8 @@ fn rows_are_kept_for_one_state_of_a_segment_and_one_question() {
     assert_eq!(filters.bytes(), 0);
 }
 
-/// Goal: of searches that find the same rows at once all later ones share what the first kept, and
-/// its bytes count once.
+/// Goal: if concurrent searches compute the same rows, all later ones share those that were cached
+/// first, and their bytes count once.
 #[test]
 fn rows_that_were_found_twice_at_once_are_kept_once() {
     let directory = CollectionDir::new();

@@ -1,8 +1,8 @@
-//! Sources in the order of listings.
+//! Sources in listing order.
 
 use super::*;
 
-/// The ids of a sub-tenant, newest first, page by page.
+/// Ids of a sub-tenant's sources, newest first, fetched page by page.
 fn paged(snapshot: &Snapshot, sub_tenant: &str, page: usize) -> Vec<String> {
     let (mut ids, mut last) = (Vec::new(), None);
     loop {
@@ -18,7 +18,7 @@ fn paged(snapshot: &Snapshot, sub_tenant: &str, page: usize) -> Vec<String> {
 fn pages_of_any_size_hold_the_same_sources_in_order() {
     let dir = CollectionDir::new();
     let collection = dir.open();
-    // Four segments; each third source is of another sub-tenant, and two have the same time.
+    // Four segments; every third source is in another sub-tenant, and two sources share a time.
     for part in 0..4 {
         let sources: Vec<NewSource> = (0..30)
             .map(|n| {
@@ -48,7 +48,7 @@ fn pages_of_any_size_hold_the_same_sources_in_order() {
             assert_eq!(paged(&snapshot, scope, page), expected, "pages of {page} in {scope}");
         }
     }
-    // The place of a source that is not there.
+    // The position of a source that does not exist.
     let gone = SourceId::parse("s29-3").unwrap();
     let mut rest = snapshot.newest_first(&sub("default"), Some((Timestamp(14), &gone)));
     assert_eq!(rest.next().unwrap().uploaded_at(), Timestamp(13));

@@ -6,10 +6,11 @@ use super::*;
 use lodestone_compute::SimdBackend;
 use proptest::prelude::*;
 
-/// As many small segments as fill a tier, with some sources replaced and some removed.
+/// A collection with enough small segments to fill a tier, with some sources replaced and some
+/// removed.
 fn filled(dir: &CollectionDir) -> Collection {
     let collection = dir.open();
-    // One more than a tier holds: the fourth has nothing alive in the end.
+    // One more than a tier holds, because the fourth has nothing alive in the end.
     for n in 0..=FAN_IN as u64 {
         let (own, text) = (format!("own{n}"), format!("text {n}"));
         let shared = source("s", "shared", 100 + n, &["first", &text]);
@@ -95,7 +96,7 @@ fn what_happens_during_a_merge_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Goal: the same for any inputs and any changes, of sources and rows that died before too.
+    /// Goal: this holds for any inputs and any changes, also of sources and rows that died before.
     #[test]
     fn whatever_happens_during_a_merge_is_kept(
         earlier in proptest::collection::vec((0_u8..3, 0_u64..9), 0..5),
@@ -150,7 +151,7 @@ fn a_merge_whose_rows_all_died_meanwhile_leaves_nothing() {
     assert_eq!(dir.count("s/"), collection.snapshot().segments.len(), "no file is left over");
 }
 
-/// Goal: a merge of inputs that another merge has taken away does not bring their rows twice.
+/// Goal: a merge whose inputs another merge has taken does not duplicate their rows.
 #[test]
 fn inputs_that_another_merge_took_are_passed_over() {
     let dir = CollectionDir::new();
@@ -176,7 +177,7 @@ fn a_source_without_chunks_survives_a_merge() {
     assert_eq!(collection.snapshot().segments.len(), 1);
 }
 
-/// Goal: the output fits, since it takes what was asked for; less is merged where less is free.
+/// Goal: the output fits into the size that was requested for it; less is merged if less is free.
 #[test]
 fn a_merge_asks_for_the_sum_of_its_inputs() {
     let dir = CollectionDir::new();
@@ -214,7 +215,7 @@ fn a_merge_asks_for_no_room_for_what_is_dead() {
     assert!(collection.merge_once(with(half)).unwrap());
 }
 
-/// Goal: two merges of one collection at once take different segments.
+/// Goal: two concurrent merges of one collection take different segments.
 #[test]
 fn a_planned_merge_keeps_its_inputs_for_itself() {
     let dir = CollectionDir::new();

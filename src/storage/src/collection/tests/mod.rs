@@ -1,4 +1,4 @@
-//! Tests of the promises of a collection, one file a theme.
+//! Tests of the guarantees of a collection, one file per topic.
 
 mod edits;
 mod garbage;
@@ -38,7 +38,7 @@ const DIMENSION: usize = 64;
 /// Visible sources by sub-tenant and id: sequence, then index and text of each chunk.
 type Contents = BTreeMap<(String, String), (u64, Vec<(u32, String)>)>;
 
-/// A data directory in which collections can be opened again and again.
+/// A data directory in which collections can be opened repeatedly.
 struct CollectionDir {
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
@@ -90,7 +90,7 @@ fn named(sub_tenant: &str, id: &str) -> (SubTenantId, SourceId) {
     (sub(sub_tenant), SourceId::parse(id).unwrap())
 }
 
-/// A source whose chunks have the given texts. Its upload is named by id and sequence.
+/// A source whose chunks have the given texts. Its upload is named after id and sequence.
 fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSource {
     let (sub_tenant, id) = named(sub_tenant, id);
     let raw_key = format!("v1/raw/{id}-{sequence}");

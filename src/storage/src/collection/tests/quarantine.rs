@@ -1,4 +1,4 @@
-//! Damaged segments whose sources are known: they can be deleted, replaced and built anew.
+//! Damaged segments whose sources are known: these can be deleted, replaced and rebuilt.
 
 use super::recovery::{flip, two_segments};
 use super::*;
@@ -8,7 +8,8 @@ use crate::segment::TombstoneSet;
 use lodestone_io::store::testing::{Fault, FaultyBlobs};
 use lodestone_io::{StandInDisk, sealed};
 
-/// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is harmed and reopened.
+/// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is damaged, then all is
+/// reopened.
 fn harmed(dir: &CollectionDir) -> (Collection, SegmentId) {
     let collection = two_segments(dir);
     let first = collection.snapshot().segments[0].segment.id();
@@ -38,7 +39,7 @@ fn what_a_damaged_segment_held_is_known() {
     assert!(snapshot.record(&named("s", "b").0, &named("s", "b").1).unwrap().is_none());
 }
 
-/// Goal: with the last of its sources the segment leaves, whatever became of them.
+/// Goal: the segment leaves the manifest with the last of its sources, whatever became of them.
 #[test]
 fn a_damaged_segment_leaves_with_its_last_source() {
     let rebuilt = source("s", "a", 1, &["x"]);
@@ -70,7 +71,7 @@ fn a_damaged_segment_leaves_with_its_last_source() {
     }
 }
 
-/// Goal: what was rebuilt before a stop is not rebuilt again, and what was not is still known.
+/// Goal: sources rebuilt before a stop are not rebuilt again, and the others are still known.
 #[test]
 fn a_rebuild_goes_on_after_a_stop() {
     let dir = CollectionDir::new();
@@ -90,7 +91,7 @@ fn a_rebuild_goes_on_after_a_stop() {
     assert_eq!(visible(&collection).len(), 2);
 }
 
-/// Goal: an older version does not come back over a newer one that was published meanwhile.
+/// Goal: a rebuilt older version does not replace a newer one that was published meanwhile.
 #[test]
 fn a_rebuilt_source_loses_against_later_operations() {
     let dir = CollectionDir::new();
@@ -122,7 +123,7 @@ fn long() -> NewSource {
     source("s", "long", 1, &texts)
 }
 
-/// A collection whose first segment is damaged in a part that is read later only.
+/// A collection whose first segment is damaged in a part that is read only later.
 fn with_unread_damage(dir: &CollectionDir) -> (Collection, SegmentId) {
     let collection = dir.open();
     add(&collection, &[long()]);
@@ -136,8 +137,8 @@ fn with_unread_damage(dir: &CollectionDir) -> (Collection, SegmentId) {
     (collection, id)
 }
 
-/// Goal: damage in a part that is read later only is found by a look at every block, and takes
-/// that segment out of service without a restart.
+/// Goal: damage in a part that is read only later is found by reading every block, and takes the
+/// segment out of service without a restart.
 #[test]
 fn damage_is_found_while_serving() {
     let dir = CollectionDir::new();
@@ -159,7 +160,7 @@ fn damage_is_found_while_serving() {
     assert_eq!(visible(&collection).len(), 2);
 }
 
-/// Goal: damage that nobody has met is found by the look at every block, by one caller at a time.
+/// Goal: damage that no read has met is found by reading every block, by one caller at a time.
 #[test]
 fn blocks_that_nobody_has_read_are_looked_at() {
     let dir = CollectionDir::new();
@@ -172,8 +173,8 @@ fn blocks_that_nobody_has_read_are_looked_at() {
     assert_eq!(collection.quarantine_damaged(), 0);
 }
 
-/// Goal: of a source that cannot be read it is not known which row has which index: none is removed
-/// by index. Nothing is drafted upon a segment of which nothing is known.
+/// Goal: in an unreadable segment the index of each row is unknown, so no chunk is removed by
+/// index. Nothing is drafted on a segment of which nothing is known.
 #[test]
 fn nothing_is_decided_about_rows_that_are_not_known() {
     let dir = CollectionDir::new();
@@ -225,7 +226,7 @@ fn lists_that_are_missing_or_damaged_are_written_anew() {
     assert_eq!(collection.repair_source_lists().unwrap(), 1);
 }
 
-/// Goal: what a later release has written is refused as that, never as damage, and stays as it is.
+/// Goal: files written by a later release are refused as such, never as damage, and stay unchanged.
 #[test]
 fn lists_tombstones_and_manifests_of_a_later_release_are_left_alone() {
     let dir = CollectionDir::new();
@@ -238,7 +239,7 @@ fn lists_tombstones_and_manifests_of_a_later_release_are_left_alone() {
     assert_eq!(dir.store.get(&layout::source_list(ID, second)).unwrap(), later);
     assert!(without_list(&collection).unwrap_err().is_too_new());
 
-    // The hash of tombstones is in the manifest: decoded under the one that they have.
+    // The manifest holds the hash of the tombstones, so decode them under the hash that they have.
     let dead = entries[0].tombstones.as_ref().unwrap();
     let mut bytes = dir.store.get(&layout::tombstone(ID, dead.id)).unwrap();
     bytes[8] = 9;
@@ -259,7 +260,7 @@ fn lists_tombstones_and_manifests_of_a_later_release_are_left_alone() {
     assert_eq!(dir.store.list(&layout::collection_prefix(ID)).unwrap(), before);
 }
 
-/// Goal: a list is of its segment, not only whole.
+/// Goal: a list must match its segment, not only be intact.
 #[test]
 fn a_list_of_other_sources_is_damage() {
     let dir = CollectionDir::new();
@@ -274,7 +275,7 @@ fn a_list_of_other_sources_is_damage() {
     assert!(error.to_string().contains("other sources"), "{error}");
 }
 
-/// Goal: no list is written for a segment that has left meanwhile, nor where the store is away.
+/// Goal: no list is written for a segment that has left meanwhile, nor while the store is away.
 #[test]
 fn lists_are_written_for_segments_that_are_there() {
     let root = tempfile::tempdir().unwrap();
@@ -311,13 +312,13 @@ fn lists_leave_descriptions_out() {
     assert_eq!(list.sources()[0].record, described.record);
 }
 
-/// Shortens the file of an open segment in place, as an operator's mistake does.
+/// Shortens the file of an open segment in place, like an operator's mistake.
 fn cut(dir: &CollectionDir, segment: SegmentId, bytes: u64) {
     let path = dir._root.path().join(layout::segment(ID, segment).as_str());
     std::fs::File::options().write(true).open(path).unwrap().set_len(bytes).unwrap();
 }
 
-/// Goal: nothing is decided by what a damaged segment reads as now.
+/// Goal: no decision is based on what a damaged segment reads as.
 #[test]
 fn a_writer_does_not_build_upon_a_segment_that_was_cut() {
     let dir = CollectionDir::new();
@@ -331,7 +332,7 @@ fn a_writer_does_not_build_upon_a_segment_that_was_cut() {
     assert_eq!(add(&collection, &[source("s", "a", 9, &["n"])]).orphaned_uploads, ["v1/raw/a-1"]);
     assert_eq!(sequences(&collection), owned(&[("a", 9), ("c", 3)]));
 
-    // While a writer decides: its commit changes nothing.
+    // While a writer is deciding: its commit changes nothing.
     let second = collection.snapshot().segments[0].segment.id();
     let edit = adding(&collection, &[source("s", "d", 10, &["m"])]);
     let (mut writer, head) = (collection.writer().unwrap(), collection.head());
@@ -345,7 +346,7 @@ fn a_writer_does_not_build_upon_a_segment_that_was_cut() {
     assert_eq!(lost(&collection), owned(&[("c", 3)]));
 }
 
-/// Goal: a merge writes no zeros where its input could not be read.
+/// Goal: a merge does not write zeros in place of input that could not be read.
 #[test]
 fn a_merge_of_a_segment_that_was_cut_is_not_committed() {
     let dir = CollectionDir::new();
@@ -365,7 +366,7 @@ fn a_merge_of_a_segment_that_was_cut_is_not_committed() {
     assert_eq!(sequences(&collection), rest);
 }
 
-/// Goal: without its list a segment's sources are taken from the open file, if they are intact.
+/// Goal: without its list, a segment's sources are taken from the open file, if they are intact.
 #[test]
 fn sources_are_saved_from_the_sound_part_of_an_open_file() {
     for (cut_at, is_known) in [(u64::MAX, true), (5000, false)] {
@@ -381,8 +382,8 @@ fn sources_are_saved_from_the_sound_part_of_an_open_file() {
     }
 }
 
-/// Goal: a request that fails for another reason than damage has every block read once, not each
-/// time.
+/// Goal: requests that fail for reasons other than damage cause every block to be read once, not
+/// each time.
 #[test]
 fn sound_blocks_are_not_read_again_and_again() {
     let dir = CollectionDir::new();
@@ -402,7 +403,7 @@ fn sound_blocks_are_not_read_again_and_again() {
     assert!(read() > before, "another version");
 }
 
-/// Statement of B8: however many sub-tenants are asked for, few scopes are kept, the busy ones.
+/// Goal: however many sub-tenants are asked for, only a few scopes are kept, those in use (B8).
 #[test]
 fn few_scopes_of_a_segment_are_kept() {
     let dir = CollectionDir::new();

@@ -1,4 +1,4 @@
-//! Collections that another process writes to.
+//! Collections that another process writes.
 
 use super::*;
 use crate::collection::reading::EARLIER;
@@ -12,8 +12,8 @@ fn wanted(writer: &Collection) -> Option<CommitHead> {
     writer.head()
 }
 
-/// Goal: additions, replacements, deletions and merges arrive; what did not change stays open; and
-/// nothing is written or deleted, not even what no manifest lists.
+/// Goal: additions, replacements, deletions and merges arrive; unchanged segments stay open; and
+/// nothing is written or deleted, not even files that no manifest lists.
 #[test]
 fn a_reader_follows_and_changes_nothing() {
     let dir = CollectionDir::new();
@@ -62,8 +62,8 @@ fn a_reader_follows_and_changes_nothing() {
     assert!(Arc::ptr_eq(&again, &reader.snapshot()), "nothing is loaded twice");
 }
 
-/// Goal: copies of segments that were merged away, as those of deleted documents are, go with the
-/// last version that lists them; those that are searched stay.
+/// Goal: local copies of segments that were merged away, like those of deleted documents, go with
+/// the last version that lists them; those in use stay.
 #[test]
 fn copies_of_given_up_segments_are_forgotten() {
     let dir = CollectionDir::new();
@@ -108,7 +108,7 @@ fn a_reader_refuses_writers() {
     assert!(!reader.is_poisoned());
 }
 
-/// Goal: files that are collected while a reader opens them are no damage.
+/// Goal: files that are collected while a reader opens them do not count as damage.
 #[test]
 fn a_version_that_is_collected_while_it_is_loaded_gives_way_to_the_next() {
     let dir = CollectionDir::new();
@@ -120,7 +120,7 @@ fn a_version_that_is_collected_while_it_is_loaded_gives_way_to_the_next() {
     for round in 0..3 {
         add(&writer, &[source("s", &format!("c{round}"), 10 + round, &["z"])]);
         let (merging, mut merges) = (Arc::clone(&writer), 1);
-        // The manifest was read; its segments are merged and collected before they are.
+        // The manifest has been read; its segments are merged and collected before they are.
         faulty.set(move |call, key| {
             if call == Call::Get && key.as_str().contains("/s/") && merges > 0 {
                 merges -= 1;
@@ -158,7 +158,7 @@ fn a_reader_of_a_store_that_is_away_keeps_its_version() {
     assert_eq!(sequences(&reader), owned(&[("a", 1), ("b", 2)]));
 }
 
-/// Goal: who waits for a version that another one loads waits for a bounded time.
+/// Goal: a caller waits only for a bounded time while another one loads a version.
 #[test]
 fn a_version_that_takes_long_to_load_is_not_waited_for() {
     let dir = CollectionDir::new();
@@ -172,8 +172,8 @@ fn a_version_that_takes_long_to_load_is_not_waited_for() {
     reader.refresh(wanted(&writer)).unwrap();
 }
 
-/// Goal: damage of the newest version is quarantined by a reader too, and nothing is written; a
-/// store that is away while segments are opened is no damage.
+/// Goal: a reader quarantines damage of the newest version too, without writing anything; a store
+/// that is away while segments are opened is not damage.
 #[test]
 fn a_reader_serves_beside_damage() {
     let dir = CollectionDir::new();
@@ -198,7 +198,7 @@ fn a_reader_serves_beside_damage() {
     assert_eq!(dir.files(), files);
 }
 
-/// Goal: a reader that never catches up says so, after a bounded number of attempts.
+/// Goal: a reader that never catches up reports it, after a bounded number of attempts.
 #[test]
 fn a_version_that_is_always_collected_is_not_followed_for_ever() {
     let dir = CollectionDir::new();
@@ -224,8 +224,8 @@ fn a_version_that_is_always_collected_is_not_followed_for_ever() {
     assert_eq!(visible(&reader), visible(&writer));
 }
 
-/// Goal: a version that was replaced is given up after some seconds, and not before; with it go
-/// its files. Method: the time of its replacement is set back.
+/// Goal: a replaced version is dropped after some seconds and not before, together with its files.
+/// Method: the time of its replacement is set back.
 #[test]
 fn earlier_versions_are_given_up() {
     let dir = CollectionDir::new();

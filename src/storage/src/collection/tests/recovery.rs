@@ -1,4 +1,4 @@
-//! Opening: what is found, what is refused, what is quarantined.
+//! Opening: what is found, what is refused, and what is quarantined.
 
 use super::*;
 use crate::segment::TombstoneSet;
@@ -41,7 +41,7 @@ fn a_disk_that_lost_a_commit_is_noticed() {
     let other = CommitHead { nonce: Uuid::from_u128(1), ..head };
     let error = dir.try_open(2, Some(other)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    // An earlier commit that is no ancestor of the head: the disk is of another history.
+    // An earlier commit that is not an ancestor of the head: the disk has a different history.
     let earlier = CommitHead { version: head.version - 1, nonce: Uuid::from_u128(1) };
     assert_eq!(dir.try_open(2, Some(earlier)).unwrap_err().kind(), ErrorKind::Corrupt);
     let parent = collection.snapshot().manifest.parent;
@@ -59,8 +59,8 @@ fn a_damaged_newest_manifest_is_not_passed_over() {
     assert_eq!(dir.files(), files, "nothing is deleted");
 }
 
-/// Goal: where it is not known which sources a damaged segment held, that segment is taken away
-/// and nothing else, and nothing is deleted or written until somebody has looked at it.
+/// Goal: if it is unknown which sources a damaged segment held, that segment is taken out and
+/// nothing else, and nothing is deleted or written until an operator has looked at it.
 #[test]
 fn a_segment_of_which_nothing_is_known_stays_quarantined() {
     let victims: [fn(&CollectionDir, &SegmentEntry); 4] = [
@@ -112,7 +112,7 @@ fn applied_jobs_are_remembered_until_the_catalog_has_marked_them() {
     add(&collection, &[source("s", "c", 3, &["z"])]);
     assert_eq!(collection.snapshot().manifest.applied, [2, 3]);
 
-    // The catalog has not seen this head: its jobs may not be marked.
+    // The catalog has not seen this head, so its jobs may not be marked.
     let unseen = dir.try_open(2, None).unwrap();
     commit(&unseen, &removing("s", "a"));
     assert_eq!(unseen.snapshot().manifest.applied, [2, 3]);
@@ -183,8 +183,8 @@ fn collections_of_a_registry_have_its_backend() {
     assert!(Arc::ptr_eq(&opened.backend, &backend));
 }
 
-/// Goal: of a collection that was found without manifests the catalog knows no commit but the
-/// number; any history of that length is taken.
+/// Goal: for a collection that was found without manifests, the catalog knows only the number of
+/// the commit; any history of that length is accepted.
 #[test]
 fn a_commit_that_is_known_by_its_number_alone_is_enough() {
     let dir = CollectionDir::new();
@@ -196,7 +196,7 @@ fn a_commit_that_is_known_by_its_number_alone_is_enough() {
     assert!(matches!(error, CollectionError::HeadMissing { .. }), "{error}");
 }
 
-/// Goal: tombstones that cannot be of their segment, though they are whole, hide nothing.
+/// Goal: tombstones that are intact but cannot belong to their segment hide nothing.
 #[test]
 fn tombstones_of_rows_that_are_not_there_are_damage() {
     let dir = CollectionDir::new();
@@ -218,8 +218,8 @@ fn tombstones_of_rows_that_are_not_there_are_damage() {
     }
 }
 
-/// Goal: a damaged copy of a segment costs nothing while the segment itself is sound, whether it is
-/// found at the opening or later; one of a damaged segment is quarantined.
+/// Goal: a damaged local copy of a segment costs nothing while the segment itself is intact,
+/// whether it is found on opening or later; a copy of a damaged segment is quarantined.
 #[test]
 fn a_damaged_copy_is_fetched_again() {
     for (is_open, is_sound) in [(false, true), (false, false), (true, true), (true, false)] {
@@ -269,8 +269,8 @@ fn get(registry: &Registry, id: CollectionId) -> Result<Arc<Collection>, Collect
     registry.get(id, || Ok(None), |_| Ok(()))
 }
 
-/// Goal: a collection that is fetched from another machine for long holds nobody else: neither
-/// those who ask for it nor those who ask for others.
+/// Goal: a collection that takes long to fetch from another machine delays no one for long: neither
+/// callers that ask for it nor callers that ask for others.
 #[test]
 fn nobody_waits_long_for_a_collection_that_is_fetched() {
     let dir = CollectionDir::new();
@@ -300,7 +300,8 @@ fn nobody_waits_long_for_a_collection_that_is_fetched() {
     });
 }
 
-/// Goal: whatever is opened meanwhile, who opens a collection is the one that the others wait for.
+/// Goal: whatever is opened meanwhile, the caller that opens a collection is the one that others
+/// wait for.
 #[test]
 fn a_collection_that_is_being_opened_is_not_closed() {
     let dir = CollectionDir::new();
@@ -323,7 +324,7 @@ fn a_collection_that_is_being_opened_is_not_closed() {
     assert_eq!((registry.open_max(), registry.open_collections().len()), (2, 2));
 }
 
-/// Goal: attempts that failed give way before collections do, and only damage counts as damage.
+/// Goal: failed attempts give way before collections do, and only damage counts as damage.
 #[test]
 fn the_registry_forgets_attempts_on_a_store_that_is_away() {
     let dir = CollectionDir::new();

@@ -20,7 +20,7 @@ fn noted(segments: Vec<SegmentEntry>) -> OtherVectors {
     OtherVectors { embedding, segments, is_wanted: true, since: 7, job: Uuid::from_u128(5) }
 }
 
-/// With the rows of the test model.
+/// A collection with rows of the test model.
 fn filled(dir: &CollectionDir) -> Collection {
     let collection = two_segments(dir);
     let edit = adding(&collection, &[source("s", "d", 4, &["v", "w"])]);
@@ -28,7 +28,8 @@ fn filled(dir: &CollectionDir) -> Collection {
     collection
 }
 
-/// Builds what is missing of one segment; returns the pieces with it. `None` where nothing is.
+/// Builds what one segment lacks; returns the pieces including the new one, or `None` if nothing is
+/// missing.
 fn piece(collection: &Collection) -> Option<Vec<SegmentEntry>> {
     let base = collection.snapshot();
     let open = collection.open_other(&base.manifest).unwrap();
@@ -48,7 +49,8 @@ fn piece(collection: &Collection) -> Option<Vec<SegmentEntry>> {
     Some(entries)
 }
 
-/// Goal: who has a successor writes nothing more, whatever it was writing when it learns that.
+/// Goal: a writer that was superseded writes nothing more, whatever it was writing when it learns
+/// that.
 #[test]
 fn a_writer_that_is_fenced_with_other_vectors_is_poisoned() {
     let dir = CollectionDir::new();
@@ -72,8 +74,8 @@ fn widths(collection: &Collection) -> Vec<usize> {
     widths
 }
 
-/// Goal: pieces survive a reopening; uploads, deletions and replacements of meanwhile are found by
-/// comparing; nothing is switched to that lacks a source; the way back is the same.
+/// Goal: pieces survive a reopening; uploads, deletions and replacements in the meantime are found
+/// by comparing; there is no switch while a source is missing; switching back works alike.
 #[test]
 fn a_switch_has_all_that_is_visible_and_nothing_else() {
     let dir = CollectionDir::new();
@@ -120,8 +122,8 @@ fn a_switch_has_all_that_is_visible_and_nothing_else() {
     assert_eq!(dir.count("r/"), dir.count("s/"));
 }
 
-/// Goal: whenever the power goes, what is opened afterwards has all old or all new vectors, no
-/// acknowledged piece is lost, and the work can be ended.
+/// Goal: whenever power fails, a collection opened afterwards has all old or all new vectors, no
+/// acknowledged piece is lost, and the work can be completed.
 #[test]
 fn power_may_go_at_every_sync_of_a_change() {
     let run = |dir: &CollectionDir| -> Result<(), CollectionError> {
@@ -185,12 +187,12 @@ fn power_may_go_at_every_sync_of_a_change() {
     assert!(cuts > 20, "{cuts} syncs");
 }
 
-/// All pieces, until nothing is missing.
+/// Builds pieces until nothing is missing.
 fn complete(collection: &Collection) {
     while piece(collection).is_some() {}
 }
 
-/// The ids of the sources that the other vectors lack.
+/// Ids of the sources that the other vectors lack.
 fn missing(collection: &Collection) -> Vec<String> {
     let base = collection.snapshot();
     let open = collection.open_other(&base.manifest).unwrap();
@@ -200,8 +202,8 @@ fn missing(collection: &Collection) -> Vec<String> {
     compared.missing.iter().map(|found| found.id().to_owned()).collect()
 }
 
-/// Goal: vectors that were put away keep what is dead in them: a source that was deleted before the
-/// switch and is there again after it is not brought back from them, even one without rows.
+/// Goal: vectors that were put away keep their dead rows: a source deleted before the switch and
+/// added again after it is not brought back from them, even one without rows.
 #[test]
 fn what_was_dead_in_vectors_that_were_put_away_stays_dead() {
     let dir = CollectionDir::new();
@@ -228,8 +230,8 @@ fn what_was_dead_in_vectors_that_were_put_away_stays_dead() {
     assert_eq!(sequences(&collection), all);
 }
 
-/// Goal: a source whose record was changed, as its title is, under the same number is made again;
-/// chunks that were deleted before are not made at all.
+/// Goal: a source whose record was changed under the same number, for instance its title, is built
+/// again; chunks deleted before are not built at all.
 #[test]
 fn pieces_are_of_the_records_and_rows_that_are_visible() {
     let dir = CollectionDir::new();
@@ -258,7 +260,7 @@ fn pieces_are_of_the_records_and_rows_that_are_visible() {
     assert_eq!(snapshot.find(&sub_tenant, &d).unwrap().record().unwrap().title, "Better");
 }
 
-/// Goal: a piece that is damaged is made again, one that cannot be had now is not.
+/// Goal: a damaged piece is built again; one that is only unavailable at the moment is not.
 #[test]
 fn pieces_that_cannot_be_read_are_missing_and_a_store_that_is_away_is_told() {
     let dir = CollectionDir::new();
@@ -295,8 +297,8 @@ fn nothing_is_switched_to_beside_damage() {
     assert_eq!(widths(&collection), [DIMENSION]);
 }
 
-/// Goal: notes about other vectors fail as commits do: a full disk changes nothing, an answer that
-/// is missing is settled by the next writer, a later epoch wins.
+/// Goal: recording other vectors fails as commits do: a full disk changes nothing, a missing answer
+/// is settled by the next writer, and a later epoch wins.
 #[test]
 fn notes_that_fail_are_told_apart() {
     let (dir, disk) = on_crash_disk();

@@ -1,4 +1,4 @@
-//! Scrubs: damage behind what was read, and what is written again from memory.
+//! Scrubs: damage to data that was already verified, and files that are rewritten from memory.
 
 use super::recovery::{flip, two_segments};
 use super::*;
@@ -11,7 +11,7 @@ fn scrub(collection: &Collection) -> Scrubbed {
     collection.scrub(&mut |_| true).unwrap()
 }
 
-/// Changes a byte of an open file in place, as a disk does.
+/// Changes a byte of an open file in place, as a failing disk does.
 fn rot(dir: &CollectionDir, key: &Key, at: u64) {
     use std::os::unix::fs::FileExt;
     let path = dir._root.path().join(key.as_str());
@@ -21,8 +21,8 @@ fn rot(dir: &CollectionDir, key: &Key, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).unwrap();
 }
 
-/// Goal: bytes that changed after they were verified are found without any request, wherever they
-/// are in the file.
+/// Goal: bytes that changed after they were verified are found without any request, wherever in the
+/// file they are.
 #[test]
 fn a_segment_that_rots_while_it_serves_is_quarantined() {
     for from_end in [false, true] {
@@ -41,7 +41,7 @@ fn a_segment_that_rots_while_it_serves_is_quarantined() {
     }
 }
 
-/// Goal: a segment that was merged away is no damage, and versions that have it stay whole.
+/// Goal: a segment that was merged away is not damage, and versions that contain it stay whole.
 #[test]
 fn a_segment_that_leaves_during_a_scrub_is_not_condemned() {
     let dir = CollectionDir::new();
@@ -63,7 +63,7 @@ fn a_segment_that_leaves_during_a_scrub_is_not_condemned() {
     assert!(has_left && pinned.check().is_ok());
 }
 
-/// Goal: what is in memory is written again under its name, and the next start finds it.
+/// Goal: what is in memory is rewritten under its name, and the next start finds it.
 #[test]
 fn manifest_tombstones_and_lists_are_written_again() {
     for is_missing in [false, true] {
@@ -107,8 +107,8 @@ fn a_scrub_ends_when_it_is_told_to() {
     assert_eq!((stopped.unwrap(), told), (Scrubbed::default(), 1));
 }
 
-/// Goal: a scrub tells that the store is away, whichever file it is at, and takes nothing for
-/// damage.
+/// Goal: a scrub reports a store that is away, whichever file it is reading, and does not take that
+/// for damage.
 #[test]
 fn a_store_that_is_away_ends_a_scrub() {
     let dir = CollectionDir::new();
@@ -129,7 +129,7 @@ fn a_store_that_is_away_ends_a_scrub() {
     assert_eq!(scrub(&collection), Scrubbed::default());
 }
 
-/// Goal: where no manifest is known to be the newest, none is written: before the first commit, and
+/// Goal: no manifest is rewritten if none is known to be the newest: before the first commit, and
 /// while it is in doubt whether the last one has happened.
 #[test]
 fn a_manifest_that_may_not_be_the_newest_is_not_written_again() {
@@ -152,7 +152,7 @@ fn a_manifest_that_may_not_be_the_newest_is_not_written_again() {
     assert_eq!(dir.files(), files);
 }
 
-/// Goal: tombstones that a commit has replaced meanwhile are not written again.
+/// Goal: tombstones that a commit has replaced meanwhile are not rewritten.
 #[test]
 fn tombstones_that_were_replaced_meanwhile_are_no_damage() {
     let root = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn tombstones_that_were_replaced_meanwhile_are_no_damage() {
     assert_eq!(sequences(&dir.open()), owned(&[("c", 1)]));
 }
 
-/// Goal: damaged tombstones are replaced by what was read of the same file, and by nothing else.
+/// Goal: damaged tombstones are replaced only by what was read from the same file.
 #[test]
 fn tombstones_of_which_memory_holds_others_are_not_written_again() {
     let dir = CollectionDir::new();

@@ -1,4 +1,4 @@
-//! Lists of sources in the manifest, where the segment is small and each file is a request.
+//! Source lists in the manifest, for small segments where each file costs a request.
 
 use std::sync::atomic::AtomicU32;
 
@@ -6,7 +6,7 @@ use super::recovery::flip;
 use super::*;
 use lodestone_io::store::testing::{Call, Fault, FaultyBlobs};
 
-/// A directory as a bucket is.
+/// A directory that behaves like a bucket.
 fn bucket() -> (CollectionDir, Arc<FaultyBlobs>) {
     let dir = CollectionDir::new();
     let shared = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
@@ -18,8 +18,8 @@ fn manifest(dir: &CollectionDir, collection: &Collection) -> Manifest {
     Manifest::decode(&dir.store.get(&layout::manifest(ID, version)).unwrap(), ID, version).unwrap()
 }
 
-/// Goal: a commit of a small upload stores the segment and the manifest, and reads the manifest
-/// before it; counted.
+/// Goal: a commit of a small upload writes the segment and the manifest, and reads only the
+/// previous manifest. Method: the calls of the store are counted.
 #[test]
 fn a_small_commit_to_a_bucket_is_two_writes_and_one_read() {
     let (dir, shared) = bucket();
@@ -32,7 +32,7 @@ fn a_small_commit_to_a_bucket_is_two_writes_and_one_read() {
         let kind = match call {
             Call::Put => 0,
             Call::Create => 1,
-            // The segment is opened from the copy that is kept of it.
+            // The segment is opened from the local copy that is kept of it.
             Call::Get if is_manifest => 2,
             _ => return Fault::None,
         };
@@ -49,8 +49,8 @@ fn a_small_commit_to_a_bucket_is_two_writes_and_one_read() {
     assert_eq!(stored.files().len(), 3);
 }
 
-/// Goal: what a small segment held is known from the manifest when it is damaged: its sources can
-/// be deleted and replaced, by the process that writes and after another one has taken over.
+/// Goal: the contents of a damaged small segment are known from the manifest: its sources can be
+/// deleted and replaced, by the process that writes and after another one has taken over.
 #[test]
 fn a_damaged_small_segment_is_known_from_the_manifest() {
     let (dir, _) = bucket();
@@ -73,8 +73,8 @@ fn a_damaged_small_segment_is_known_from_the_manifest() {
     assert_eq!(sequences(&collection), owned(&[("a", 4), ("c", 3)]));
 }
 
-/// Goal: a list that is too long for the manifest is a file, and once no list is in the manifest
-/// an older program reads it; what a directory has is as before.
+/// Goal: a list that is too long for the manifest is a file, and as soon as no list is in the
+/// manifest an older program can read it; a directory is unaffected.
 #[test]
 fn a_long_list_is_a_file() {
     let (dir, _) = bucket();
@@ -103,7 +103,7 @@ fn a_long_list_is_a_file() {
     assert_eq!((dir.count("r/"), manifest(&dir, &collection).min_reader), (1, 1));
 }
 
-/// Goal: data with lists in manifests serve from a directory too, as after a copy of a bucket.
+/// Goal: data with lists in manifests also work in a directory, as after copying a bucket.
 #[test]
 fn a_directory_understands_lists_in_the_manifest() {
     let (dir, _) = bucket();

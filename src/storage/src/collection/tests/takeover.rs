@@ -1,10 +1,10 @@
-//! Other machines that write, and commits without an answer.
+//! Writers on other machines, and commits that got no answer.
 
 use super::*;
 use lodestone_io::store::Created;
 use lodestone_io::store::testing::{Call, Fault, FaultyBlobs};
 
-/// A directory as a bucket is: others may write, and creations may get no answer.
+/// A directory that behaves like a bucket: others may write, and creations may get no answer.
 fn shared(dir: &CollectionDir) -> Arc<FaultyBlobs> {
     Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)))
 }
@@ -14,7 +14,7 @@ fn open(store: &Arc<FaultyBlobs>, epoch: u64) -> Collection {
     Collection::open(ID, Arc::clone(store) as _, ids, epoch, None).unwrap()
 }
 
-/// Has the next creation end so.
+/// Makes the next creation end with this fault.
 fn next_ends(store: &FaultyBlobs, fault: Fault) {
     let mut next = Some(fault);
     store.set(move |call, _| match call {
@@ -23,8 +23,9 @@ fn next_ends(store: &FaultyBlobs, fault: Fault) {
     });
 }
 
-/// Goal: a commit without an answer is told as one in doubt, poisons nothing, and the next writer
-/// builds on what really happened; no file of it is deleted while it may happen.
+/// Goal: a commit that got no answer is reported as in doubt and does not poison the collection;
+/// the next writer builds on what really happened; none of its files is deleted while it may still
+/// happen.
 #[test]
 fn a_commit_without_an_answer_is_settled_by_the_next_writer() {
     for end in [Fault::Before, Fault::After, Fault::Late] {
@@ -45,7 +46,7 @@ fn a_commit_without_an_answer_is_settled_by_the_next_writer() {
         assert_eq!(collection.collect_garbage().unwrap(), 0, "it may have happened");
         assert_eq!(dir.count("s/"), segments);
 
-        // The store is still away: the next writer is refused, and the one after it is not.
+        // The store is still away: the next writer is refused, the one after it is not.
         next_ends(&shared, Fault::Before);
         let error = collection.writer().err().expect("no answer");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -66,8 +67,8 @@ fn a_commit_without_an_answer_is_settled_by_the_next_writer() {
     }
 }
 
-/// Goal: a machine that was taken for lost finds its next number taken, even where its successor
-/// has changed nothing; what it has built meanwhile is not listed anywhere.
+/// Goal: a machine that was presumed lost finds its next number taken, even if its successor has
+/// changed nothing; what it built meanwhile is not listed anywhere.
 #[test]
 fn a_machine_that_was_taken_for_lost_is_fenced_by_the_opening() {
     let dir = CollectionDir::new();
@@ -82,15 +83,15 @@ fn a_machine_that_was_taken_for_lost_is_fenced_by_the_opening() {
     assert!(lost.is_poisoned() && lost.collect_garbage().unwrap() == 0);
     add(&next, &[source("s", "c", 3, &["z"])]);
     assert_eq!(sequences(&open(&shared, 2)), owned(&[("a", 1), ("c", 3)]));
-    // One that is opened to read, before anything is claimed, deletes nothing.
+    // One opened for reading, before any number is taken, deletes nothing.
     drop(adding(&next, &[source("s", "d", 4, &["z"])]));
     let files = dir.files();
     open(&shared, 1);
     assert_eq!(dir.files(), files);
 }
 
-/// Goal: processes that were succeeded and open a collection only then delete nothing that their
-/// successor builds, whether or not there was a manifest before it.
+/// Goal: processes that were superseded and open a collection only afterwards delete nothing that
+/// their successor builds, whether or not there was a manifest before it.
 #[test]
 fn late_openings_by_earlier_processes_delete_nothing() {
     for is_new in [true, false] {

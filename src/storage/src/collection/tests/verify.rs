@@ -27,7 +27,7 @@ fn stored(dir: &CollectionDir, id: &str, sequence: u64) -> NewSource {
     stored
 }
 
-/// Two segments, of which one has tombstones; the original of the source that is gone is gone.
+/// Two segments, one of which has tombstones; the original of the removed source is deleted.
 fn two_segments(dir: &CollectionDir) -> Collection {
     let collection = dir.open();
     let [a, b, c] = [("a", 1), ("b", 2), ("c", 3)].map(|(id, at)| stored(dir, id, at));
@@ -39,7 +39,7 @@ fn two_segments(dir: &CollectionDir) -> Collection {
     collection
 }
 
-/// The keys of what is damaged, and the counts.
+/// Keys of the damaged files, and the counts.
 fn verified(
     store: &Arc<dyn BlobStore>,
     expected: Option<CommitHead>,
@@ -53,8 +53,8 @@ fn verified(
     Ok((keys, verified))
 }
 
-/// Goal: every kind of file is looked at, and named where it is damaged or missing; the rest is
-/// verified all the same.
+/// Goal: every kind of file is examined, and named if it is damaged or missing; the rest is still
+/// verified.
 #[test]
 fn what_is_damaged_is_named() {
     let dir = CollectionDir::new();
@@ -97,8 +97,8 @@ fn what_is_damaged_is_named() {
     assert!(matches!(error, CollectionError::HeadMissing { .. }), "{error}");
 }
 
-/// Goal: whatever the process that writes deletes, between any two reads of the verification, is no
-/// damage; what is damaged beside it is found.
+/// Goal: whatever the writing process deletes between any two reads of the verification does not
+/// count as damage; real damage beside it is found.
 #[test]
 fn what_another_process_removes_meanwhile_is_no_damage() {
     for (when, is_merged) in (0..16).flat_map(|when| [(when, false), (when, true)]) {
@@ -141,7 +141,7 @@ fn what_another_process_removes_meanwhile_is_no_damage() {
 fn a_store_that_is_away_is_no_damage() {
     let dir = CollectionDir::new();
     two_segments(&dir);
-    // Originals, then segments.
+    // First originals, then segments.
     for place in ["v1/raw/", "/s/"] {
         let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
         faulty.set(move |call, key| match call == Call::Get && key.as_str().contains(place) {
@@ -153,8 +153,8 @@ fn a_store_that_is_away_is_no_damage() {
     }
 }
 
-/// Goal: a source that is deleted meanwhile takes its original and the tombstones of before with
-/// it; none of that is damage of the segment, which stays for another source.
+/// Goal: a source deleted meanwhile takes its original and the previous tombstones with it; neither
+/// counts as damage of the segment, which stays for another source.
 #[test]
 fn what_dies_meanwhile_in_a_segment_that_stays_is_no_damage() {
     for when in 0..10 {
@@ -181,7 +181,7 @@ fn what_dies_meanwhile_in_a_segment_that_stays_is_no_damage() {
     }
 }
 
-/// Goal: a segment that is missing together with the manifests is told as the loss of those.
+/// Goal: a segment that is missing together with the manifests is reported as the loss of those.
 #[test]
 fn manifests_that_are_lost_meanwhile_are_told() {
     let dir = CollectionDir::new();

@@ -1,10 +1,10 @@
-//! Other writers, failing disks.
+//! Concurrent writers and failing disks.
 
 use super::recovery::flip;
 use super::*;
 use lodestone_io::{CrashDisk, Fault, FaultKind};
 
-/// Goal: a second writer of the same epoch is built upon, not overwritten.
+/// Goal: a commit builds on that of a second writer with the same epoch instead of overwriting it.
 #[test]
 fn a_commit_is_rebased_on_another_writers() {
     let dir = CollectionDir::new();
@@ -14,7 +14,7 @@ fn a_commit_is_rebased_on_another_writers() {
         let theirs = dir.open();
         add(&theirs, &[source("s", "c", 3, &["z"])]);
         commit(&theirs, &removing("s", "a"));
-        // Built only now, for opening takes what nobody has listed.
+        // Built only now, because opening deletes files that nobody has listed.
         adding(&ours, &[source("s", "b", 4, &["newer"]), source("s", "c", 2, &["older"])])
     };
     let outcome = commit(&ours, &edit);
@@ -66,8 +66,8 @@ pub(super) fn on_crash_disk() -> (CollectionDir, Arc<CrashDisk>) {
     (CollectionDir::on(root, dynamic, &path), disk)
 }
 
-/// Goal: a disk that is full, or does not take a file, refuses the commit, changes nothing, and
-/// later the same collection goes on; nothing of the failed attempts stays.
+/// Goal: a disk that is full, or refuses a file, fails the commit and changes nothing; the same
+/// collection continues later, and nothing of the failed attempts remains.
 #[test]
 fn a_refused_write_is_no_poison() {
     let kinds =
@@ -79,7 +79,7 @@ fn a_refused_write_is_no_poison() {
         let edit = adding(&collection, &[source("s", "a", 3, &["z"])]);
         disk.inject(Fault::Write(disk.writes() + nth), fault);
         let result = collection.writer().unwrap().commit(&edit);
-        // Tombstones and manifest are two files; a third is not written.
+        // Tombstones and manifest are two files; no third one is written.
         assert_eq!(result.is_err(), nth < 2);
         if let Err(error) = result {
             assert_eq!(error.kind(), kind, "{error}");
@@ -93,8 +93,8 @@ fn a_refused_write_is_no_poison() {
     }
 }
 
-/// Goal: in a directory, which is locked, a commit whose file has its name is one, whatever cannot
-/// be read after that.
+/// Goal: in a directory, which is locked, a commit whose file got its name has happened, whatever
+/// cannot be read after that.
 #[test]
 fn a_base_that_cannot_be_read_leaves_no_doubt_in_a_directory() {
     let dir = CollectionDir::new();
@@ -109,7 +109,7 @@ fn a_base_that_cannot_be_read_leaves_no_doubt_in_a_directory() {
 
 #[test]
 fn a_failed_sync_is_poison_and_reads_go_on() {
-    // Directory of tombstones, tombstones, their directory, manifest, its directory.
+    // The steps: tombstone directory, tombstones, their directory, manifest, its directory.
     for nth in 0..5 {
         let (dir, disk) = on_crash_disk();
         let collection = dir.open();
@@ -124,12 +124,12 @@ fn a_failed_sync_is_poison_and_reads_go_on() {
         assert!(matches!(error, CollectionError::Poisoned { .. }), "{error}");
         assert_eq!(collection.collect_garbage().unwrap(), 0);
         assert_eq!(sequences(&collection), owned(&[("a", 1), ("b", 2)]));
-        // The data directory is poisoned too; what is opened now can still be read.
+        // The data directory is poisoned too, but can be opened and read.
         assert!(!sequences(&dir.open()).is_empty());
     }
 }
 
-/// Goal: sources that cannot be read fail the edit, not the collection: nothing was written.
+/// Goal: unreadable sources fail the edit, not the collection: nothing was written.
 #[test]
 fn a_refused_edit_is_no_poison() {
     let dir = CollectionDir::new();
@@ -141,8 +141,8 @@ fn a_refused_edit_is_no_poison() {
     assert!(!collection.is_poisoned());
 }
 
-/// Goal: nothing is built upon another writer's version of which a part is not known: what that
-/// part holds would be missing from the next manifest.
+/// Goal: a commit is not built on another writer's version if a part of it is unknown, because that
+/// part's contents would be missing from the next manifest.
 #[test]
 fn a_commit_is_not_rebased_on_what_cannot_be_read() {
     let dir = CollectionDir::new();

@@ -1,4 +1,4 @@
-//! Matching case by case, and the size of the columns.
+//! Matching, case by case, and the size of the columns.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ fn system(value: &Value) -> Filter {
     parse(None, None, value.as_object()).unwrap().for_schema(None).unwrap().clone()
 }
 
-/// Ids are compared after Unicode NFC, in whichever map the filter names them; other values and a
-/// document's own key of that name are not.
+/// Goal: ids are compared after Unicode NFC, in whichever map the filter names them; other values,
+/// and a document's own key of that name, are not normalised.
 #[test]
 fn ids_are_compared_in_their_normal_form() {
     let id = |number, id: &str, document| SourceRecord {
@@ -184,7 +184,7 @@ fn no_sources_are_no_rows() {
     assert!(columns.sub_tenants().is_empty());
     let error = columns.matching(&Filter::All, 1).unwrap_err();
     assert_eq!(error, FilterError::RowsDisagree { stored: 0, rows: 1 });
-    // No fault of the request.
+    // Not the fault of the request.
     let told = (error.reason(), error.kind(), error.field());
     assert_eq!(told, ("internal", ErrorKind::Corrupt, None));
 }
@@ -197,7 +197,7 @@ fn long_texts_stay_whole() {
     assert_eq!(rows(&columns, &document(json!({"v": {"$gt": long}}))), vec![1]);
 }
 
-/// A value of its own for each source costs its key and one row of the directory.
+/// Goal: a distinct value for each source costs only its key and one row of the directory.
 #[test]
 fn unique_values_stay_small() {
     let of = |count: u32, document: fn(u32) -> Value| {
@@ -210,7 +210,7 @@ fn unique_values_stay_small() {
     assert!(bytes_each <= 16 + 11, "{bytes_each} bytes for each unique number");
 }
 
-/// Many short runs, out of row order, together with long runs and with bitmaps.
+/// Goal: many short runs, out of row order, combine with long runs and with bitmaps.
 #[test]
 fn ranges_over_unique_values() {
     let mut next_row = 0;
@@ -238,7 +238,7 @@ fn ranges_over_unique_values() {
     }
 }
 
-/// As many runs as are else set as plain bits, few for a segment of that many rows.
+/// Goal: short runs are found in a segment of so many rows that they are inserted one by one.
 #[test]
 fn short_runs_among_many_rows() {
     let few = (0..20).map(|n| (source(n, json!({}), json!({"v": 19 - n})), n..n + 1));
@@ -247,7 +247,7 @@ fn short_runs_among_many_rows() {
     assert_eq!(rows(&columns, &document(json!({"v": {"$lt": 18}}))), (2..20).collect::<Vec<_>>());
 }
 
-/// Deep maps with many leaves cost about as much as their JSON, not leaves times depth.
+/// Goal: deep maps with many leaves cost about as much as their JSON, not leaves times depth.
 #[test]
 fn long_paths_are_not_repeated() {
     let leaves: serde_json::Map<String, Value> =

@@ -1,4 +1,4 @@
-//! Goal: damaged bytes are an error or an answer, never a panic and never rows out of bounds.
+//! Goal: damaged bytes lead to an error or a result, never a panic and never rows out of bounds.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::{oracle, source, written};
 use crate::filter::{Columns, FilterError};
 use lodestone_types::{ErrorKind, Filter, SubTenantId};
 
-/// Everything that a reader can do with the bytes.
+/// Does everything that a reader can do with the bytes.
 fn read(bytes: Vec<u8>, filters: &[Filter]) -> Result<(), FilterError> {
     let columns = Columns::open(Bytes::from(bytes))?;
     for filter in filters {
@@ -70,7 +70,8 @@ proptest! {
     }
 }
 
-/// Every directory byte set to every value: the small file has each kind of table and entry.
+/// Goal: every byte of the directory may have any value; the small file has each kind of table and
+/// entry.
 #[test]
 fn each_directory_byte_may_be_damaged() {
     let sources = [0, 1, 2].map(|number| source(number, json!({"a": 1}), json!({"b": [true]})));
@@ -87,7 +88,8 @@ fn each_directory_byte_may_be_damaged() {
     assert!(rejected > 1_000, "only {rejected} damaged files were noticed");
 }
 
-/// A number's key of ten bytes has the shape of a name of ten letters, but is none.
+/// Goal: the ten-byte key of a number, which has the form of a ten-letter name, is refused as a
+/// name.
 #[test]
 fn a_sub_tenant_that_is_no_text_is_refused() {
     let mut record = source(0, json!({}), json!({}));

@@ -3,8 +3,8 @@
 use super::*;
 use crate::filter::ValueCounts;
 
-/// A document's own key hides the tenant's; arrays count by each element; what is beyond the number
-/// or the length of values is told.
+/// Goal: a document's own key hides the tenant's, arrays count by each element, and values beyond
+/// the limits on number or length are reported as unread.
 #[test]
 fn rows_are_counted_by_value() {
     let sources = one_row_each(vec![
@@ -28,14 +28,14 @@ fn rows_are_counted_by_value() {
     assert_eq!(count("n", &all, 1), (vec!["1 1".to_owned()], 2));
     assert_eq!(count("none", &all, 9), (Vec::new(), 0));
     assert_eq!(count("source_id", &all, 9).0.len(), 4);
-    // Filters find a time by text and by number; it is one value.
+    // Filters match a time by text and by number, but it is one value.
     let times = columns.value_counts("source_upload_time", &bitmap([0, 2]), 9, 20).unwrap().counts;
     let shown = ["1757402409.727", "1757402409.729"].map(|time| (time.to_owned(), 1));
     assert_eq!(times, shown);
 }
 
-/// A value is counted only where one of the rows that are asked about has it, however its rows are
-/// stored; an empty answer is one for rows without the key.
+/// Goal: a value is counted only if one of the given rows has it, however its rows are stored; the
+/// result is empty for rows without the key.
 #[test]
 fn values_of_other_rows_are_not_counted() {
     let kinds = ["memo", "plan", "memo", "plan", "other"];
@@ -47,7 +47,7 @@ fn values_of_other_rows_are_not_counted() {
     assert_eq!(count(&[0, 2, 3]), ["memo 2", "plan 1"]);
     assert_eq!(count(&[4]), ["other 1"]);
     assert_eq!(count(&[]), Vec::<String>::new());
-    // Stored text that is no text cannot be shown.
+    // A stored string that is not UTF-8 cannot be shown.
     let mut bytes =
         written(&[(source(0, json!({}), json!({"kind": ["memo", "na\u{ef}f"]})), 0..1)]);
     let at = bytes.windows(2).position(|pair| pair == [0xC3, 0xAF]).unwrap();

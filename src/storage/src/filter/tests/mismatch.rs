@@ -1,4 +1,4 @@
-//! Values of another type than the stored ones, and keys without values.
+//! Values of a type other than the stored ones, and keys without values.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn filter(map: &str, value: &Value) -> Filter {
     parsed.unwrap().for_schema(None).unwrap().clone()
 }
 
-/// Keys that are told of, with the types of their values.
+/// The reported keys, with the types of their values.
 fn told(found: Vec<TypeMismatch>) -> Vec<String> {
     let listed = |types: BTreeSet<ValueType>| {
         types.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
@@ -47,7 +47,8 @@ fn values_of_no_stored_type_are_told_of() {
             json!({"$or": [{"year": "2019"}, {"year": "2019"}, {"fresh": 1}]}),
             vec!["year: texts for numbers", "fresh: numbers for booleans"],
         ),
-        // A type that is stored, values that are not, and what matches whatever is stored.
+        // Types that are stored, values that are not, and comparisons that can match whatever is
+        // stored.
         (json!({"year": 1}), vec![]),
         (json!({"year": ["2019", 1]}), vec![]),
         (json!({"mix": "2"}), vec![]),
@@ -56,7 +57,7 @@ fn values_of_no_stored_type_are_told_of() {
         (json!({"year": {"$exists": false}}), vec![]),
         (json!({"year": ["2019", null]}), vec![]),
         (json!({"unknown": {"$exists": true}}), vec![]),
-        // Keys without a value: of no row, with another case, null alone, of other rows.
+        // Keys without a value: of no row, in another case, with null only, of other rows.
         (json!({"unknown": 1, "gone": 1}), vec!["unknown: numbers for ", "gone: numbers for "]),
         (json!({"Year": 2019}), vec!["Year: numbers for "]),
         (json!({"late": "7"}), vec!["late: texts for "]),
@@ -67,7 +68,7 @@ fn values_of_no_stored_type_are_told_of() {
     }
 }
 
-/// One segment holds numbers, the other texts.
+/// Goal: the types of all segments count. One segment holds numbers, the other strings.
 #[test]
 fn the_types_of_all_segments_count() {
     let (numbers, texts) = (documents([json!({"v": 1})]), documents([json!({"v": "1"})]));

@@ -1,5 +1,5 @@
-//! Goal: bitmaps equal a naive reading of the filter. Method: random sources and random filters,
-//! evaluated over the stored columns and, source by source, over the JSON itself.
+//! Goal: bitmaps equal a naive interpretation of the filter. Method: random sources and random
+//! filters, evaluated on the stored columns and, source by source, on the JSON itself.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use lodestone_types::{
     Comparison, Condition, Filter, FilterMap, FilterValue, Metadata, SourceRecord,
 };
 
-/// Values at a path: scalars, and whether there is anything but null.
+/// Values at a path: the scalars, and whether there is anything except null.
 #[derive(Default)]
 struct Reached<'a> {
     scalars: Vec<&'a Value>,
@@ -81,7 +81,7 @@ fn system_fields(source: &SourceRecord) -> Metadata {
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     let integer = |n: &Number| n.as_i64().map(i128::from).or(n.as_u64().map(i128::from));
     let mixed = |integer: i128, float: f64| {
-        // Beyond 2^65 no integer of JSON can reach.
+        // No integer in JSON reaches 2^65 in magnitude.
         let bounded = float.clamp(-4e19, 4e19);
         let whole = bounded.trunc();
         let fraction = 0.0_f64.partial_cmp(&(bounded - whole)).unwrap();
@@ -95,7 +95,7 @@ fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// The order of two scalars; none between different types.
+/// The order of two scalars; `None` for different types.
 fn compare(stored: &Value, wanted: &FilterValue) -> Option<Ordering> {
     match (stored, wanted) {
         (Value::Bool(a), FilterValue::Bool(b)) => Some(a.cmp(b)),
@@ -248,7 +248,7 @@ pub(super) fn filter() -> impl Strategy<Value = Filter> {
     })
 }
 
-/// 1 to 40 sources with 1 to 5 rows each.
+/// From 1 to 40 sources with 1 to 5 rows each.
 pub(super) fn sources() -> impl Strategy<Value = Vec<(SourceRecord, std::ops::Range<u32>)>> {
     prop::collection::vec((metadata(), metadata(), 1_u32..=5), 1..=40).prop_map(|drafts| {
         let mut next_row = 0;

@@ -30,7 +30,7 @@ fn any_of(path: &str, values: Vec<FilterValue>) -> Filter {
     is(FilterMap::Document, path, Comparison::AnyOf(values))
 }
 
-/// The field and the text of the error.
+/// Field and message of the error.
 fn error_of(value: Value) -> (String, String) {
     let error = document(value).unwrap_err();
     assert_eq!((error.reason(), error.kind()), ("invalid_filter", ErrorKind::Invalid));
@@ -203,7 +203,7 @@ fn a_context_list_names_sources_only() {
     let values = ["a", "b"].map(|id| FilterValue::Text(id.into())).to_vec();
     let named = is(FilterMap::System, "source_id", Comparison::AnyOf(values));
     assert_eq!(sources(&ids), named);
-    // A filter beside it goes on to hold, and to be checked against the schema.
+    // A filter given beside it still applies, and is still checked against the schema.
     let (shut, key) = (json!({"shut": 1}), any_of("shut", vec![number(1)]));
     let over = |filter: RequestFilter| filter.over_sources(&ids);
     let both = parse(None, shut.as_object(), None).map(over).map(filter);
@@ -242,7 +242,7 @@ fn arbitrary_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Any JSON is a filter or an error of the request, never a panic.
+    /// Goal: any JSON is a filter or an error of the request, never a panic.
     #[test]
     fn arbitrary_json_never_panics(value in arbitrary_json()) {
         let map = value.as_object();

@@ -1,17 +1,17 @@
-//! T0 and T1 of the rows that a filter lets pass, so that searches that repeat the filter read
-//! little, from one place.
+//! A compact copy of T0 and T1 of the rows that pass a filter, so that searches that repeat the
+//! filter read few bytes, all in one place.
 //!
-//! Under a filter that one row in a hundred passes, half of the blocks of T0 hold a passing row, so
-//! a search reads T1 of all of them: 400 bytes a row in three times as many places. Here the
-//! passing rows stand together, 60 to 80 bytes a row of T0 and, for those that it does not rule
-//! out, T1.
+//! Under a filter that one row in a hundred passes, half of the T0 blocks hold a passing row, so a
+//! search reads T1 of all passing rows instead: 400 bytes per row, in three times as many places.
+//! In the copy the passing rows are contiguous: 60 to 80 bytes of T0 per row, and T1 only of the
+//! rows that T0 does not rule out.
 //!
-//! They have lists of their own, all of which a search reads. Rows of one topic are about as near
-//! to a question about something else, so that only a close estimate tells them apart, and T0 errs
-//! by the distance of a row from the point of its list. Of 10,000 rows of a topic 930 pass T0 round
-//! their mean, 470 in 32 lists, 250 in 128 (estimates without rounding, 1,000,000 vectors). Which
-//! rows are near each other the lists of the segment tell: to cluster them anew would cost as much
-//! as thousands of searches save.
+//! The copy has lists of its own, all of which a search reads. Rows of one topic are about equally
+//! near to a question about something else, so only a close estimate separates them, and the error
+//! of T0 grows with a row's distance from the centre of its list. Of 10,000 rows of a topic, 930
+//! pass T0 with one list around their mean, 470 with 32 lists, 250 with 128 (estimates without
+//! rounding, 1,000,000 vectors). The lists of the segment tell which rows are near each other;
+//! clustering them anew would cost as much as thousands of searches save.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -27,18 +27,18 @@ use lodestone_compute::{
 };
 use lodestone_types::{Hit, RowId};
 
-/// Rows of a list at least: most of a block, of which all is read.
+/// Minimum number of rows per list: most of a block, because blocks are always read whole.
 const LIST_ROWS: usize = 48;
-/// Queries from which a scan of T1 for all of them costs less than T0 for each.
+/// Number of queries from which one scan of T1 for all of them is cheaper than T0 for each.
 const SCANNED_QUERIES_MIN: usize = 8;
 
-/// A cache line of codes: rows begin at one.
+/// A cache line of codes; each row starts on one.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([i8; 64]);
 
-/// The passing rows, numbered one after the other: lists of them in the form of a segment's
-/// sections, and the columns of T1.
+/// The passing rows, renumbered consecutively: their lists in the format of a segment's sections,
+/// and the columns of T1.
 #[derive(Debug)]
 pub(super) struct Condensed {
     sections: BuiltLists,
@@ -49,8 +49,8 @@ pub(super) struct Condensed {
 }
 
 impl Condensed {
-    /// Copies T1 of the rows that pass, and makes T0 of it: T1 has just been read, and T2 may not
-    /// be in memory. What T1 may be off is added to the upper bounds of T0.
+    /// Copies T1 of the passing rows and derives T0 from it, because T1 has just been read while T2
+    /// may not be in memory. The error of T1 is added to the upper bounds of T0.
     pub(super) fn new(tiers: &Tiers<'_>, filter: &RowFilter<'_>) -> Self {
         let (rows, listed) = (&tiers.rows, filter.listed());
         let each = |of: &dyn Fn(usize) -> f32| -> Vec<f32> {
@@ -74,7 +74,7 @@ impl Condensed {
         let width = rotated_width(rows.dimension());
         let lists = Lists::view(rows.dimension(), &sections.lists, &sections.one_bit);
         let slots = lists.expect("built by this program").slots().to_vec();
-        // Behind the codes stand the scales, then the offsets.
+        // Within a block, the scales follow the codes and the offsets follow the scales.
         let offsets_at = width / 8 * BLOCK_ROWS + BLOCK_ROWS * size_of::<f32>();
         let blocks = sections.one_bit.chunks_exact_mut(block_bytes(width));
         for (block, slots) in blocks.zip(slots.chunks(BLOCK_ROWS)) {
@@ -89,7 +89,8 @@ impl Condensed {
         condensed
     }
 
-    /// Bytes of so many rows, about: of many lists a block is half empty, and each has a point.
+    /// Estimates the bytes of a copy of `rows` rows: with many lists, each has a point and on
+    /// average a half-empty block.
     pub(super) fn bytes(dimension: usize, rows: usize) -> usize {
         let block = block_bytes(rotated_width(dimension)) + BLOCK_ROWS * size_of::<u32>();
         let of_t1 = code_stride(dimension) + 3 * size_of::<f32>();
@@ -97,23 +98,23 @@ impl Condensed {
         (rows.div_ceil(BLOCK_ROWS) + lists / 2) * block + (rows + lists) * of_t1
     }
 
-    /// T1.
+    /// The T1 columns of the copy.
     fn rows<'a>(&'a self, of: &VectorRows<'_>) -> VectorRows<'a> {
         let codes = bytemuck::cast_slice(&self.codes);
         let rows = of.apart(codes, &self.scales, &self.residuals, &self.norms);
         rows.expect("columns of as many rows")
     }
 
-    /// The lists.
+    /// The lists of the copy.
     fn lists(&self, dimension: usize) -> Lists<'_> {
         let BuiltLists { lists, one_bit } = &self.sections;
         Lists::view(dimension, lists, one_bit).expect("built by this program")
     }
 }
 
-/// The list of each row that passes: those of neighbouring lists of the segment together, whose
-/// points are near each other, as far as they fit into one block. Slots need not be verified for
-/// it, since any lists would do.
+/// Assigns a list to each passing row. Rows of adjacent lists of the segment, whose points are near
+/// each other, share a list as far as they fit into one block. The slots need not be verified for
+/// this, since any assignment would be correct.
 fn groups(tiers: &Tiers<'_>, filter: &RowFilter<'_>) -> Vec<u32> {
     let mut group_of = vec![0; filter.passing()];
     let Some((lists, _)) = &tiers.listed else { return group_of };
@@ -135,7 +136,7 @@ fn groups(tiers: &Tiers<'_>, filter: &RowFilter<'_>) -> Vec<u32> {
     group_of
 }
 
-/// For each query the passing rows that may be among its best k, highest upper bound first.
+/// For each query, the passing rows that may be among its best k, highest upper bound first.
 pub(super) fn candidates(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
@@ -166,7 +167,7 @@ pub(super) fn candidates(
     Ok(found)
 }
 
-/// Rows as T1 has them.
+/// Rows as decoded from T1.
 struct Decoded<'a>(VectorRows<'a>);
 
 impl CodeRows for Decoded<'_> {

@@ -13,12 +13,12 @@ use crate::segment::lists::ONE_BIT_ROWS_MIN;
 use lodestone_compute::{RowMask, Selection};
 use lodestone_types::RowId;
 
-/// Rows of the segment for each passing one, above which a list is cheaper than a mask: the mask of
-/// 256 rows costs about as much as a list of four.
+/// Segment rows per passing row above which a list is cheaper than a mask: the mask of 256 rows
+/// costs about as much as a list of four.
 const ROWS_A_LISTED_ROW: usize = 64;
 
-/// Passing rows of one segment. Each form is made when a search first needs it, and serves all
-/// searches that share this.
+/// The passing rows of one segment. Each form is computed when a search first needs it and is then
+/// shared by all searches that use this filter.
 #[derive(Debug)]
 pub struct RowFilter<'a> {
     bitmap: Cow<'a, RoaringBitmap>,
@@ -26,13 +26,13 @@ pub struct RowFilter<'a> {
     passing: usize,
     dense: OnceLock<RowMask>,
     listed: OnceLock<Vec<RowId>>,
-    /// Whether it is to be condensed; taken by who does it.
+    /// Whether condensing was requested; cleared by the caller that does it.
     may_condense: AtomicBool,
     condensed: OnceLock<Condensed>,
 }
 
 impl<'a> RowFilter<'a> {
-    /// The rows of `bitmap` in a segment of `rows` rows; others are ignored.
+    /// Takes the rows of `bitmap` in a segment of `rows` rows; numbers out of range are ignored.
     pub fn new(bitmap: &'a RoaringBitmap, rows: usize) -> Self {
         Self::of(Cow::Borrowed(bitmap), rows)
     }
@@ -50,7 +50,7 @@ impl<'a> RowFilter<'a> {
         }
     }
 
-    /// The rows as they were given.
+    /// The bitmap as it was given.
     pub fn bitmap(&self) -> &RoaringBitmap {
         &self.bitmap
     }
@@ -75,7 +75,8 @@ impl<'a> RowFilter<'a> {
         self.passing * ROWS_A_LISTED_ROW < self.rows
     }
 
-    /// Names the rows to a backend: by a list if going through that costs less than making words.
+    /// The rows in the form for a backend: a list if building and iterating it costs less than a
+    /// mask.
     pub(super) fn selection(&self) -> Selection<'_> {
         match self.are_few() {
             true => Selection::Listed(self.listed()),
@@ -83,38 +84,39 @@ impl<'a> RowFilter<'a> {
         }
     }
 
-    /// The passing rows as words; computed on first use.
+    /// The passing rows as a bit mask; computed on first use.
     pub fn dense(&self) -> &RowMask {
         self.dense.get_or_init(|| RowMask::from_bitmap(self.rows, &self.bitmap))
     }
 
-    /// Bytes of the bitmap and of the form that searches need, but for [`Self::condensed_bytes`].
+    /// Bytes of the bitmap and of the form that searches use, without [`Self::condensed_bytes`].
     pub fn bytes(&self) -> usize {
         let form = if self.are_few() { 4 * self.passing } else { self.rows / 8 };
         self.bitmap.serialized_size() + form
     }
 
-    /// Bytes of T0 and T1 of the passing rows apart, of vectors of `dimension` components; `None`
-    /// where that would not pay.
+    /// Bytes of a compact copy of T0 and T1 of the passing rows, for vectors of `dimension`
+    /// components; `None` if a copy would not pay off.
     pub fn condensed_bytes(&self, dimension: usize) -> Option<usize> {
         let pays = (ONE_BIT_ROWS_MIN..PROBED_PASSING_MIN).contains(&self.passing)
             && self.passing * ROWS_A_PASSING_ROW <= self.rows;
         pays.then(|| Condensed::bytes(dimension, self.passing) + 4 * self.passing)
     }
 
-    /// Asks that the filter be condensed, by who takes that up. For filters that are repeated.
+    /// Requests that the filter be condensed, by whichever caller picks it up. For repeated
+    /// filters.
     pub fn allow_condensing(&self) {
         self.may_condense.store(true, Ordering::Release);
     }
 
-    /// Whether the filter is to be condensed.
+    /// Whether condensing was requested and nobody has started it.
     pub fn may_condense(&self) -> bool {
         self.may_condense.load(Ordering::Acquire)
     }
 
-    /// Condenses the filter if that was asked for and pays: sets T0 and T1 of the passing rows
-    /// apart, which costs as much as some hundred and fifty searches and makes later ones several
-    /// times as fast. Searches go on meanwhile as before.
+    /// Condenses the filter if that was requested and pays off: copies T0 and T1 of the passing
+    /// rows, at the cost of about a hundred and fifty searches, which makes later ones several
+    /// times as fast. Concurrent searches continue on the old path meanwhile.
     pub fn condense(&self, tiers: &Tiers<'_>) {
         if self.may_condense.swap(false, Ordering::AcqRel)
             && self.condensed_bytes(tiers.rows.dimension()).is_some()
@@ -124,14 +126,14 @@ impl<'a> RowFilter<'a> {
         }
     }
 
-    /// The passing rows apart, if they stand so.
+    /// The compact copy of the passing rows, once it exists.
     pub(super) fn condensed(&self) -> Option<&Condensed> {
         self.condensed.get()
     }
 }
 
 impl RowFilter<'static> {
-    /// As [`RowFilter::new`], of a bitmap of its own.
+    /// Like [`RowFilter::new`], but owns its bitmap.
     pub fn owned(bitmap: RoaringBitmap, rows: usize) -> Self {
         Self::of(Cow::Owned(bitmap), rows)
     }

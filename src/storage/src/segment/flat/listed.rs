@@ -1,14 +1,14 @@
-//! Search through lists, list by list until further lists bring no better rows.
+//! Search through lists, until further lists bring no better rows.
 
 use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers, ranked};
 use crate::segment::lists::{probe, probe_side_by_side};
 use lodestone_compute::PreparedQuery;
 use lodestone_types::Hit;
 
-/// Queries from which searches go through the lists side by side.
+/// Number of queries from which searches traverse the lists side by side.
 const TOGETHER_MIN: usize = 8;
 
-/// For each query the rows that may be among its best k, highest upper bound first.
+/// For each query, the rows that may be among its best k, highest upper bound first.
 pub(super) fn through_lists(
     path: SearchPath,
     tiers: &Tiers<'_>,

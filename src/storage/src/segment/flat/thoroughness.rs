@@ -1,4 +1,4 @@
-//! Extent to which a search is exact.
+//! Thoroughness: the exactness of a search and the effort that follows from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::segment::flat::{SearchPath, Tiers};
 use crate::segment::lists::{Effort, Recall};
 use lodestone_compute::{ErrorBound, PreparedQuery, VectorRows};
 
-/// Share of the neighbours that a search may miss.
+/// Share of the true neighbours that a search may miss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Thoroughness {
-    /// Nothing.
+    /// Misses none.
     Exact,
-    /// The share that the recall leaves, if most rows then need not be read.
+    /// May miss the share that the recall allows, if this avoids reading most rows.
     Probing(Recall),
-    /// Parameters of the caller, for segments with lists. For measurements.
+    /// Parameters set by the caller, for segments with lists. For measurements.
     Tuned {
-        /// Lists in a row without a better row before the search ends.
+        /// Consecutive lists without a better row at which the search stops.
         patience: usize,
-        /// Deviations that the bound of T0 allows.
+        /// Standard deviations that the bound of T0 allows for.
         deviations: f32,
     },
 }
@@ -29,7 +29,7 @@ impl Default for Thoroughness {
 }
 
 impl Thoroughness {
-    /// Bound of the error of an estimate from T1.
+    /// Error bound of an estimate from T1.
     pub(super) fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
         match self {
             Self::Exact => ErrorBound::new(query, rows),

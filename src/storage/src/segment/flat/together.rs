@@ -11,11 +11,12 @@ use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuer
 use lodestone_io::major_faults;
 use lodestone_types::Hit;
 
-/// Queries that share one pass: their state fits into the processor's second-level cache.
+/// Most queries in one pass; their state fits into the CPU's second-level cache.
 const QUERIES_AT_ONCE: usize = 256;
 
-/// The results of [`search`] for each of `queries`, in their order. Searches that read all passing
-/// rows share one pass over them; those by another metric than cosine run one by one.
+/// Runs [`search`] for each of `queries` and returns the results in their order. Searches that read
+/// all passing rows share one pass over them; searches by a metric other than cosine run one by
+/// one.
 ///
 /// # Errors
 /// As [`search`].

@@ -1,20 +1,20 @@
-//! Extent of a search through lists.
+//! Limits on the work of a search through lists.
 
 use serde::{Deserialize, Serialize};
 
-/// Share of the neighbours that a search which leaves lists out is to find, by the measure of the
-/// segment.
+/// Share of the true neighbours that a search which skips lists should find, according to the trial
+/// searches made when the segment was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Recall {
-    /// 97 of 100.
+    /// Finds about 97 of 100 neighbours.
     Quick,
-    /// 99 of 100.
+    /// Finds about 99 of 100 neighbours.
     #[default]
     Usual,
 }
 
 impl Recall {
-    /// The share.
+    /// The share as a number from 0 to 1.
     pub fn share(self) -> f64 {
         match self {
             Self::Quick => 0.97,
@@ -23,22 +23,23 @@ impl Recall {
     }
 }
 
-/// Extent of a search through a segment.
+/// Limits on the work of a search through a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// Deviations that the bound of T0 allows: the error of an estimate is about normal.
+    /// Standard deviations that the bound of T0 allows for; the error of an estimate is roughly
+    /// normal.
     pub deviations: f32,
-    /// Lists in a row without a better row before the search ends; `None` reads every list.
+    /// Consecutive lists without a better row at which the search stops; `None` reads every list.
     pub patience: Option<usize>,
 }
 
 impl Effort {
-    /// Everything that can win, but for one row in 3.5 million.
+    /// Keeps everything that can win, except one row in 3.5 million.
     pub const EXACT: Self = Self { deviations: 5.0, patience: None };
 
-    /// Everything that is likely to win. Of the neighbours that score just the threshold, one in
-    /// 740 is lost to its estimate where all lists are read, one in 160 where most are not: over a
-    /// million rows that is one of 3,000 neighbours, and spares a tenth of the time.
+    /// Keeps everything that is likely to win. Of the neighbours whose score is exactly the
+    /// threshold, one in 740 is lost to its estimate if all lists are read, one in 160 if most are
+    /// not: over a million rows that is one of 3,000 neighbours, and it saves a tenth of the time.
     pub fn probing(patience: Option<usize>) -> Self {
         let deviations = if patience.is_some() { 2.5 } else { 3.0 };
         Self { deviations, patience }

@@ -1,4 +1,4 @@
-//! Encodes lists into their sections.
+//! Encodes lists into the sections of a segment.
 
 use crate::segment::lists::measure::{Measured, measure};
 use crate::segment::lists::source::{BuiltLists, FINITE, ListSource, Trials, members_of};
@@ -24,7 +24,7 @@ struct Arrays {
     rows_of_slots: Vec<u32>,
 }
 
-/// Writes both sections for rows whose list is known; empty lists are left out.
+/// Encodes both sections for rows whose list is known; empty lists are dropped.
 pub(in crate::segment) fn encode(
     source: &dyn ListSource,
     list_of: &[u32],
@@ -61,13 +61,13 @@ pub(in crate::segment) fn encode(
     BuiltLists { lists, one_bit }
 }
 
-/// Encodes rows of lists into T0, one piece at a time.
+/// Encodes the rows of lists into T0, one piece at a time.
 struct Pieces<'a> {
     source: &'a dyn ListSource,
     rotation: &'a Rotation,
     units: Vec<f32>,
     references: Vec<f32>,
-    /// Rows of each piece.
+    /// Number of rows of each pending piece.
     sizes: Vec<usize>,
     blocks: Vec<u8>,
 }
@@ -78,8 +78,8 @@ impl<'a> Pieces<'a> {
         Self { source, rotation, units, references, sizes: Vec::new(), blocks: Vec::new() }
     }
 
-    /// Adds rows of a list, whole blocks but for its last. Returns the sum of their squared
-    /// distances from its point.
+    /// Adds rows of one list; only its last piece may end in a partial block. Returns the sum of
+    /// the squared distances of the rows from the list's point.
     fn push(&mut self, rows: &[u32], point: &[f32], reference: &[f32]) -> f64 {
         let dimension = self.rotation.dimension();
         let mut squares = 0.0;
@@ -121,7 +121,7 @@ impl<'a> Pieces<'a> {
 }
 
 impl Arrays {
-    /// Adds a list; returns its point, which is the mean of its rows as the codes keep it.
+    /// Adds a list and returns its point: the mean of its rows, as decoded from its codes.
     fn push_point(&mut self, source: &dyn ListSource, rows: &[u32]) -> Vec<f32> {
         let dimension = source.dimension();
         let mean = means(source, rows, &vec![0; rows.len()], 1, dimension);

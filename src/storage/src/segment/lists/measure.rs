@@ -1,14 +1,15 @@
-//! Measures cost and recall of searches through these lists, by searches like those that will come.
+//! Measures cost and recall of searches through new lists, by trial searches that resemble later
+//! ones.
 //!
-//! The number of lists that hold a query's neighbours, and the share of rows that one bit a
-//! component rules out, are properties of the data. So they are measured before a segment is
+//! The number of lists that hold a query's neighbours, and the share of rows that one bit per
+//! component rules out, are properties of the data. They are therefore measured before a segment is
 //! written.
 //!
-//! Questions are not at hand then. A row is no question: it stands nearer to its neighbours than a
-//! question does to what answers it, so that over a million real passages with 8 lists in vain
-//! .997 of the neighbours of rows are found and .88 of those of questions. What is found is
-//! therefore measured by rows that were moved away, in directions in which rows differ, as far as
-//! questions are.
+//! Real questions are not available at that point, and a row is no substitute: it is nearer to its
+//! neighbours than a question is to the passages that answer it. Over a million real passages, a
+//! patience of 8 lists finds .997 of the neighbours of rows but only .88 of those of questions.
+//! Recall is therefore measured with rows that were moved, in directions in which rows differ, as
+//! far away as questions are.
 
 use std::cell::Cell;
 
@@ -19,32 +20,33 @@ use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, dot_codes, prefetch};
 use lodestone_types::RowId;
 
-/// Rows that are searched for to learn what searches cost.
+/// Rows that are searched for to measure cost.
 const COSTED: usize = 128;
-/// Moved rows that are searched for to learn what is found. With 512 the recall of ten neighbours
-/// is off by .0014 (one standard deviation, if misses are independent).
+/// Moved rows that are searched for to measure recall. With 512, the recall of ten neighbours has a
+/// standard deviation of .0014, if misses are independent.
 const SEARCHES: usize = 512;
-/// Numbers of neighbours that are searched for.
+/// Numbers of neighbours to search for.
 const NEIGHBOURS: [usize; 2] = [10, 100];
-/// Length by which a row, itself of length 1, is moved: its cosine with what it was is .58 then, as
-/// that of a question with the nearest of a million real passages is on average (1,000 questions).
+/// Distance by which a row, itself of length 1, is moved. Its cosine with the original is then .58,
+/// the average cosine of a question with the nearest of a million real passages (1,000 questions).
 const MOVED_BY: f32 = 1.4;
-/// Rows that make up a direction, half of them by their opposites.
+/// Rows that are combined into a direction; half of them are subtracted.
 const ROWS_OF_DIRECTION: usize = 8;
-/// Patience of questions for that of moved rows. With the steepness of new segments moved rows ask
-/// for less than without, questions for more: over 200,000 real passages 1.2 and 1.6 times as much
-/// finds of questions what patience alone did, .979 and .9945 where .97 and .99 are asked for.
+/// Ratio of the patience that questions need to the patience that moved rows need. With the
+/// steepness of new segments, moved rows need less than without it and questions more: over 200,000
+/// real passages, ratios of 1.2 and 1.6 find for questions what patience alone did, .979 and .9945,
+/// where .97 and .99 are required.
 const MORE_OF_QUESTIONS: f32 = 1.6;
-/// Patience that is tried, in roots of the number of lists: from the least, each time a factor
-/// more, to the greatest. Where rows stand in clusters less than a root would do, but not under a
-/// filter that leaves a cluster fewer rows than are wanted.
+/// Least and greatest patience tried, in units of the square root of the number of lists; each
+/// trial multiplies it by a factor. In clustered data less than one root would suffice, but not
+/// under a filter that leaves a cluster fewer rows than requested.
 const PATIENCE_OF_ROOT: (f64, f64) = (1.0, 32.0);
 const PATIENCE_FACTOR: f64 = std::f64::consts::SQRT_2;
 
-/// Measurements for 10 and for 100 neighbours.
+/// Measurements for 10 and for 100 neighbours, in that order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Measured {
-    /// Lists in a row without a better row before a search may end, for [`Recall::Usual`].
+    /// Consecutive lists without a better row at which a search may stop, for [`Recall::Usual`].
     pub(super) patience: [f32; 2],
     /// Share of all rows whose T1 an exact search reads.
     pub(super) all: [f32; 2],
@@ -54,7 +56,7 @@ pub(super) struct Measured {
     pub(super) quick_patience: [f32; 2],
 }
 
-/// Searches exactly and, where every search is tried, with growing patience.
+/// Runs exact trial searches and, for [`Trials::Every`], probing ones with growing patience.
 pub(super) fn measure(
     source: &dyn ListSource,
     rotation: &Rotation,
@@ -68,7 +70,8 @@ pub(super) fn measure(
         return measured;
     }
     let trial = Trial::new(source, rotation, lists, SEARCHES, moved);
-    // Questions need as much for a hundred neighbours as for ten, moved rows less or more.
+    // Questions need as much patience for a hundred neighbours as for ten; moved rows need less or
+    // more.
     let [ten, hundred] = NEIGHBOURS.map(|k| trial.least_patience(k));
     let of = |at: usize| (ten[at].max(hundred[at]) * MORE_OF_QUESTIONS).ceil();
     let [quick, usual] = [of(0), of(1)];
@@ -77,7 +80,7 @@ pub(super) fn measure(
     measured
 }
 
-/// Searches for some rows, as they are or moved.
+/// Trial searches for some rows, either unchanged or moved.
 struct Trial<'a> {
     source: &'a dyn ListSource,
     rotation: &'a Rotation,
@@ -86,7 +89,8 @@ struct Trial<'a> {
     queries: Vec<PreparedQuery>,
 }
 
-/// Results of the searches of a trial: the rows of each, ascending, and the share of rows read.
+/// Results of the searches of a trial: the rows found by each, ascending, and the share of rows
+/// read.
 struct TrialResult {
     rows: Vec<Vec<RowId>>,
     share: f32,
@@ -120,8 +124,9 @@ impl<'a> Trial<'a> {
         Self { source, rotation, lists, asked, queries }
     }
 
-    /// The least patience that finds enough of `k` neighbours, quickly and usually. Between two
-    /// that are tried it is taken to grow by the same factor for each part of recall.
+    /// The least patience that finds enough of `k` neighbours, for [`Recall::Quick`] and
+    /// [`Recall::Usual`]. Between two tried values, patience is assumed to grow exponentially with
+    /// recall.
     fn least_patience(&self, k: usize) -> [f32; 2] {
         let exact = self.search_all(k);
         let root = (self.lists.len() as f64).sqrt();
@@ -182,7 +187,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The patience at which recall is `wanted`, between two that were tried.
+/// Interpolates the patience at which recall is `wanted` between two that were tried.
 fn between(before: Option<(f64, f64)>, (patience, recall): (f64, f64), wanted: f64) -> f64 {
     match before {
         Some((less, known)) if recall > wanted => {
@@ -192,14 +197,14 @@ fn between(before: Option<(f64, f64)>, (patience, recall): (f64, f64), wanted: f
     }
 }
 
-/// A row as it is.
+/// A row, unchanged.
 fn itself(source: &dyn ListSource, row: u32) -> Vec<f32> {
     let mut unit = vec![0.0; source.dimension()];
     source.unit(row, &mut unit);
     unit
 }
 
-/// A row that was moved as far as questions are from what answers them.
+/// A row moved as far away as questions are from the passages that answer them.
 fn moved(source: &dyn ListSource, row: u32) -> Vec<f32> {
     let mut query = itself(source, row);
     let (mut other, mut direction) = (vec![0.0; query.len()], vec![0.0; query.len()]);
@@ -216,7 +221,7 @@ fn moved(source: &dyn ListSource, row: u32) -> Vec<f32> {
     query
 }
 
-/// A row of `rows` at random, the same for the same numbers (SplitMix64).
+/// A pseudo-random row below `rows`, determined by `row` and `at` (SplitMix64).
 fn some_row(row: u32, at: usize, rows: usize) -> u32 {
     let mut bits =
         (u64::from(row) << 8 | at as u64).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -225,7 +230,7 @@ fn some_row(row: u32, at: usize, rows: usize) -> u32 {
     ((bits ^ bits >> 31) % rows as u64) as u32
 }
 
-/// All rows but the one that is searched for, as T1 holds them; counts the rows that are read.
+/// All rows but the one searched for, as decoded from T1. Counts the rows that are read.
 struct Others<'a> {
     source: &'a dyn ListSource,
     query: &'a PreparedQuery,

@@ -1,5 +1,5 @@
-//! The lists whose points are nearest to a query: by T0 of the points for one, by products of all
-//! points with all queries for many.
+//! The lists whose points are nearest to a query: found by T0 of the points for a few queries, by
+//! the products of all points with all queries for many.
 
 use crate::segment::lists::Lists;
 use crate::segment::lists::probe::Seen;
@@ -9,32 +9,34 @@ use lodestone_compute::tiles::{PackedCodes, STRIP, TILE};
 use lodestone_compute::{PreparedQuery, RankKey};
 use lodestone_types::RowId;
 
-/// Lists beyond the patience that are sorted together. T0 gives the distance of a point only
-/// roughly: with half as many a search ends before lists that promise more than those it knows, and
+/// Lists sorted together beyond the patience. T0 gives the distance of a point only roughly: with
+/// half as many, a search stops before it reaches more promising lists than those it knows, and
 /// finds .984 instead of .990 of the neighbours (1,000,000 real passages).
 const LISTS_AT_ONCE_MORE: usize = 24;
-/// Blocks of points between two selections of the nearest.
+/// Blocks of points scanned between two selections of the nearest.
 const POINT_BLOCKS: usize = 4;
-/// Lists for each one of the sample, which tells roughly what the most promising of all promise.
+/// One list in this many is in the sample, which roughly predicts what the most promising of all
+/// lists promise.
 const SAMPLE: usize = 8;
-/// Lists of the sample that are kept: so many times its share of what is asked for, and more.
+/// Lists of the sample that are kept: a factor on its share of the requested number, plus a
+/// constant.
 const SAMPLE_KEPT: (f32, f32) = (1.25, 3.0);
-/// Queries from which their products with all points cost less than a scan of T0 for each: with a
-/// tile they take 250 us over 4,316 lists, however many of its places are taken.
+/// Number of queries from which their products with all points cost less than a T0 scan for each: a
+/// tile takes 250 us over 4,316 lists, however many of its columns are used.
 const PRODUCTS_MIN: usize = 24;
-/// Part of the patience that is asked for where the order is that of what lists promise, as T0 does
-/// not tell it: few searches then need more.
+/// Divisor of the patience when lists are ordered by their promise itself. T0 yields only a rough
+/// order; with the true one few searches need more.
 const LESS_OF_KNOWN: usize = 2;
 /// Reference of the points: the origin.
 const NOWHERE: Reference = Reference { dot: 0.0, allowance: 0.0 };
 
-/// Lists that are sorted together; more where a search ends by its patience alone.
+/// Number of lists sorted together; larger if a search stops by its patience alone.
 pub(super) fn lists_at_once(lists: &Lists<'_>, patience: usize) -> usize {
     let times = if lists.steepness() > 0.0 { 1 } else { 2 };
     patience.saturating_mul(times).saturating_add(LISTS_AT_ONCE_MORE).min(lists.len())
 }
 
-/// Takes the `count` highest keys out of `order`.
+/// Removes the `count` highest keys from `order` and returns them.
 pub(super) fn take_nearest(order: &mut Vec<RankKey>, count: usize) -> Vec<RankKey> {
     let rest = order.len().saturating_sub(count);
     if rest > 0 {
@@ -43,13 +45,13 @@ pub(super) fn take_nearest(order: &mut Vec<RankKey>, count: usize) -> Vec<RankKe
     order.drain(rest..).collect()
 }
 
-/// Numbers up to `count` in steps, so that the first of them, one in [`SAMPLE`], are spread over
-/// all: lists of neighbouring numbers are near each other.
+/// Numbers below `count` in strides, so that the first of them, one in [`SAMPLE`], are spread over
+/// the whole range: lists with adjacent numbers are near each other.
 fn spread_out(count: usize) -> impl Iterator<Item = usize> {
     (0..SAMPLE).flat_map(move |first| (first..count).step_by(SAMPLE))
 }
 
-/// The `count` lists of which T0 of the points says the most, in no order.
+/// The `count` lists whose points have the highest upper bounds by T0, in no order.
 pub(super) fn nearest(lists: &Lists<'_>, query: &OneBitQuery, count: usize) -> Vec<RankKey> {
     let points = lists.points();
     let run = |first: usize| points.run(first, POINT_BLOCKS.min(points.len() - first));
@@ -59,7 +61,7 @@ pub(super) fn nearest(lists: &Lists<'_>, query: &OneBitQuery, count: usize) -> V
         let ahead = run(points.len().min(first + POINT_BLOCKS)).as_bytes();
         run(first).scan(query, NOWHERE, nearest.threshold, ahead, &mut found);
         let at = |found: &MayReach| found.position + (first * BLOCK_ROWS) as u32;
-        // Rows that only fill up the last block come last.
+        // Positions that merely pad the last block come last.
         for found in found.drain(..).take_while(|found| (at(found) as usize) < lists.len()) {
             nearest.push(RankKey::new(found.upper, RowId(at(&found))), ());
         }
@@ -67,9 +69,9 @@ pub(super) fn nearest(lists: &Lists<'_>, query: &OneBitQuery, count: usize) -> V
     nearest.finish().into_iter().map(|(key, ())| key).collect()
 }
 
-/// For each query about as many lists of highest promise as its patience asks for, in no order,
-/// with the bits of the product of point and query. `None` for few queries, and where the processor
-/// has no quick products of many with many.
+/// For each query, about as many of the most promising lists as its patience requires, in no order,
+/// each with the bits of the product of point and query. `None` for few queries, and if the CPU has
+/// no fast matrix products.
 pub(super) fn most_promising(
     lists: &Lists<'_>,
     queries: &[PreparedQuery],
@@ -85,7 +87,7 @@ pub(super) fn most_promising(
     }
     let count = lists_at_once(lists, patience / LESS_OF_KNOWN);
     let mut nearest: Vec<Nearest<u32>> = queries.iter().map(|_| Nearest::new(count)).collect();
-    // Whole tiles; what fills up the last one reaches nothing.
+    // Whole tiles; the padding of the last one reaches nothing.
     let tiles = queries.len().div_ceil(TILE);
     let mut scales = vec![[0.0; TILE]; tiles];
     let mut thresholds = vec![[f32::INFINITY; TILE]; tiles];
@@ -126,8 +128,8 @@ pub(super) fn most_promising(
     Some(nearest.into_iter().map(Nearest::finish).collect())
 }
 
-/// The highest of the keys so far, with what stands beside each. Only candidates for them are
-/// compared twice: sorting thousands of lists costs more than visiting ten.
+/// The highest keys so far, each with a value attached. Only candidates are compared twice, because
+/// sorting thousands of lists costs more than visiting ten.
 struct Nearest<T> {
     count: usize,
     keys: Vec<(RankKey, T)>,
@@ -147,7 +149,7 @@ impl<T: Copy + Ord> Nearest<T> {
         }
     }
 
-    /// Leaves the highest keys.
+    /// Keeps only the `count` highest keys.
     fn cut(&mut self, count: usize) {
         if count < self.keys.len() {
             let (_, lowest, _) = self.keys.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
@@ -167,7 +169,7 @@ impl<T: Copy + Ord> Nearest<T> {
     }
 }
 
-/// All lists but those that are known, with the upper bounds of their points.
+/// All lists except the known ones, with the upper bounds of their points.
 pub(super) fn all_but(lists: &Lists<'_>, query: &OneBitQuery, known: &[Seen]) -> Vec<RankKey> {
     let mut is_known = vec![false; lists.len()];
     known.iter().for_each(|known| is_known[known.list] = true);
@@ -192,8 +194,8 @@ mod tests {
         (0..DIMENSION).map(|component| value(component) as f32 / 1009.0 - 0.5).collect()
     }
 
-    /// Lists that are chosen by products are those of highest promise among all, for one query more
-    /// than a tile has and for more lists than there are.
+    /// Goal: the lists chosen by products are the most promising of all, for one query more than a
+    /// tile holds and for a patience that exceeds the number of lists.
     #[test]
     fn the_most_promising_lists_are_chosen() {
         let mut columns = VectorColumns::new(DIMENSION, FullKind::F16).unwrap();
@@ -205,7 +207,7 @@ mod tests {
         let queries: Vec<PreparedQuery> = (1..=65).map(query).collect();
         for patience in [8, 4 * lists.len()] {
             let count = lists_at_once(&lists, patience / LESS_OF_KNOWN);
-            // Elsewhere than with AVX-512 VNNI each search chooses alone.
+            // Without AVX-512 VNNI each search chooses its lists alone.
             let Some(found) = most_promising(&lists, &queries, patience) else { return };
             for (query, mut found) in queries.iter().zip(found) {
                 let key = |list| {

@@ -4,14 +4,13 @@
 //! points of the lists (T0) -> nearest 64 -> by promise -> T0 of each -> rows that may win
 //!    -> those that pass the filter, best upper bound first, 16 at a time -> T1 -> threshold
 //! ```
-//! A probing search ends when so many lists in a row (its patience) brought no row that is among
-//! the best k so far, and the sooner the less the next one promises. So the data decides how many
-//! lists are read: the neighbours of a passage are in few lists, the answers to an unusual question
-//! in many, and under a filter a search continues as long as better rows are found.
+//! A probing search stops once its patience, a number of consecutive lists, brought no row among
+//! the best k so far; unpromising lists count for more. The data thus decides how many lists are
+//! read: the neighbours of a passage are in few lists, the answers to an unusual question in many,
+//! and under a filter a search continues as long as it finds better rows.
 //!
 //! An exact search then reads all other lists in memory order, which is faster than in order of
-//! expected score, because the score threshold hardly rises any more. Several exact searches share
-//! one pass.
+//! promise because the threshold hardly rises any more. Several exact searches share one pass.
 
 use crate::segment::lists::nearest::{all_but, lists_at_once, nearest, take_nearest};
 use crate::segment::lists::{Effort, Lists, NearRows};
@@ -22,31 +21,31 @@ use lodestone_compute::{PreparedQuery, RankKey, TopK, prefetch};
 use lodestone_io::major_faults;
 use lodestone_types::{Hit, RowId};
 
-/// Blocks that all searches of a shared pass look at before the next: 60 KiB at d = 384, which
-/// stay in the processor's second cache meanwhile.
+/// Blocks that all searches of a shared pass scan before they move on: 60 KiB at d = 384, which
+/// stay in the CPU's second-level cache.
 const RUN_BLOCKS: usize = 16;
-/// Lists that an exact search visits before it goes through all others.
+/// Lists that an exact search visits before it scans all others.
 const LISTS_OF_EXACT: usize = 64;
 /// Rows of T1 prefetched together.
 const ROWS_AT_ONCE: usize = 16;
-/// Rows of T1 asked for together where they come from the disk, which reads many at once several
+/// Rows of T1 requested together if they come from disk, which serves many requests at once several
 /// times as fast.
 const ROWS_AT_ONCE_COLD: usize = 128;
-/// Lists that a search visits before any but the best rows of the first is looked at: they give it
-/// a threshold, without which it would look at nearly every row of T1.
+/// Lists that a search scans before it examines more than the best rows of the first. They give it
+/// a threshold, without which it would examine nearly every row of T1.
 const LISTS_FIRST: usize = 4;
-/// Visits of other lists before a list of which T0 is asked for there.
+/// Distance, in visits, at which T0 of a list is requested in advance if it comes from disk.
 const LISTS_AHEAD_COLD: usize = 4;
-/// Times that the best of the rows left in a run are chosen. Where more are left T0 tells little,
-/// and choosing costs more than T1 of a row.
+/// Number of times that the best remaining rows of a run are selected. If rows remain after that,
+/// T0 discriminates poorly, and selecting costs more than T1 of a row.
 const CHOICES_MAX: usize = 8;
 
 /// Result of a probe.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Probed {
-    /// Rows that may be among the best k, with their upper bound, in no order.
+    /// Rows that may be among the best k, each with its upper bound, in no order.
     pub candidates: Vec<Hit>,
-    /// Lists that were scanned.
+    /// Number of lists that were scanned.
     pub lists: usize,
 }
 
@@ -67,8 +66,8 @@ pub fn probe<R: NearRows>(
     search.finish()
 }
 
-/// As [`probe`] without patience for several queries at once, in one pass over T0. `rows` are those
-/// of each query.
+/// Like [`probe`] without patience, for several queries in one pass over T0. `rows` returns the
+/// rows as seen by the query of that number.
 pub fn probe_together<R: NearRows>(
     lists: &Lists<'_>,
     rotation: &Rotation,
@@ -84,8 +83,8 @@ pub fn probe_together<R: NearRows>(
     searches.into_iter().map(Search::finish).collect()
 }
 
-/// Each search visits its nearest lists, which gives it a score threshold; then all searches read
-/// the other lists side by side.
+/// Runs exact searches. Each first visits its nearest lists, which gives it a score threshold; then
+/// all of them read the other lists together.
 fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
     if lists.len() > 1 {
         searches.iter_mut().for_each(Search::probe_nearest);
@@ -106,37 +105,37 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
     searches.iter_mut().for_each(|search| search.scanned = lists.len());
 }
 
-/// The search of one query through the lists.
+/// A search for one query through the lists.
 pub(super) struct Search<'a, R> {
     pub(super) lists: &'a Lists<'a>,
     query: &'a PreparedQuery,
     pub(super) one_bit: OneBitQuery,
     effort: Effort,
     rows: R,
-    /// The best lower bounds.
+    /// The best lower bounds so far.
     best: TopK,
     scanned_rows: Vec<MayReach>,
-    /// Rows that T0 found, with their upper bounds, before T1 of them is looked at.
+    /// Rows found by T0, with their upper bounds, whose T1 has not been examined yet.
     found: Vec<Hit>,
     candidates: Vec<Hit>,
-    /// Lists that were visited; empty in probing searches, which visit each list once.
+    /// Whether each list was visited; empty in probing searches, which need no such record.
     visited: Vec<bool>,
     scanned: usize,
-    /// Times that the thread had waited for the disk before the search.
+    /// The thread's count of major page faults before the search.
     faults: i64,
-    /// Whether it has waited for the disk since.
+    /// Whether the search has had to wait for the disk.
     is_cold: bool,
-    /// The highest estimate of a row that was among the best when it was found, since this was set.
+    /// The highest estimate, since this was last reset, of a row that entered the best k.
     pub(super) best_news: f32,
 }
 
-/// A list and its score for the query.
+/// A list as seen by a query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) list: usize,
     /// Score that its best rows are expected to reach.
     promise: f32,
-    /// Its spread, times the distance of the query: what scores of its rows vary by.
+    /// The list's spread times the query's distance: the scale by which its scores vary.
     spread: f32,
     reference: Reference,
 }
@@ -174,7 +173,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         Probed { candidates: self.candidates, lists: self.scanned }
     }
 
-    /// Visits lists by expected score until `patience` of them in a row brought no better row.
+    /// Visits lists by expected score until `patience` lists in a row brought no better row.
     fn probe_in_order(&mut self, patience: usize) {
         let at_once = lists_at_once(self.lists, patience);
         let nearest = self.nearest_lists(at_once);
@@ -191,7 +190,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// Visits lists in order; returns whether the search is at its end.
+    /// Visits lists in order; returns whether the search is finished.
     fn visit_all(&mut self, order: &[Seen], patience: usize, in_vain: &mut usize) -> bool {
         let first = if self.scanned == 0 { self.visit_first(order) } else { 0 };
         for (at, seen) in order.iter().enumerate().skip(first) {
@@ -204,7 +203,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         false
     }
 
-    /// Visits the nearest lists, and remembers which they were.
+    /// Visits the nearest lists and marks them as visited.
     fn probe_nearest(&mut self) {
         for seen in self.nearest_lists(LISTS_OF_EXACT) {
             self.visit(&seen, None);
@@ -212,12 +211,12 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// The `count` lists whose points have the highest upper bounds, by expected score.
+    /// The `count` lists whose points have the highest upper bounds, sorted by expected score.
     pub(super) fn nearest_lists(&self, count: usize) -> Vec<Seen> {
         self.by_promise(&nearest(self.lists, &self.one_bit, count))
     }
 
-    /// Lists by expected score, best first.
+    /// Sorts lists by expected score, best first.
     pub(super) fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
         let list = |key: &RankKey| key.row().0 as usize;
         lists.iter().for_each(|key| prefetch(self.lists.codes(list(key))));
@@ -226,7 +225,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         self.in_order(lists.iter().map(|key| self.see(list(key))))
     }
 
-    /// Lists of which the products of their points with the query are known, best first.
+    /// Sorts lists whose products with the query are known, best first.
     pub(super) fn in_order(&self, seen: impl Iterator<Item = Seen>) -> Vec<Seen> {
         let mut seen: Vec<Seen> = seen.collect();
         seen.sort_unstable_by(|a, b| b.promise.total_cmp(&a.promise).then(a.list.cmp(&b.list)));
@@ -237,11 +236,11 @@ impl<'a, R: NearRows> Search<'a, R> {
         self.see_at(list, self.lists.dot(list, self.query))
     }
 
-    /// A list of which the product of its point with the query is `dot`.
+    /// Evaluates a list whose point has the product `dot` with the query.
     pub(super) fn see_at(&self, list: usize, dot: f32) -> Seen {
         let (lists, query) = (self.lists, self.query);
         let distance = lists.distance(list, dot);
-        // Bound of the rounding error of the codes in the product with the point.
+        // Bounds the rounding error of the codes in the product with the point.
         let lost = query.residual() * lists.square(list).sqrt();
         let allowance = self.effort.deviations * self.one_bit.allow_for_rounding(distance);
         let reference = Reference { dot: dot + lost, allowance };
@@ -249,25 +248,26 @@ impl<'a, R: NearRows> Search<'a, R> {
         Seen { list, promise, spread, reference }
     }
 
-    /// Whether a search that has passed `in_vain` lists in a row without a better row ends here: a
-    /// list counts the more, the further its promise is below the score to reach.
+    /// Whether a search that has passed `in_vain` consecutive lists without a better row stops
+    /// before `next`. The further the promise of a list is below the score to reach, the more the
+    /// list counts.
     pub(super) fn ends_before(&self, next: &Seen, in_vain: usize, patience: usize) -> bool {
         let Some(score) = self.best.score_to_reach() else { return false };
         let missing = (score - next.promise) / next.spread;
-        // Of NaN, where a list without spread lacks nothing, and 0 the larger is 0.
+        // `max` turns NaN, which arises for a list without spread that misses nothing, into 0.
         let weight = (self.lists.steepness() * missing).max(0.0).exp();
         (in_vain + 1) as f32 * weight > patience as f32
     }
 
-    /// Reads a list, and prefetches the next one; returns whether one of its rows is among the best
-    /// so far.
+    /// Reads a list while prefetching the next one; returns whether one of its rows entered the
+    /// best so far.
     pub(super) fn visit(&mut self, seen: &Seen, next: Option<usize>) -> bool {
         self.scan(seen, next);
         self.look_at_found()
     }
 
-    /// Visits the first lists; returns how many these are. T1 of the best rows of the first one
-    /// gives a threshold; the best of all of them come next.
+    /// Visits the first lists and returns their number. T1 of the best rows of the first list
+    /// yields a threshold; the best rows of all of them come next.
     pub(super) fn visit_first(&mut self, order: &[Seen]) -> usize {
         let count = order.len().min(LISTS_FIRST);
         for at in 0..count {
@@ -280,7 +280,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         count
     }
 
-    /// Scans the next list in order.
+    /// Scans the list at a position of the order.
     fn scan_in(&mut self, order: &[Seen], at: usize) {
         if let Some(ahead) = order.get(at + LISTS_AHEAD_COLD).filter(|_| self.is_cold) {
             self.lists.read_soon(ahead.list);
@@ -288,14 +288,14 @@ impl<'a, R: NearRows> Search<'a, R> {
         self.scan(&order[at], order.get(at + 1).map(|next| next.list));
     }
 
-    /// Scans a list, and prefetches the next one.
+    /// Scans a list while prefetching the next one.
     fn scan(&mut self, seen: &Seen, next: Option<usize>) {
-        // Asked ever more seldom, as it costs a system call.
+        // Checked at growing intervals, as it costs a system call.
         if self.scanned.is_power_of_two() && !self.is_cold {
             self.is_cold = major_faults() > self.faults;
         }
         self.scanned += 1;
-        // The file remembers the damage: nothing that this search finds is passed on.
+        // The file remembers the damage, so nothing that this search finds is passed on.
         if !self.lists.verify(seen.list) {
             return;
         }
@@ -305,7 +305,7 @@ impl<'a, R: NearRows> Search<'a, R> {
             lists.one_bit(next).as_bytes()
         });
         let blocks = lists.one_bit(seen.list).len();
-        // A list may be empty, in a file that another program wrote.
+        // A list may be empty in a file written by another program.
         let runs = blocks.div_ceil(RUN_BLOCKS).max(1);
         let mut shares = ahead.chunks(ahead.len().div_ceil(runs).max(1));
         for first in (0..blocks).step_by(RUN_BLOCKS) {
@@ -313,11 +313,11 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// Scans a run of a list's blocks, while `ahead` is prefetched, for rows that may win.
+    /// Scans a run of a list's blocks for rows that may win, while prefetching `ahead`.
     fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) {
         let blocks = self.lists.one_bit(seen.list);
         let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
-        // Slots behind the last row only fill up its block.
+        // Positions past the last row are padding of its block.
         let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
         let slots = &slots[..slots.len().min(RUN_BLOCKS * BLOCK_ROWS)];
         let threshold = self.threshold();
@@ -333,7 +333,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// Looks at T1 of the rows that were found; returns whether one is among the best so far.
+    /// Examines T1 of the rows found; returns whether one entered the best so far.
     fn look_at_found(&mut self) -> bool {
         let (mut has_news, mut choices) = (false, 0);
         while !self.found.is_empty() {
@@ -343,8 +343,8 @@ impl<'a, R: NearRows> Search<'a, R> {
         has_news
     }
 
-    /// Looks at T1 of the best rows that were found, as many as are asked for at once, or of any;
-    /// returns whether one is among the best so far.
+    /// Examines T1 of one batch of the rows found: the best of them if `chooses`, else any. Returns
+    /// whether one entered the best so far.
     fn look_at_best(&mut self, chooses: bool) -> bool {
         let mut found = std::mem::take(&mut self.found);
         let at_once = if self.is_cold { ROWS_AT_ONCE_COLD } else { ROWS_AT_ONCE };
@@ -371,7 +371,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         has_news
     }
 
-    /// Adds a row; returns whether it is among the best k so far.
+    /// Examines a row; returns whether its estimate puts it among the best k so far.
     fn look_at(&mut self, row: RowId) -> bool {
         let (estimate, bound) = self.rows.estimate(row);
         let threshold = self.threshold();
@@ -387,7 +387,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         is_news
     }
 
-    /// Prefetches what a visit reads beside the list.
+    /// Prefetches the state that a visit reads besides the list.
     pub(super) fn prefetch(&self) {
         prefetch(std::slice::from_ref(self));
         self.one_bit.prefetch();

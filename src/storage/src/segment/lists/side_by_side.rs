@@ -1,8 +1,8 @@
-//! Probing searches of several queries, list by list.
+//! Probing searches for several queries, list by list.
 //!
-//! A search ends where it has passed its patience of lists in vain, so it is certain to visit those
-//! up to there. These visits of all searches are made in the order of the lists: T0 of a list is
-//! read from memory once for all searches that visit it.
+//! A search stops once it has passed its patience of lists in vain, so it is certain to visit the
+//! lists up to that point. All searches make these visits in the order of the lists: T0 of a list
+//! is read from memory once for all the searches that visit it.
 
 use crate::segment::lists::nearest::{all_but, lists_at_once, most_promising, take_nearest};
 use crate::segment::lists::probe::{Probed, Search, Seen};
@@ -10,8 +10,9 @@ use crate::segment::lists::{Effort, Lists, NearRows};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, RankKey};
 
-/// As [`super::probe()`] for several queries; `rows` are those of each. A search may visit some
-/// lists fewer or more than alone: what counts as a better row is judged after each round.
+/// Like [`super::probe()`] for several queries; `rows` returns the rows as seen by the query of
+/// that number. A search may visit a few lists fewer or more than on its own, because better rows
+/// are judged only after each round.
 pub fn probe_side_by_side<R: NearRows>(
     lists: &Lists<'_>,
     rotation: &Rotation,
@@ -63,18 +64,18 @@ pub fn probe_side_by_side<R: NearRows>(
     }
 }
 
-/// One search and how far it has come.
+/// One search and its progress.
 struct Course<'a, R> {
     search: Search<'a, R>,
     patience: usize,
-    /// Lists by promise, those before `next` visited.
+    /// Lists by promise; those before `next` are visited.
     order: Vec<Seen>,
     next: usize,
-    /// Lists that are not in `order` yet, once they are known.
+    /// Lists not in `order` yet, once they are known.
     rest: Option<Vec<RankKey>>,
     in_vain: usize,
     is_done: bool,
-    /// Of this round: positions in `order` with the best new row there.
+    /// Lists of this round with better rows: position in `order`, and the best estimate there.
     news: Vec<(usize, f32)>,
     planned: std::ops::Range<usize>,
 }
@@ -97,7 +98,7 @@ impl<'a, R: NearRows> Course<'a, R> {
         course
     }
 
-    /// Names the visits that are certain to be made.
+    /// Plans the visits that are certain to be made and names them to `visit`.
     fn plan(&mut self, mut visit: impl FnMut(usize, usize)) {
         if !self.is_done && self.next == self.order.len() {
             self.order_more();
@@ -130,7 +131,8 @@ impl<'a, R: NearRows> Course<'a, R> {
         }
     }
 
-    /// Judges a round: the last list of which a row is among the best now ends the wait.
+    /// Evaluates a round: the count of lists in vain restarts after the last list that contributed
+    /// a row which is still among the best.
     fn settle(&mut self) {
         let threshold = self.search.threshold();
         let still = self.news.iter().filter(|(_, best)| *best >= threshold).map(|(at, _)| *at);

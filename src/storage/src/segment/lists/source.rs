@@ -16,7 +16,7 @@ pub trait ListSource: CodeRows {
     /// Lists of an older segment that holds most of these rows, if there is one.
     fn older(&self) -> Option<&Older>;
 
-    /// Blocks of T0, as [`encode_lists`] makes them.
+    /// Encodes blocks of T0, like [`encode_lists`]; an implementation may use a device.
     fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
         encode_lists(rotation, lists)
     }
@@ -40,21 +40,21 @@ impl ListSource for VectorRows<'_> {
     }
 }
 
-/// Existing lists of the rows.
+/// Lists of an older segment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Older {
-    /// The points.
+    /// The points of the lists.
     pub points: Vec<Vec<f32>>,
-    /// The list of each row; `None` for rows that are new.
+    /// The list of each row; `None` for new rows.
     pub list_of: Vec<Option<u32>>,
 }
 
-/// Both sections: `Lists` and `OneBit`.
+/// The encoded sections `Lists` and `OneBit`.
 #[derive(Debug)]
 pub struct BuiltLists {
-    /// Points, sizes, slots.
+    /// Section `Lists`: points, sizes and slots.
     pub lists: Vec<u8>,
-    /// T0 blocks.
+    /// Section `OneBit`: blocks of T0.
     pub one_bit: Vec<u8>,
 }
 
@@ -68,11 +68,11 @@ pub(super) fn members_of(list_of: &[u32], count: usize) -> Vec<Vec<u32>> {
 
 pub(super) const FINITE: &str = "means of finite rows are finite and as wide";
 
-/// Searches that are tried, see `measure`.
+/// The trial searches to run; see `measure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::segment) enum Trials {
-    /// Searches of all lists, and searches that end early.
+    /// Exhaustive searches, and searches that stop early.
     Every,
-    /// Searches of all lists.
+    /// Exhaustive searches only.
     OfAll,
 }

@@ -11,15 +11,16 @@ use lodestone_io::read_soon;
 pub(in crate::segment) const HEAD_BYTES: usize = 64;
 
 /// Spreads towards the query at which the best rows of a list are expected: a wide list may hold
-/// better rows than a narrow one that is as near. Over questions to a million real passages, .2 to
-/// .4 leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
+/// better rows than a narrow one at the same distance. Over questions to a million real passages,
+/// values of .2 to .4 visit a sixth fewer lists before the last neighbour than 0 does; .6 visits
+/// twice as many.
 const PROMISED_SPREADS: f32 = 0.3;
-/// More than what rounding takes of a promise.
+/// Exceeds the effect of rounding on a promise.
 const SLACK: f32 = 1e-5;
 
-/// Factor of the product of a unit query and a point, and summand: no less than the promise of the
-/// point's list, and little more. The distance `sqrt(1 + square - 2 dot)` is below its tangent at
-/// `dot` 0.
+/// Slope and intercept of a linear function of the product of a unit query and a point that is
+/// never below the promise of the point's list, and exceeds it only slightly: the distance,
+/// `sqrt(1 + square - 2 dot)`, is below its tangent at `dot` 0.
 pub(super) fn promise_at_most(square: f32, spread: f32) -> (f32, f32) {
     let (far, spreads) = ((1.0 + square).sqrt(), PROMISED_SPREADS * spread);
     (1.0 - spreads / far, spreads * far)
@@ -29,13 +30,13 @@ pub(super) fn promise_at_most(square: f32, spread: f32) -> (f32, f32) {
 #[derive(Debug, Clone, Copy)]
 pub struct Lists<'a> {
     dimension: usize,
-    /// Patience with which 99 of 100 neighbours are found, for 10 and for 100 neighbours.
+    /// Patience that finds 99 of 100 neighbours, for 10 and for 100 neighbours.
     patience: [f32; 2],
-    /// Patience with which 97 of 100 are found; zeros in segments of older releases.
+    /// Patience that finds 97 of 100 neighbours; zeros in segments of older releases.
     quick_patience: [f32; 2],
     steepness: f32,
-    /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: of an exact
-    /// search and of a probing one.
+    /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: in an exact
+    /// search (`all`) and in a probing one (`near`).
     all: [f32; 2],
     near: [f32; 2],
     codes: &'a [i8],
@@ -47,15 +48,15 @@ pub struct Lists<'a> {
     points: OneBitRows<'a>,
     rows_of_slots: &'a [u32],
     one_bit: OneBitRows<'a>,
-    /// `None` where everything was verified.
+    /// `None` if everything is verified.
     blocks: Option<TierBlocks<'a>>,
 }
 
 impl<'a> Lists<'a> {
-    /// Views both sections of a segment. Checks every length; [`Self::check`] does the rest.
+    /// Views both sections of a segment. Checks only lengths; [`Self::check`] does the rest.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The broken rule.
     pub fn view(
         dimension: usize,
         lists: &'a [u8],
@@ -90,7 +91,7 @@ impl<'a> Lists<'a> {
             all: pair(5),
             near: pair(7),
             quick_patience: pair(9),
-            // Whatever another program wrote: no less than 0, and a number.
+            // A file from another program may hold any bits: make it a number that is at least 0.
             steepness: f32::from_bits(head[11]).max(0.0),
             codes,
             scales,
@@ -105,14 +106,13 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// The lists, whose T0 and rows are verified before they are read.
+    /// Makes searches verify T0 and slots of a list before they read it.
     #[must_use]
     pub(in crate::segment) fn behind(self, blocks: Option<TierBlocks<'a>>) -> Self {
         Self { blocks, ..self }
     }
 
-    /// Verifies T0 and the rows of a list, if that has not been done; returns whether they are
-    /// sound.
+    /// Verifies T0 and slots of a list unless that has been done; returns whether they are intact.
     pub(super) fn verify(&self, list: usize) -> bool {
         self.blocks.is_none_or(|blocks| {
             let count = (self.sizes[list] as usize).div_ceil(BLOCK_ROWS);
@@ -120,25 +120,25 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// Row of each slot of T0; no row where a block is filled up.
+    /// The row of each slot of T0; [`NO_ROW`] in slots that pad a block.
     pub(in crate::segment) fn slots(&self) -> &'a [u32] {
         self.rows_of_slots
     }
 
-    /// Checks that the blocks of the lists follow each other, and that each of `rows` rows stands
-    /// in exactly one slot.
+    /// Checks that the blocks of the lists are consecutive, and that each of `rows` rows is in
+    /// exactly one slot.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The broken rule.
     pub fn check(&self, rows: usize) -> Result<(), &'static str> {
         self.check_order(rows)?;
         check_slots(rows, self.first_blocks, self.sizes, self.rows_of_slots)
     }
 
-    /// The part of [`Self::check`] that does not read the slots.
+    /// Does the part of [`Self::check`] that does not read the slots.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The broken rule.
     pub(in crate::segment) fn check_order(&self, rows: usize) -> Result<(), &'static str> {
         let (mut next, mut listed) = (0, 0);
         for (first, size) in self.first_blocks.iter().zip(self.sizes) {
@@ -152,7 +152,7 @@ impl<'a> Lists<'a> {
         is_complete.then_some(()).ok_or("the lists are cut, or a row is in no list")
     }
 
-    /// The list of each row.
+    /// The list of each row, indexed by row.
     pub fn list_of_rows(&self) -> Vec<u32> {
         let count = self.sizes.iter().map(|size| *size as usize).sum();
         let mut list_of = vec![0; count];
@@ -162,7 +162,7 @@ impl<'a> Lists<'a> {
         list_of
     }
 
-    /// The points, `dimension` values each.
+    /// The decoded points, `dimension` values each.
     pub fn decoded_points(&self) -> Vec<Vec<f32>> {
         let decode = |list| {
             let codes = &self.codes(list)[..self.dimension];
@@ -176,12 +176,12 @@ impl<'a> Lists<'a> {
         self.sizes.len()
     }
 
-    /// Whether there are none; there never are.
+    /// Whether there are no lists; a view always has at least one.
     pub fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
 
-    /// Lists in a row without a better row before a search for `k` rows ends.
+    /// Consecutive lists without a better row at which a search for `k` rows stops.
     pub fn patience(&self, k: usize, recall: Recall) -> usize {
         let usual = of_neighbours(self.patience, k) as usize;
         match (recall, of_neighbours(self.quick_patience, k) as usize) {
@@ -190,8 +190,8 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Growth, for each spread by which a list's promise is below the score to reach, of the
-    /// logarithm of the lists that it counts for where it is passed in vain.
+    /// Controls how much a list passed in vain counts: the logarithm of its weight grows by this
+    /// for each spread that its promise is below the score to reach.
     pub fn steepness(&self) -> f32 {
         self.steepness
     }
@@ -201,8 +201,8 @@ impl<'a> Lists<'a> {
         of_neighbours(self.all, k) <= SHARE_MAX
     }
 
-    /// Whether T0 rules out enough to be worth reading in a probing search, which reads the lists
-    /// near the query only.
+    /// Whether T0 rules out enough to be worth reading in a probing search for `k` rows, which
+    /// reads only the lists near the query.
     pub fn are_telling_nearby(&self, k: usize) -> bool {
         self.len() > 1 && of_neighbours(self.near, k) <= SHARE_MAX
     }
@@ -220,7 +220,7 @@ impl<'a> Lists<'a> {
         &self.codes[list * stride..][..stride]
     }
 
-    /// Code times this is a component of a list's point.
+    /// Factor that turns a code into a component of the list's point.
     pub fn scale(&self, list: usize) -> f32 {
         self.scales[list]
     }
@@ -235,31 +235,32 @@ impl<'a> Lists<'a> {
         self.spreads[list]
     }
 
-    /// Product of a query with a list's point.
+    /// Dot product of a query and a list's point.
     pub fn dot(&self, list: usize, query: &PreparedQuery) -> f32 {
         let dot = dot_codes(query.codes(), self.codes(list)) as f32;
         dot * query.scale() * self.scale(list)
     }
 
-    /// Distance from a list's point of a unit query whose product with it is `dot`.
+    /// Distance between a list's point and a unit query whose product with it is `dot`.
     pub fn distance(&self, list: usize, dot: f32) -> f32 {
         (1.0 + self.square(list) - 2.0 * dot).max(0.0).sqrt()
     }
 
-    /// Score that the best rows of a list are expected to reach, where the product of a unit query
-    /// with its point is `dot`; and what scores of its rows vary by.
+    /// The score that the best rows of a list are expected to reach, given the product `dot` of a
+    /// unit query with its point, and the scale by which scores of its rows vary.
     pub(super) fn promise(&self, list: usize, dot: f32) -> (f32, f32) {
         let spread = self.spread(list) * self.distance(list, dot);
         (dot + PROMISED_SPREADS * spread, spread)
     }
 
-    /// Factor of a product of codes times the query's scale, and summand: no less than the promise.
+    /// Slope and intercept of an upper bound on the promise, as a function of the product of codes
+    /// times the query's scale.
     pub(super) fn promise_at_most(&self, list: usize) -> (f32, f32) {
         let (slope, base) = promise_at_most(self.square(list), self.spread(list));
         (self.scale(list) * slope, base + SLACK)
     }
 
-    /// Rows of a list, ascending; slots that fill up its last block are left out.
+    /// Rows of a list, ascending, without the padding of its last block.
     pub fn rows(&self, list: usize) -> &'a [u32] {
         let first = self.first_blocks[list] as usize * BLOCK_ROWS;
         &self.rows_of_slots[first..first + self.sizes[list] as usize]
@@ -271,31 +272,32 @@ impl<'a> Lists<'a> {
         self.one_bit.run(self.first_blocks[list] as usize, blocks)
     }
 
-    /// Up to `count` blocks of T0 from `block` of a list on, in this list or the next ones.
+    /// Up to `count` blocks of T0, starting at `block` of a list and continuing into the next
+    /// lists.
     pub fn blocks_from(&self, list: usize, block: usize, count: usize) -> &'a [u8] {
         let first = self.one_bit.len().min(self.first_blocks[list] as usize + block);
         self.one_bit.run(first, count.min(self.one_bit.len() - first)).as_bytes()
     }
 
-    /// Prefetches T0 of a list and the rows of its slots, which the processor cannot predict.
+    /// Prefetches T0 and slots of a list; the hardware cannot predict these accesses.
     pub fn prefetch(&self, list: usize) {
         self.one_bit(list).prefetch();
         prefetch(self.rows(list));
     }
 
-    /// Has the system read T0 of a list and the rows of its slots.
+    /// Asks the operating system to read T0 and slots of a list ahead.
     pub fn read_soon(&self, list: usize) {
         read_soon(self.one_bit(list).as_bytes());
         read_soon(bytemuck::cast_slice(self.rows(list)));
     }
 
-    /// T0 of the points, round zero: estimates of promises, in older segments of products.
+    /// T0 of the points, around the origin. Estimates promises; in older segments, products.
     pub fn points(&self) -> OneBitRows<'a> {
         self.points
     }
 }
 
-/// No row has two slots, in lists whose order was checked.
+/// Checks that no row has two slots, in lists whose order was checked.
 fn check_slots(
     rows: usize,
     first_blocks: &[u32],
@@ -321,7 +323,7 @@ fn check_slots(
     Ok(())
 }
 
-/// The number measured for about `k` neighbours.
+/// Selects the measurement for about `k` neighbours.
 fn of_neighbours([of_10, of_100]: [f32; 2], k: usize) -> f32 {
     if k <= FEW_NEIGHBOURS { of_10 } else { of_100 }
 }
@@ -346,7 +348,7 @@ mod tests {
     const ROWS: usize = 300;
     const LIST_ROWS: usize = 100;
 
-    /// Lists of rows in three directions, the first of which has a row more than the last.
+    /// Builds lists of rows in three directions; the first has one row more than the last.
     fn built(list_rows: usize) -> BuiltLists {
         let mut columns = VectorColumns::new(DIMENSION, FullKind::F16).unwrap();
         for row in 0..ROWS {
@@ -404,7 +406,7 @@ mod tests {
         }
     }
 
-    /// The numbers for 10 neighbours speak for few of them, those for 100 for many.
+    /// Goal: the measurements for 10 neighbours apply to few neighbours, those for 100 to many.
     #[test]
     fn what_was_measured_speaks_for_as_many_neighbours() {
         for (list_rows, has_lists) in [(LIST_ROWS, true), (ROWS, false)] {
@@ -419,7 +421,7 @@ mod tests {
                 (lists.patience(k, Recall::Usual), telling)
             };
             assert_eq!(of(FEW_NEIGHBOURS), (5, (true, false)));
-            // A single list is near every query: nothing is left out.
+            // A single list is near every query, so none is skipped.
             assert_eq!(of(FEW_NEIGHBOURS + 1), (9, (false, has_lists)));
         }
     }

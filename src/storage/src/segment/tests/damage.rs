@@ -1,10 +1,10 @@
-//! Damaged copies: refused at opening or at first use, never a panic, never other data.
+//! Damaged copies: refused at opening or at first use, never a panic, never wrong data.
 
 use super::format::{Footer, SECTION_ALIGN, Section, SectionEntry};
 use super::*;
 use lodestone_io::checksums;
 
-/// Everything that a segment answers, as one comparable text.
+/// Everything that a segment returns, as one comparable text.
 fn everything(segment: &Segment) -> Result<String, SegmentError> {
     let mut said = String::new();
     for source in 0..segment.source_count() {
@@ -42,8 +42,8 @@ impl Victim {
         Self { files, meta, good, baseline }
     }
 
-    /// Whether a copy with other bytes is noticed by opening it or by a walk over its blocks. What
-    /// it answers without the walk must be the truth or an error.
+    /// Whether a copy with these bytes is noticed by opening it or by a walk over its blocks. What
+    /// it returns without the walk must be the truth or an error.
     fn is_noticed(&self, bytes: &[u8]) -> bool {
         self.files.store.put(&Files::key(self.meta.id), bytes).unwrap();
         let segment = match self.files.open(&self.meta) {
@@ -113,7 +113,7 @@ fn cut_grown_and_zeroed_copies_are_noticed() {
     }
 }
 
-/// Goal: what a writer got wrong, under checksums that fit, is found by the walk.
+/// Goal: an error of the writer, under checksums that fit, is found by the full walk.
 #[test]
 fn a_code_that_is_not_of_its_vector_is_noticed() {
     let Victim { files, mut meta, mut good, .. } = Victim::new(VectorKind::F16);
@@ -132,7 +132,7 @@ fn a_code_that_is_not_of_its_vector_is_noticed() {
     assert!(error.to_string().contains("the code of row 0 is"), "{error}");
 }
 
-/// Goal: a sound file in the wrong place is refused, whichever of the three bindings is wrong.
+/// Goal: an intact file in the wrong place is refused, whichever of the three bindings is wrong.
 #[test]
 fn another_files_bytes_are_refused() {
     let victim = Victim::new(VectorKind::F16);

@@ -1,5 +1,5 @@
-//! Structure that breaks a rule of the format behind checksums that fit, as a hostile archive or a
-//! fault of another release could bring it: the rule is named, by opening or by the walk.
+//! Structure that breaks a rule of the format under checksums that fit, as from a hostile archive
+//! or a bug of another release: the broken rule is named, by opening or by the full walk.
 
 use super::format::{Footer, Header, SECTION_ALIGN, Section, SectionEntry};
 use super::*;
@@ -7,12 +7,12 @@ use crate::filter::ColumnsBuilder;
 use lodestone_io::checksums;
 use lodestone_types::{LineBox, PageArea, PageBox, RowPayload};
 
-/// The parts of a segment file, to be changed and sealed anew.
+/// The parts of a segment file, which can be changed and sealed again.
 #[derive(Clone)]
 pub(super) struct Parts {
     pub(super) header: Header,
     sections: Vec<(u32, Vec<u8>)>,
-    /// Bytes that the manifest states beyond those of the file.
+    /// Bytes that the manifest claims beyond the length of the file.
     more_bytes: u64,
 }
 
@@ -35,12 +35,12 @@ impl Parts {
         self.sections.retain(|(section, _)| *section != unwanted as u32);
     }
 
-    /// Changes the `word`th four bytes of a section.
+    /// Overwrites the four-byte word number `word` of a section.
     pub(super) fn set(&mut self, section: Section, word: usize, value: u32) {
         self.section(section)[word * 4..][..4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Writes the file, all of whose checksums fit, and opens it.
+    /// Writes the file with fitting checksums and opens it.
     pub(super) fn open(&self, files: &Files) -> Result<Segment, SegmentError> {
         let mut file = self.header.encode().to_vec();
         let mut sections = Vec::new();
@@ -65,7 +65,8 @@ impl Parts {
 
 type Change = fn(&mut Parts);
 
-/// Each change is found, under the name of the rule that it breaks; without a change there is none.
+/// Checks that each change is found and reported by the rule that it breaks, and that without a
+/// change there is no error.
 fn assert_found(sources: &[NewSource], kind: VectorKind, changes: &[(Change, &str)]) {
     let files = Files::new();
     let good = Parts::of(&files, &files.write(1, kind, sources));
@@ -80,7 +81,7 @@ fn assert_found(sources: &[NewSource], kind: VectorKind, changes: &[(Change, &st
     }
 }
 
-/// Documents with pages: two rows, two rows that name things, one row of another sub-tenant.
+/// Documents with pages: two rows, two rows that name entities, one row in another sub-tenant.
 pub(super) fn documents() -> Vec<NewSource> {
     let kind = VectorKind::F16;
     let film = "Northern Light is a film directed by Marta Lindqvist.";
@@ -104,7 +105,8 @@ pub(super) fn documents() -> Vec<NewSource> {
     sources
 }
 
-/// Vectors that a client sent: of no length, with an id, and of one beyond the range of f32.
+/// Client vectors: one of length zero, one with an id, and one with a length beyond the range of
+/// f32.
 pub(super) fn vectors() -> Vec<NewSource> {
     let kind = VectorKind::F32;
     let id = RowPayload { id: Some("mine".into()), metadata: None }.to_text();
@@ -122,7 +124,7 @@ fn texts(texts: [&'static str; 2]) -> Vec<u8> {
     [head, frames].concat()
 }
 
-/// Writes another text of as many bytes over each place of one.
+/// Overwrites every occurrence of a text with another of equal length.
 fn replace(bytes: &mut [u8], from: &str, to: &str) {
     for at in 0..=bytes.len() - from.len() {
         if bytes[at..].starts_with(from.as_bytes()) {
@@ -131,7 +133,7 @@ fn replace(bytes: &mut [u8], from: &str, to: &str) {
     }
 }
 
-/// Filter columns of [`documents`], but for what is in the sub-tenant `other`.
+/// Filter columns of [`documents`], except for the sub-tenant `other`.
 fn columns(others: &[(&str, std::ops::Range<u32>)]) -> Vec<u8> {
     let mut builder = ColumnsBuilder::new();
     builder.add_source(&record("default", "ab", 1), 0..4);
@@ -143,7 +145,7 @@ fn columns(others: &[(&str, std::ops::Range<u32>)]) -> Vec<u8> {
 
 #[test]
 fn rows_and_sources_that_do_not_fit_each_other_are_found() {
-    // Seven columns of five rows, between the last two of which are four starts of three sources.
+    // Seven columns of five rows; before the last one are four starts, for three sources.
     const CHARS: usize = 3 * 5;
     const INDEX: usize = 5 * 5;
     const STARTS: usize = 6 * 5;
@@ -171,7 +173,7 @@ fn rows_and_sources_that_do_not_fit_each_other_are_found() {
             |parts| *parts.section(Section::Columns) = columns(&[("other", 4..6)]),
             "the text index or the filter columns have other rows",
         ),
-        // A name that is not in Unicode NFC, as no name is stored.
+        // A name that is not in Unicode NFC, unlike every stored name.
         (
             |parts| replace(parts.section(Section::Sources), "bbbb", "be\u{301}"),
             "source 1 is not found under its own name",
@@ -187,7 +189,7 @@ fn rows_and_sources_that_do_not_fit_each_other_are_found() {
 fn texts_and_what_stands_on_them_are_checked() {
     let changes: [(Change, &str); 5] = [
         (|parts| parts.section(Section::Texts).truncate(4), "the text section is cut"),
-        // The first line of the first row: six starts before it, then start and end.
+        // The first line of the first row: six starts before it, then its start and end.
         (|parts| parts.set(Section::Lines, 7, 0), "the lines of row 0 break the rules"),
         (|parts| parts.section(Section::Lines).truncate(28), "the lines have another length"),
         (|parts| parts.set(Section::Boxes, 5, 9), "the rectangles have another length"),

@@ -1,5 +1,5 @@
-//! Blocks are verified when they are first read, and only then (B2); what happens to a file after
-//! that is noticed (B1).
+//! Blocks are verified when they are first read, and only then (B2); changes to a file after that
+//! are noticed (B1).
 
 use roaring::RoaringBitmap;
 
@@ -13,7 +13,7 @@ use lodestone_types::{
 
 /// Enough rows for a search through lists.
 const ROWS: u32 = 66_000;
-/// Rows of a topic, one behind the other as the passages of a source are.
+/// Rows of a topic, adjacent like the passages of a source.
 const TOPIC_ROWS: u32 = 220;
 
 fn noise(ids: &SeededIds) -> f32 {
@@ -47,7 +47,7 @@ pub(super) fn large(vectors: &[Vec<f32>]) -> NewSource {
     source
 }
 
-/// Statement of B2: the first searches verify what they read, not every tier, and find the same.
+/// Goal: the first searches verify what they read rather than every tier, and find the same (B2).
 #[test]
 fn a_first_search_verifies_what_it_reads() {
     let (files, vectors) = (Files::new(), vectors());
@@ -97,7 +97,8 @@ fn a_first_search_verifies_what_it_reads() {
     assert!(blocks <= 6, "one row is in few blocks: {blocks}");
 }
 
-/// Goal: a search over damaged blocks is told from one over a sound file, and so is every later.
+/// Goal: a search over damaged blocks is distinguished from one over an intact file, and so is
+/// every later one.
 #[test]
 fn a_search_over_damage_is_noticed() {
     use format::Section::{Codes, Lists, OneBit, Originals};
@@ -115,7 +116,7 @@ fn a_search_over_damage_is_noticed() {
         let entry = footer.entry(section).unwrap();
         let mut bad = good.clone();
         let (start, end) = (entry.offset as usize, (entry.offset + entry.bytes) as usize);
-        // Blocks that no other section has a part of.
+        // Only whole blocks of this section.
         bad[start.next_multiple_of(BLOCK_BYTES)..end / BLOCK_BYTES * BLOCK_BYTES].fill(0xA5);
         files.store.put(&Files::key(meta.id), &bad).unwrap();
         let segment = Arc::new(files.open(&meta).unwrap());
@@ -134,8 +135,8 @@ fn a_search_over_damage_is_noticed() {
     assert_eq!(copied.rows().unwrap().len(), ROWS as usize, "kept by who copies them");
 }
 
-/// Goal: vectors of clients are verified as they are read, too, whatever a search orders them by;
-/// damage of any of their sections is noticed by a search that reads it.
+/// Goal: client vectors are also verified as they are read, whatever metric a search uses; damage
+/// of any of their sections is noticed by a search that reads it.
 #[test]
 fn vectors_of_clients_are_verified_before_they_are_read() {
     use format::Section::{Codes, Factors, Norms, Originals};
@@ -173,7 +174,7 @@ fn vectors_of_clients_are_verified_before_they_are_read() {
         for section in [Codes, Factors, Originals, Norms] {
             let entry = warm.footer.entry(section).unwrap();
             let mut bad = good.clone();
-            // Of the last row, which is the nearest.
+            // In the last row, which is the nearest.
             bad[(entry.offset + entry.bytes) as usize - 1] ^= 1;
             files.store.put(&Files::key(meta.id), &bad).unwrap();
             let found = files.open(&meta).and_then(|segment| searched(&segment, metric, None));
@@ -193,8 +194,8 @@ fn shared(segment: &Arc<Segment>) -> Arc<dyn RowsOwner> {
     tiers.rows.owner().unwrap()
 }
 
-/// Goal: texts are unpacked from their own blocks; a file that is cut after it was opened and read
-/// ends in errors, never in another text.
+/// Goal: texts are decompressed from their own blocks; a file cut after it was opened and read
+/// yields errors, never a different text.
 #[test]
 fn a_cut_file_is_noticed_by_whoever_reads_it() {
     let files = Files::new();
@@ -220,8 +221,8 @@ fn a_cut_file_is_noticed_by_whoever_reads_it() {
     assert_eq!(files.open(&meta).unwrap_err().kind(), ErrorKind::Corrupt, "refused when opened");
 }
 
-/// Goal: filters over a file that lost its end after it was opened are told as damage, not by the
-/// end of their thread. Method: so many values that some tables, or the bitmaps, become zeros.
+/// Goal: filters over a file that lost its end after it was opened report damage and do not panic.
+/// Method: so many values that some tables, or the bitmaps, become zeros.
 #[test]
 fn columns_of_a_cut_file_end_no_thread() {
     let files = Files::new();

@@ -1,4 +1,4 @@
-//! Merged and amended segments against their inputs, row by row.
+//! Merged and amended segments compared with their inputs, row by row.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn scope(segment: &Segment, dead: &TombstoneSet) -> RoaringBitmap {
     segment.rows_of_sub_tenant(&SubTenantId::default_name()) - &dead.rows
 }
 
-/// BM25 of all live rows, by source and index, bit for bit.
+/// BM25 scores of all live rows, by source and index, bit for bit.
 fn scores(parts: &[(&Segment, &TombstoneSet)], query: &str) -> Vec<(String, u32, u32)> {
     let query = HybridQuery::analyse(query);
     let mut stats = CorpusStats::default();
@@ -174,7 +174,7 @@ fn a_merge_keeps_what_live_rows_name_and_state() {
     verify(&segment).unwrap();
 }
 
-/// The title is boosted in a short source and at the first chunk of a long one.
+/// Goal: the title is boosted in a short source and at the first chunk of a long one.
 #[test]
 fn a_title_does_not_repeat_through_a_long_source() {
     let files = Files::new();
@@ -202,7 +202,8 @@ fn a_title_does_not_repeat_through_a_long_source() {
     assert_eq!(rows("part 3"), [1, 3, 5, 7], "headings are at every chunk");
 }
 
-/// Rectangles, lines and contexts of chunks go with their rows; payloads of vectors do, too.
+/// Goal: rectangles, lines and contexts of chunks move with their rows, and so do payloads of
+/// vectors.
 #[test]
 fn what_stands_beside_a_row_is_merged_with_it() {
     for (kind, written) in [(VectorKind::F16, documents()), (VectorKind::F32, vectors())] {
@@ -232,7 +233,7 @@ fn what_stands_beside_a_row_is_merged_with_it() {
     }
 }
 
-/// Segments from before version 3 have no graph: a merge reads it out of their texts.
+/// Goal: segments older than version 3 have no graph, and a merge extracts it from their texts.
 #[test]
 fn a_merge_makes_the_graph_of_an_old_segment() {
     let files = Files::new();
@@ -252,7 +253,8 @@ fn a_merge_makes_the_graph_of_an_old_segment() {
     assert!(!graph.triplets.is_empty());
 }
 
-/// Input that does not fit is refused before a file is made, or behind it.
+/// Goal: unsuitable input is refused, and leaves no file whether this is noticed before or after
+/// one is begun.
 #[test]
 fn rows_that_cannot_be_merged_leave_no_file() {
     let kind = VectorKind::F16;
@@ -293,8 +295,8 @@ fn rows_that_cannot_be_merged_leave_no_file() {
     assert_eq!(files.list().len(), 2, "the inputs");
 }
 
-/// Goal: lists and T0 are those of the rows that a merge writes, whether most of them come from one
-/// input or none has half of them, and are new under other vectors.
+/// Goal: lists and T0 match the rows that a merge writes, whether most of them come from one input
+/// or none has half of them, and are built anew for new vectors.
 #[test]
 fn many_rows_have_lists_behind_a_merge() {
     const ROWS: u32 = 1_500;
@@ -334,8 +336,8 @@ fn many_rows_have_lists_behind_a_merge() {
     assert_eq!(under_others.text(RowId(0)).unwrap(), again.text(RowId(0)).unwrap());
 }
 
-/// An input that holds most of the rows keeps its lists, though so few are left that none would be
-/// made for them.
+/// Goal: an input that holds most of the rows keeps its lists, even if too few rows are left for
+/// lists to be built.
 #[test]
 fn a_merge_keeps_the_lists_of_its_largest_input() {
     const ROWS: usize = 16_500;

@@ -1,4 +1,4 @@
-//! Tests of the promises of a segment, on small files that use every section.
+//! Tests of the guarantees of a segment, on small files that use every section.
 
 mod damage;
 mod forged;
@@ -105,7 +105,7 @@ fn source(kind: VectorKind, record: SourceRecord, texts: &[(u32, &str)]) -> NewS
     NewSource { record, title_text, searchable: "crimson".into(), rows }
 }
 
-/// Model vectors have length one; client vectors have any, zero included.
+/// A test vector: of length one for models, of any length for clients, including zero.
 fn vector(kind: VectorKind, text: &str, index: u32) -> Vec<f32> {
     let unit = HashEmbedder::vector(text);
     match kind {
@@ -114,7 +114,7 @@ fn vector(kind: VectorKind, text: &str, index: u32) -> Vec<f32> {
     }
 }
 
-/// Several sources in two sub-tenants, and enough text and rows for several blocks.
+/// Several sources in two sub-tenants, with enough text and rows for several blocks.
 fn sample(kind: VectorKind) -> Vec<NewSource> {
     let long: Vec<String> = (0..60).map(|n| passage(n, 700)).collect();
     let long: Vec<(u32, &str)> =
@@ -131,7 +131,7 @@ fn sample(kind: VectorKind) -> Vec<NewSource> {
     sources
 }
 
-/// Words that do not compress to nothing.
+/// Text that does not compress to almost nothing.
 fn passage(seed: u64, chars: usize) -> String {
     let mut text = format!("passage {seed} apples");
     let mut state = seed;
@@ -142,7 +142,7 @@ fn passage(seed: u64, chars: usize) -> String {
     text
 }
 
-/// Everything that is stored of one row, for comparison bit for bit.
+/// Everything stored for one row, for bitwise comparison.
 fn row_of(segment: &Segment, row: u32) -> (u32, ChunkPlace, String, Vec<u32>, Vec<i8>, [u32; 2]) {
     let (id, at) = (RowId(row), row as usize);
     let vectors = segment.vectors().unwrap();

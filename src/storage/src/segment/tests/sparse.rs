@@ -1,5 +1,5 @@
-//! Vectors of a sparse model: written with the rows, merged, amended, kept under other vectors, and
-//! left out where some rows have none.
+//! Vectors of a sparse model: written with the rows, merged, amended, kept under new dense vectors,
+//! and dropped if some rows have none.
 
 use super::*;
 use lodestone_compute::SimdBackend;
@@ -19,7 +19,7 @@ fn with_vectors(mut sources: Vec<NewSource>, model: u8) -> Vec<NewSource> {
     sources
 }
 
-/// Scores of the rows by source and index; `None` where rows have no vectors.
+/// Scores of the rows by source and index; `None` if the rows have no vectors.
 fn scores(segment: &Segment, dead: &TombstoneSet) -> Option<Vec<(String, u32, u32)>> {
     let impacts = segment.impacts().unwrap()?;
     let scored = impacts.score(&QUERY, None).unwrap();
@@ -59,7 +59,7 @@ fn vectors_go_with_their_rows() {
     assert!(expected.iter().any(|(_, _, score)| *score != 0));
     assert_eq!(scores(&merged, &none), Some(expected.clone()));
 
-    // Under other vectors, and with others of its own.
+    // Under new dense vectors, without and with new sparse ones.
     let dense: Vec<Vec<f32>> = expected.iter().map(|_| HashEmbedder::vector("x")).collect();
     let others: Vec<SparseRow> = (0..dense.len()).filter_map(|at| row_of_model(2, at)).collect();
     for (id, sparse) in [(4, &[][..]), (5, &others)] {
@@ -82,7 +82,7 @@ fn vectors_go_with_their_rows() {
     let meta = write_amended(&files.store, &key, output, input, 1, amended).unwrap();
     assert!(scores(&files.open(&meta).unwrap(), &none).is_some());
 
-    // Rows without, or of another model, beside them.
+    // Merged with rows that have none, or those of another model.
     let third = source(KIND, record("default", "pears", 9), &[(0, "green apples"), (1, "pears")]);
     let third = files.write(8, KIND, &with_vectors(vec![third], 1));
     let foreign = files.write(7, KIND, &with_vectors(sample(KIND), 2));

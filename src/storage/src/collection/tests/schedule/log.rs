@@ -7,17 +7,17 @@ const WRITERS: usize = 4;
 const COLLECTORS: usize = 2;
 const SEEDS: u64 = 4000;
 
-/// The safeguard that is switched off.
+/// The safeguard that is disabled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Off {
     Nothing,
-    /// A creation that was won counts as a commit.
+    /// A creation that succeeded counts as a commit without further checks.
     Verification,
-    /// Collectors begin with the newest of the old manifests.
+    /// Collectors start with the newest of the old manifests.
     Order,
 }
 
-/// Facts that processes were told, which none may contradict.
+/// Facts reported to processes, none of which may turn out false.
 #[derive(Debug, Default)]
 struct Facts {
     acknowledged: Vec<(u64, Uuid)>,
@@ -93,7 +93,7 @@ impl Process<'_> {
     }
 }
 
-/// One schedule: what was told, and the nonces of the newest manifest and of its ancestors.
+/// Runs one schedule; returns the facts, and the nonces of the newest manifest and its ancestors.
 fn run(seed: u64, off: Off) -> (Facts, BTreeSet<Uuid>) {
     let facts = Mutex::new(Facts::default());
     let epochs = AtomicU64::new(1);
@@ -104,7 +104,7 @@ fn run(seed: u64, off: Off) -> (Facts, BTreeSet<Uuid>) {
         let process = Process { machine, log, ids, off, facts: &facts };
         for _ in 0..4 {
             process.machine.start_anew();
-            // Half of the processes have the epoch of another.
+            // Half of the processes share the epoch of another.
             let rise = process.machine.roll(2);
             let end = match number < WRITERS {
                 true => process.write(epochs.fetch_add(rise, Ordering::SeqCst) + rise),
@@ -123,7 +123,7 @@ fn run(seed: u64, off: Off) -> (Facts, BTreeSet<Uuid>) {
     (facts, history)
 }
 
-/// Number of acknowledged commits that are not in the history, or have the number of another.
+/// Number of acknowledged commits that are missing from the history or share a number with another.
 fn lost(facts: &Facts, history: &BTreeSet<Uuid>) -> usize {
     let all = &facts.acknowledged;
     let numbers: BTreeSet<u64> = all.iter().map(|(version, _)| *version).collect();
@@ -132,7 +132,7 @@ fn lost(facts: &Facts, history: &BTreeSet<Uuid>) -> usize {
 }
 
 /// Goal: whatever the order of steps, each acknowledged commit is in the history of the newest
-/// manifest and has a number of its own, and nobody takes another manifest for the newest.
+/// manifest and has a number of its own, and no process takes another manifest for the newest.
 #[test]
 fn no_schedule_loses_an_acknowledged_commit() {
     let (mut sums, mut wrong) = ([0; 4], Vec::new());
@@ -151,7 +151,7 @@ fn no_schedule_loses_an_acknowledged_commit() {
     assert!(sums.iter().all(|sum| *sum > SEEDS as usize), "{sums:?}");
 }
 
-/// Goal: the test above would notice if a safeguard were gone.
+/// Goal: the test above would notice a missing safeguard.
 #[test]
 fn schedules_lose_acknowledged_commits_without_verification_or_order() {
     for off in [Off::Verification, Off::Order] {

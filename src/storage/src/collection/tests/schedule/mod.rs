@@ -1,10 +1,10 @@
-//! Random schedules of processes on one bucket. Each call of the store is one step, and before
-//! each step a seed decides which process goes on. Any of them may fall asleep for long, end, or
-//! get no answer: what it asked for is done, not done, or done later.
+//! Random schedules of processes on one bucket. Each call of the store is one step, and before each
+//! step a seed decides which process continues. Any of them may sleep for long, end, or get no
+//! answer: the requested change then happens at once, not at all, or later.
 //!
-//! - `store`: the bucket, and whose turn it is
+//! - `store`: the bucket, which decides whose turn it is
 //! - `log`: the commit log alone, many schedules
-//! - `whole`: collections with segments, fewer
+//! - `whole`: collections with segments, fewer schedules
 
 mod log;
 mod store;

@@ -1,4 +1,4 @@
-//! A bucket in memory that gives turns to the processes that use it.
+//! An in-memory bucket that gives turns to the processes using it.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use super::*;
 use lodestone_io::store::{Created, StoreError, WriteBlob};
 use lodestone_io::{FileSlice, MappedFile};
 
-/// The bucket, and whose turn it is.
+/// The bucket, which also decides whose turn it is.
 #[derive(Debug)]
 pub(super) struct Bucket {
     state: Mutex<State>,
     woken: Vec<Condvar>,
-    /// Files that were mapped once: none is ever changed.
+    /// Files that were mapped once; mapped files never change.
     mapped: Mutex<BTreeMap<Key, MappedFile>>,
 }
 
@@ -24,7 +24,7 @@ struct State {
     late: Vec<Request>,
     turn: Option<usize>,
     step: u64,
-    /// Step until which each process sleeps; none once it has ended.
+    /// Step until which each process sleeps; `None` once it has ended.
     asleep: Vec<Option<u64>>,
     dice: Dice,
 }
@@ -45,7 +45,7 @@ impl State {
         Created::Won
     }
 
-    /// Decides who goes on.
+    /// Decides which process continues.
     fn give_turn(&mut self) {
         self.step += 1;
         if !self.late.is_empty() && self.dice.roll(25) == 0 {
@@ -60,7 +60,7 @@ impl State {
         let first = alive.iter().min_by_key(|(_, until)| *until).map(|(n, _)| *n);
         let chosen = awake.get(self.dice.roll(awake.len().max(1) as u64) as usize).copied();
         self.turn = chosen.or(first);
-        // One that falls asleep does so before its next step.
+        // A process that falls asleep does so before its next step.
         if let Some(turn) = self.turn
             && self.dice.roll(12) == 0
         {
@@ -70,7 +70,7 @@ impl State {
 }
 
 impl Bucket {
-    /// Runs `process` for each number below `processes`, in the order that `seed` chooses.
+    /// Runs `process` for each number below `processes`, in an order chosen by `seed`.
     pub(super) fn run(
         seed: u64,
         processes: usize,
@@ -118,13 +118,13 @@ impl Bucket {
         state
     }
 
-    /// The bucket as one sees it who is alone.
+    /// The bucket as seen by a process that is alone on it.
     pub(super) fn alone(self: &Arc<Self>) -> Arc<Machine> {
         Machine::new(self, None, 0)
     }
 }
 
-/// Ends a process, also by a panic.
+/// Ends a process when dropped, also on a panic.
 struct Ends<'a> {
     bucket: &'a Bucket,
     number: usize,
@@ -138,16 +138,16 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The bucket as one process sees it.
+/// The bucket as seen by one process.
 #[derive(Debug)]
 pub(super) struct Machine {
     bucket: Arc<Bucket>,
-    /// None: nobody else is there, and nothing fails.
+    /// `None` if there are no other processes and nothing fails.
     pub(super) number: Option<usize>,
     pub(super) is_shared: AtomicBool,
     is_down: AtomicBool,
     dice: Mutex<Dice>,
-    /// Creations of manifests that this process has won, as they were written.
+    /// Manifests whose creation this process has won, as they were written.
     pub(super) created: Mutex<Vec<Manifest>>,
 }
 
@@ -155,15 +155,15 @@ fn no_answer() -> StoreError {
     StoreError::Remote { problem: "no answer".to_owned() }
 }
 
-/// End of a step.
+/// Outcome of a step.
 #[derive(PartialEq)]
 enum Fault {
     None,
     /// The call does nothing and fails.
     Before,
-    /// The call does what it should and fails.
+    /// The call takes effect and fails.
     After,
-    /// The call fails and does what it should later.
+    /// The call fails and takes effect later.
     Late,
 }
 
@@ -188,7 +188,7 @@ impl Machine {
         self.is_down.load(Ordering::SeqCst)
     }
 
-    /// Another process takes its place.
+    /// Lets another process take its place.
     pub(super) fn start_anew(&self) {
         self.is_down.store(false, Ordering::SeqCst);
     }
@@ -245,7 +245,7 @@ impl BlobStore for Machine {
         let mut bytes = Vec::new();
         write(&mut bytes).unwrap();
         let length = bytes.len() as u64;
-        // Names are fresh, so that nothing is replaced.
+        // Names are fresh, so nothing is replaced.
         self.write(Request::Create(key.clone(), bytes.into())).map(|_| length)
     }
 

@@ -1,4 +1,4 @@
-//! Schedules of whole collections: sources that are added and removed, merges, garbage, openings.
+//! Schedules of whole collections: added and removed sources, merges, garbage collection, openings.
 
 use super::store::{Bucket, Machine};
 use super::*;
@@ -6,14 +6,14 @@ use super::*;
 const PROCESSES: usize = 4;
 const SEEDS: u64 = 100;
 
-/// Facts that processes were told, which none may contradict.
+/// Facts reported to processes, none of which may turn out false.
 #[derive(Debug, Default)]
 struct Facts {
-    /// The highest epoch so far: every process has one of its own.
+    /// The highest epoch so far; every process has an epoch of its own.
     epoch: u64,
     sequence: u64,
     added: BTreeSet<String>,
-    /// Those whose removal was tried, at least.
+    /// Sources whose removal was at least attempted.
     removing: BTreeSet<String>,
     removed: BTreeSet<String>,
     commits: u64,
@@ -31,7 +31,7 @@ impl Process<'_> {
         Collection::open(ID, self.machine.clone(), Arc::clone(&self.ids), epoch, None)
     }
 
-    /// A process from its start to its end.
+    /// Runs a process from its start to its end.
     fn live(&self) -> Result<(), CollectionError> {
         let epoch = {
             let mut facts = self.facts.lock();
@@ -43,7 +43,7 @@ impl Process<'_> {
             let end = match self.machine.roll(8) {
                 0 => collection.collect_garbage().map(drop),
                 1 => collection.merge_once(MergeBudget::MOST).map(drop),
-                // As the registry closes those that are idle.
+                // Like the registry, which closes idle collections.
                 2 if collection.knows_head() => {
                     drop(collection);
                     collection = self.open(epoch)?;
@@ -94,7 +94,7 @@ impl Process<'_> {
     }
 }
 
-/// One schedule: what was told, and how the bucket contradicts it.
+/// Runs one schedule; returns the facts and the ways in which the bucket contradicts them.
 fn run(seed: u64, is_shared: bool) -> (Facts, Vec<String>) {
     let facts = Mutex::new(Facts::default());
     let bucket = Bucket::run(seed, PROCESSES, |machine| {
@@ -133,8 +133,8 @@ fn run(seed: u64, is_shared: bool) -> (Facts, Vec<String>) {
     (facts, wrong)
 }
 
-/// Goal: whatever the order of steps, sources that were acknowledged can be seen in the end, those
-/// whose removal was acknowledged cannot, and no file is missing or left over.
+/// Goal: whatever the order of steps, acknowledged sources are visible in the end, those whose
+/// removal was acknowledged are not, and no file is missing or left over.
 #[test]
 fn no_schedule_loses_an_acknowledged_source() {
     let (mut sums, mut wrong) = ([0; 4], Vec::new());
@@ -149,8 +149,8 @@ fn no_schedule_loses_an_acknowledged_source() {
     assert!(sums.iter().all(|sum| *sum >= SEEDS as usize), "{sums:?}");
 }
 
-/// Goal: the test above would notice if an opening did not take the next number before it deletes
-/// what nobody lists.
+/// Goal: the test above would notice an opening that does not take the next number before it
+/// deletes files that nobody lists.
 #[test]
 fn schedules_lose_sources_where_openings_take_no_number() {
     assert!((1..=SEEDS).any(|seed| !run(seed, false).1.is_empty()));

@@ -1,12 +1,12 @@
-//! Searches under a filter that is repeated equal brute force, as those under a new one do.
+//! Searches under a repeated filter equal brute force, like those under a new one.
 
 use super::lists::grouped;
 use super::*;
 use crate::segment::lists::{ListPolicy, build};
 use lodestone_types::Metric;
 
-/// Filters that are spread over all rows and such that are one topic, in segments with one list and
-/// with many; by each metric, for one query and for several together.
+/// Goal: condensed filters equal brute force, whether spread over all rows or limited to a topic,
+/// in segments with one list and with many, by each metric, for one query and for several together.
 #[test]
 fn condensed_filters_find_what_brute_force_finds() {
     const ROWS: usize = 40_000;
@@ -24,7 +24,7 @@ fn condensed_filters_find_what_brute_force_finds() {
         let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
         let tiers = Tiers::new(rows, Some((lists, &rotation)));
         let spread: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 9 == 4).collect();
-        // Rows follow the centres: these are all rows of an eighth of them.
+        // Rows follow the centres, so these are all rows of an eighth of them.
         let topical: RoaringBitmap = (0..ROWS as u32).filter(|row| row * 7 % 1000 < 120).collect();
         for mask in [&spread, &topical] {
             let filter = RowFilter::new(mask, ROWS);
@@ -69,7 +69,8 @@ fn condensed_filters_find_what_brute_force_finds() {
     }
 }
 
-/// Filters of few rows are read from T1, and those of many rows have lists.
+/// Goal: only filters between the other paths are condensed: those with few rows are read from T1,
+/// and those with many use the lists.
 #[test]
 fn only_filters_between_the_other_paths_are_condensed() {
     let bitmap: RoaringBitmap = (0..1_000_000).collect();
@@ -80,7 +81,7 @@ fn only_filters_between_the_other_paths_are_condensed() {
     }
     let most: RoaringBitmap = (0..20_000).collect();
     assert_eq!(RowFilter::new(&most, 30_000).condensed_bytes(384), None);
-    // Nor is one that nobody asks for, or that does not pay.
+    // Nor is a filter for which this was not requested, or would not pay off.
     let columns = grouped(33, 5_000, 16, FullKind::F16);
     let (tiers, few) = (flat(columns.view()), (0..500).collect());
     let filter = RowFilter::new(&few, 5_000);

@@ -6,7 +6,7 @@ use crate::segment::lists::{Effort, ListPolicy, ListSource, Older, Recall, build
 use lodestone_compute::kmeans::CodeRows;
 use lodestone_types::Metric;
 
-/// Rows round many centres, as texts are: neighbours are near, most others are not.
+/// Rows around many centres, like texts: neighbours are near, most other rows are not.
 pub(super) fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
     let ids = SeededIds::new(seed);
     let centres: Vec<Vec<f32>> = (0..rows / 40).map(|_| vector(&ids, dimension)).collect();
@@ -21,8 +21,8 @@ pub(super) fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) 
 
 const SMALL_LISTS: ListPolicy = ListPolicy { listed_rows_min: 1000, list_rows: 50 };
 
-/// Both searches over lists: the exact one equals brute force, the probing one finds what it was
-/// calibrated for; each with no mask, a wide one and a narrow one.
+/// Goal: the exact search over lists equals brute force, and the probing one finds what it was
+/// calibrated for, each with no mask, a wide one and a narrow one.
 #[test]
 fn lists_find_what_brute_force_finds() {
     const ROWS: usize = 6000;
@@ -46,7 +46,7 @@ fn lists_find_what_brute_force_finds() {
         let (mut wanted, mut found) = (0, 0);
         let ids = SeededIds::new(13);
         for at in 0..40 {
-            // Near a row, as questions are near what answers them.
+            // Near a row, as questions are near the passages that answer them.
             let near = columns_row(&rows, at * 149 % ROWS);
             let near: Vec<f32> = near.iter().map(|value| value + 0.06 * uniform(&ids)).collect();
             let query = PreparedQuery::new(&near).unwrap();
@@ -67,8 +67,8 @@ fn lists_find_what_brute_force_finds() {
     }
 }
 
-/// Queries as far from the rows as the trials of a segment are, but others: no fewer neighbours are
-/// found than the segment was measured for, in a part of the lists.
+/// Goal: for queries as far from the rows as those of the trial searches, but different ones, no
+/// fewer neighbours are found than the segment was measured for, in a part of the lists.
 #[test]
 fn the_recall_that_was_measured_holds_for_other_queries() {
     const ROWS: usize = 12_000;
@@ -113,15 +113,15 @@ fn the_recall_that_was_measured_holds_for_other_queries() {
     };
     let visited = queries.iter().map(visited).sum::<usize>() / queries.len();
     assert!(visited < lists.len() / 2, "{told}: {visited} of {}", lists.len());
-    // Segments that were not measured for it keep the other.
+    // Segments without the quick patience use the usual one.
     let mut older = built.lists.clone();
     older[36..44].fill(0);
     let older = Lists::view(DIMENSION, &older, &built.one_bit).unwrap();
     assert_eq!(older.patience(10, Recall::Quick), patience(Recall::Usual));
 }
 
-/// With the same patience fewer lists are visited where those that promise little count for more;
-/// in segments of before, whose head says nothing of it, each counts for one.
+/// Goal: with the same patience fewer lists are visited if unpromising ones count for more; in
+/// older segments, whose head has no steepness, each counts for one.
 #[test]
 fn lists_that_promise_little_end_a_search_sooner() {
     const PATIENCE: usize = 20;
@@ -169,7 +169,8 @@ impl ComputeBackend for Fast {
     }
 }
 
-/// Lists are not used where the backend says that it scans faster: all rows, or those of a filter.
+/// Goal: lists are not used if the backend says that it scans faster: all rows, or those of a
+/// filter.
 #[test]
 fn a_fast_backend_scans_instead() {
     const ROWS: usize = 6000;
@@ -200,8 +201,8 @@ fn columns_row(rows: &VectorRows<'_>, row: usize) -> Vec<f32> {
     unit
 }
 
-/// Queries that are asked together get what each gets alone: on every path, with and without a
-/// filter, as few as one and more than share a pass; a zero query among them too.
+/// Goal: queries searched together get what each gets alone, on every path, with and without a
+/// filter, from a single one to more than share a pass, including a zero query.
 #[test]
 fn together_finds_what_each_finds_alone() {
     const ROWS: usize = 6000;
@@ -241,8 +242,8 @@ fn together_finds_what_each_finds_alone() {
     }
 }
 
-/// A search that looks at p of n lists finds at least about p / n of the neighbours, however
-/// little the lists tell: rows without structure are the worst case.
+/// Goal: a search of p out of n lists finds at least about p / n of the neighbours, however little
+/// the lists discriminate; unstructured rows are the worst case.
 #[test]
 fn recall_is_no_less_than_the_share_of_lists() {
     const ROWS: usize = 4000;
@@ -271,7 +272,7 @@ fn recall_is_no_less_than_the_share_of_lists() {
     }
 }
 
-/// A probe goes on until it has k rows or has seen all of them, however far they are.
+/// Goal: a probe continues until it has k rows or has seen all of them, however far they are.
 #[test]
 fn a_probe_returns_k_rows_where_there_are_k() {
     let columns = grouped(14, 3000, 40, FullKind::F16);
@@ -292,7 +293,8 @@ fn a_probe_returns_k_rows_where_there_are_k() {
     }
 }
 
-/// Lists that a merge takes over keep their rows; those out of size are split and dissolved.
+/// Goal: lists that a merge takes over keep their rows; those of unsuitable size are split or
+/// dissolved.
 #[test]
 fn a_merge_keeps_the_lists_it_is_given() {
     struct Grown<'a>(VectorRows<'a>, Older);
@@ -330,7 +332,7 @@ fn a_merge_keeps_the_lists_it_is_given() {
     let lists = Lists::view(64, &second.lists, &second.one_bit).unwrap();
     lists.check(4000).unwrap();
     let after = lists.list_of_rows();
-    // Neighbours of the same centre, both old: rows 100 apart follow the same centres.
+    // Old pairs with the same centre: rows 100 apart follow the same centres.
     let (mut pairs, mut together) = (0, 0);
     for (row, other) in (1..3900).map(|row| (row, row + 100)).filter(|(row, _)| row % 4 != 0) {
         if before[row] == before[other] {
@@ -341,7 +343,7 @@ fn a_merge_keeps_the_lists_it_is_given() {
     assert!(pairs > 100 && together * 10 >= pairs * 9, "{together} of {pairs} stay together");
     let largest = (0..lists.len()).map(|list| lists.rows(list).len()).max().unwrap();
     assert!(largest <= 4 * SMALL_LISTS.list_rows, "{largest}");
-    // Fewer rows than lists are made for keep those that they have.
+    // Fewer rows than lists are made for keep the lists that they have.
     let older =
         Older { points: lists.decoded_points(), list_of: after.into_iter().map(Some).collect() };
     let fewer = ListPolicy { listed_rows_min: 5000, ..SMALL_LISTS };
@@ -351,8 +353,8 @@ fn a_merge_keeps_the_lists_it_is_given() {
     assert_eq!(Lists::view(64, &fresh.lists, &fresh.one_bit).unwrap().len(), 1);
 }
 
-/// Goal: searches side by side find as much as each alone, with and without a filter, and k rows
-/// where there are k. Method: patience of a few lists, so that most are left out.
+/// Goal: searches side by side find as much as each alone, with and without a filter, and k rows if
+/// there are k. Method: patience of a few lists, so that most are skipped.
 #[test]
 fn side_by_side_finds_as_much_as_alone() {
     const ROWS: usize = 6000;
@@ -393,8 +395,8 @@ fn side_by_side_finds_as_much_as_alone() {
     }
 }
 
-/// Goal: slots under checksums that fit, but of rows that are not there, end no search, and cost it
-/// no other row. Method: every 50th row is lost to its list.
+/// Goal: slots that fit their checksums but name rows that do not exist abort no search, and cost
+/// it no other row. Method: every 50th row is missing from its list.
 #[test]
 fn slots_of_rows_that_are_not_there_are_passed_over() {
     const ROWS: usize = 3000;

@@ -5,7 +5,7 @@ use super::*;
 use crate::segment::lists::{ListPolicy, build};
 use lodestone_types::Metric;
 
-/// The rows with lengths from a thousandth of theirs to a thousand times as much.
+/// The rows with their lengths multiplied by factors from a thousandth to a thousand.
 fn of_many_lengths(seed: u64, directions: &VectorColumns) -> VectorColumns {
     let (ids, dimension) = (SeededIds::new(seed ^ 5), directions.view().dimension());
     let mut columns = VectorColumns::new(dimension, FullKind::F32).unwrap();
@@ -28,7 +28,7 @@ fn defined(metric: Metric, query: &[f32], row: &[f32]) -> f64 {
     }
 }
 
-/// Searches on one path, and the same by brute force.
+/// Compares a search on one path with brute force.
 fn check(
     tiers: &Tiers<'_>,
     metric: Metric,
@@ -80,7 +80,8 @@ proptest! {
     }
 }
 
-/// With T0: no mask, a wide one, a narrow one; queries of other lengths and one equal to a row.
+/// Goal: with T0, results equal brute force: without a mask, with a wide and a narrow one, for
+/// queries of other lengths and one equal to a row.
 #[test]
 fn many_rows_are_ranked_as_by_brute_force() {
     const ROWS: usize = 6000;
@@ -114,7 +115,7 @@ fn many_rows_are_ranked_as_by_brute_force() {
     }
 }
 
-/// Lengths at the ends of f32: scores stop there, and are never infinite or NaN.
+/// Goal: at the extremes of f32 scores saturate, and are never infinite or NaN.
 #[test]
 fn the_longest_and_shortest_rows_have_finite_scores() {
     let lengths = [f32::MAX, f32::MIN, 1e30, -1e19, 1.0, 1e-30, -f32::MIN_POSITIVE, 1e-45, 0.0];

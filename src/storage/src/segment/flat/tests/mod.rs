@@ -9,7 +9,7 @@ use super::*;
 use lodestone_compute::{FullKind, FullRows, ScalarBackend, SimdBackend, VectorColumns};
 use lodestone_types::{IdSource, SeededIds};
 
-/// The scan of the CPU, for a stand-in that differs elsewhere.
+/// The scan of the CPU, for stand-ins that differ elsewhere.
 macro_rules! scans_as_the_cpu {
     () => {
         fn scan(
@@ -24,7 +24,7 @@ macro_rules! scans_as_the_cpu {
     };
 }
 
-/// The true scores of the CPU, for a stand-in that differs elsewhere.
+/// The exact scores of the CPU, for stand-ins that differ elsewhere.
 macro_rules! scores_as_the_cpu {
     () => {
         fn exact(
@@ -47,7 +47,7 @@ const BACKENDS: [&dyn ComputeBackend; 3] = [&ScalarBackend, &SimdBackend, &Worst
 const EXACT: Thoroughness = Thoroughness::Exact;
 const PATHS: [SearchPath; 3] = [SearchPath::Gather, SearchPath::MaskedScan, SearchPath::Scan];
 
-/// The result of an exact search.
+/// The expected result of an exact search.
 fn exactly(hits: Vec<Hit>, path: SearchPath) -> FlatHits {
     FlatHits { hits, path, patience: None }
 }
@@ -57,12 +57,12 @@ fn flat(rows: VectorRows<'_>) -> Tiers<'_> {
     Tiers::new(rows, None)
 }
 
-/// Distribution of rows.
+/// Distribution of the rows.
 #[derive(Debug, Clone, Copy)]
 enum Data {
     /// Independent directions.
     Random,
-    /// Eight centres with a little noise: many rows within the bound of each other.
+    /// Eight centres with a little noise: many rows are within the error bound of each other.
     Clustered,
     /// Five vectors, repeated, one of them zero: ties everywhere.
     Duplicates,
@@ -137,7 +137,7 @@ impl ComputeBackend for Worst {
     }
 }
 
-/// [`super::search`] under a bitmap.
+/// Runs [`super::search`] under a bitmap.
 fn search(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
@@ -207,7 +207,8 @@ proptest! {
     ) {
         let columns = columns(seed, data, row_count, dimension, kind);
         let rows = columns.view();
-        // The first query is the first centre or row itself: a tie of all its copies at the top.
+        // The first query is the first centre or row itself, which makes all its copies tie at the
+        // top.
         let ids = SeededIds::new(seed);
         for _ in 0..2 {
             let query = PreparedQuery::new(&vector(&ids, dimension)).unwrap();
@@ -230,8 +231,8 @@ proptest! {
     }
 }
 
-/// Segments large enough that `search` itself chooses to scan, and that more rows than are
-/// rescored at once may win: a cluster of 250 rows lies within the bound.
+/// Goal: segments large enough for `search` itself to choose a scan equal brute force, with more
+/// possible winners than are rescored at once: a cluster of 250 rows is within the bound.
 #[test]
 fn large_segments_are_scanned_and_equal_brute_force() {
     const ROWS: u32 = 2000;
@@ -319,8 +320,8 @@ impl ComputeBackend for Counting {
     }
 }
 
-/// The bound must spare T2, or the scan is worth nothing. Uniform noise is the hardest data there
-/// is: all scores lie close together.
+/// Goal: the bound spares T2, without which the scan would be worthless. Uniform noise is the
+/// hardest data: all scores are close together.
 #[test]
 fn a_scan_reads_a_small_part_of_t2() {
     let columns = columns(5, Data::Random, 8000, 384, FullKind::F16);
