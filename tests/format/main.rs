@@ -15,9 +15,9 @@
 //! tests/format/manifest-2/                    lists of sources in a manifest
 //! tests/format/catalog-6/                     format 6 of the catalog; `catalog-7` is format 7
 //! ```
-//! `version_1` to `version_6`, `manifest_2`, `catalog_6` and `catalog_7` describe them and wrote them. They are
-//! not written again when the program changes: a format that changes gets a folder of its own
-//! beside this one.
+//! `version_1` to `version_6`, `manifest_2`, `catalog_6` and `catalog_7` describe them and wrote
+//! them. They are not written again when the program changes: a format that changes gets a folder
+//! of its own beside this one.
 //! To write the first files of a new version:
 //! `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
 
