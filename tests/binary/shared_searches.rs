@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use lodestone_engine::query::shares::wire::{TASK_ROWS_MAX, TopsTask};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -180,6 +181,13 @@ fn refuses_strangers(client: &Client) {
     old["release"] = json!("0.0.0");
     assert_eq!(status(&node, &old), 400);
     assert_ne!(status(&node, &task), 200, "there is no such collection");
+    let mut greedy = task;
+    greedy["step"] = json!({"Tops": TopsTask { k: TASK_ROWS_MAX + 1, ..TopsTask::default() }});
+    let reply = node.call("POST", SHARE, &greedy).expect("an answer");
+    let told = reply.json().to_string();
+    assert!(reply.status == 400 && told.contains("step.Tops.k is 11002, of 11001"), "{told}");
+    greedy["step"]["Tops"]["k"] = TASK_ROWS_MAX.into();
+    assert_ne!(status(&node, &greedy), 400, "as many as a search asks for");
     let body = json!({"tenant_id": "acme", "query": "copper"});
     assert_eq!(status(&node, &body), 400);
     let reply = node.call("POST", "/search/retrieve", &body).expect("an answer");

@@ -15,7 +15,10 @@ use super::peers::{Peers, Standing};
 use crate::nodes::{NodeRefusal, RELEASE};
 use crate::query::QueryError;
 use crate::query::shares::ShareNodes;
-use crate::query::shares::wire::{ANSWER_BYTES_MAX, SHARE, ShareAnswer, ShareTask, TASK_BYTES_MAX};
+use crate::query::shares::wire::{
+    ANSWER_BYTES_MAX, SHARE, ShareAnswer, ShareStep, ShareTask, TASK_BYTES_MAX, TASK_ROWS_MAX,
+    TopsTask,
+};
 use crate::{Engine, EngineError};
 use lodestone_fetch::forward::{ForwardBody, ForwardRequest};
 use lodestone_storage::collection::{Collection, Snapshot};
@@ -240,6 +243,12 @@ impl Engine {
             .map_err(|error| NodeRefusal::Invalid(format!("the body is no task: {error}")))?;
         if task.release != RELEASE {
             let problem = format!("release is {}, and that of this node {RELEASE}", task.release);
+            return Err(NodeRefusal::Invalid(problem));
+        }
+        if let ShareStep::Tops(TopsTask { k, .. }) = &task.step
+            && *k > TASK_ROWS_MAX
+        {
+            let problem = format!("step.Tops.k is {k}, of {TASK_ROWS_MAX} at most");
             return Err(NodeRefusal::Invalid(problem));
         }
         let sub_tenant = SubTenantId::parse_stored(&task.sub_tenant)

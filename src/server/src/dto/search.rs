@@ -10,6 +10,7 @@ use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_answer::generate::{Sampling, Tools};
 use lodestone_engine::qna::Conversation;
+use lodestone_engine::query::shares::wire::TASK_ROWS_MAX;
 use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_text::Operator;
 use lodestone_types::id::SessionId;
@@ -19,6 +20,7 @@ const QUERY_TEXT: Kind = Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_fil
 const RESULTS_MAX: u64 = limits::RESULTS_MAX as u64;
 /// Largest `offset`: ten pages of the maximum size. A filter is needed to reach further results.
 const OFFSET_MAX: u64 = 10_000;
+const _: () = assert!((OFFSET_MAX + RESULTS_MAX) as usize <= TASK_ROWS_MAX);
 /// Maximum number of metadata keys counted per search.
 const FACETS_MAX: usize = 20;
 const IGNORED_DOC: &str = "Accepted without effect; named in metadata.ignored_parameters.";

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use lodestone_embed::SparseVector;
 use lodestone_storage::segment::flat::{SearchPath, Thoroughness};
 use lodestone_text::{CorpusStats, SentQuery};
-use lodestone_types::{Filter, Metric};
+use lodestone_types::{Filter, Metric, limits};
 
 /// Path for working on a share.
 pub const SHARE: &str = "/nodes/share";
@@ -21,6 +21,12 @@ pub const SHARE: &str = "/nodes/share";
 pub const TASK_BYTES_MAX: usize = 16 << 20;
 /// Maximum bytes of an answer.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// Maximum number of rows of each leg that a task requests: those up to the last page of a full-text
+/// search.
+pub const TASK_ROWS_MAX: usize = 10_000 + limits::RESULTS_MAX;
+const _: () = assert!(3 * limits::RESULTS_MAX <= TASK_ROWS_MAX, "candidates of accurate mode");
+const _: () = assert!(limits::VECTOR_RESULTS_MAX <= TASK_ROWS_MAX);
 
 /// One step of a search over a share of its segments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
