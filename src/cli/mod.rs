@@ -59,8 +59,7 @@ fn print_line(text: Text<'_>) {
 
 /// Prints text and flushes it. A failed write, for example on a full disk, exits with a failure.
 fn print_text(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match write_text(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
             eprintln!("lodestone: standard output: {error}");
@@ -68,6 +67,15 @@ fn print_text(text: &str) {
         }
         Ok(()) => {}
     }
+}
+
+/// Writes text to standard output and flushes it.
+///
+/// # Errors
+/// [`ErrorKind::BrokenPipe`] if the reader is gone; other errors of the file or device.
+fn write_text(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
 }
 
 /// Runs the verb given on the command line; verbs that query a server have exit codes of their own.

@@ -405,6 +405,34 @@ fn output_that_cannot_be_written_is_a_failure() {
     }
 }
 
+/// Goal: a key or webhook whose secret nobody could read is not left on the server.
+#[test]
+fn a_secret_that_cannot_be_printed_is_taken_back() {
+    let Some(installation) = Installation::new("client::secret") else { return };
+    let (_server, client) = installation.start();
+    let listed = || ask(&client, "GET", "/admin/api_keys", Value::Null)["api_keys"].clone();
+    let before = listed();
+    for (arguments, id) in [
+        (&["key", "create", "k", "--role", "read"][..], "key_"),
+        (&["key", "create", "k", "--role", "read", "--json"], "key_"),
+        (&["webhook", "add", "https://hooks.example.com/x"], "whk_"),
+    ] {
+        let mut command = verb(&installation, &client, arguments);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let Output { status, stderr, .. } = command.stdout(writer).output().expect("it starts");
+        let message = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(1), "{arguments:?}: {message}");
+        let start = format!("lodestone: standard output: Broken pipe (os error 32); {id}");
+        assert!(message.starts_with(&start), "{message}");
+        assert!(message.contains("is deleted again"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    assert_eq!(listed(), before);
+    let webhooks = ask(&client, "GET", "/admin/webhooks", Value::Null);
+    assert_eq!(webhooks["webhooks"], json!([]));
+}
+
 #[test]
 fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

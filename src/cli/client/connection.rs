@@ -13,7 +13,8 @@ use super::options::ServerOptions;
 use super::profile::{self, Profile};
 use super::screen;
 use crate::cli::authorities;
-use crate::cli::transport::{Http, Lost, Opened, Payload, Request, query};
+use crate::cli::transport::{Http, Lost, Opened, Payload, Request, escaped, query};
+use crate::cli::write_text;
 
 /// The default address of `lodestone serve`.
 const SERVER: &str = "http://127.0.0.1:8080";
@@ -144,6 +145,32 @@ impl Connection {
         show: impl FnOnce(&Value),
     ) -> Result<(), Failure> {
         self.show(&Request { path: path.into(), body: Some(Payload::Json(body)) }, show).map(drop)
+    }
+
+    /// Creates something with a secret that only the response contains, and shows it like
+    /// [`Connection::show`]. If it cannot be shown it is deleted again, as nobody could use it.
+    ///
+    /// # Errors
+    /// [`Failure`]; [`Failure::Failed`] if the response could not be printed, which says what became
+    /// of the thing created, whose id is the member `id` of the response.
+    pub fn make(
+        &self,
+        path: &str,
+        body: &Value,
+        id: &str,
+        show: impl FnOnce(&Value) -> String,
+    ) -> Result<(), Failure> {
+        let body = Some(Payload::Json(body));
+        let (answer, json) = self.answer(&Request { path: path.to_owned(), body })?;
+        let text = if self.is_json { screen::json_text(&answer) } else { show(&json) };
+        let Err(error) = write_text(&format!("{text}\n")) else { return Ok(()) };
+        let name = json[id].as_str().unwrap_or_default();
+        let path = format!("{path}/{}", escaped(name));
+        let ending = match self.answer(&Request { path, body: Some(Payload::Delete) }) {
+            Ok(_) => "is deleted again, as its secret was not shown".to_owned(),
+            Err(problem) => format!("stays, and its secret was not shown: delete it ({problem})"),
+        };
+        Err(Failure::Failed(format!("standard output: {error}; {name} {ending}")))
     }
 
     /// Sends a DELETE and shows the response.

@@ -83,7 +83,7 @@ impl ClientVerb for KeyOptions {
                 if let Some(end) = expires_at {
                     body["expires_at"] = end.as_str().into();
                 }
-                connection.post(PATH, &body, |answer| println!("{}", cell(&answer["api_key"])))
+                connection.make(PATH, &body, "key_id", |answer| cell(&answer["api_key"]))
             }
             KeyVerb::Revoke { id, yes } => {
                 confirm(&format!("revoke key {id}"), *yes)?;

@@ -61,16 +61,20 @@ pub fn moment(value: &Value) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Prints JSON unchanged. On a terminal, characters that could control it are replaced by
-/// equivalent JSON escapes.
+/// Prints JSON as [`json_text`] returns it.
 pub fn print_json(answer: &[u8]) {
+    print_text(&json_text(answer));
+    print_text("\n");
+}
+
+/// JSON unchanged. On a terminal, characters that could control it are replaced by equivalent JSON
+/// escapes.
+pub fn json_text(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer);
-    let text = match std::io::stdout().is_terminal() {
+    match std::io::stdout().is_terminal() {
         true => escaped(&text),
         false => text.into_owned(),
-    };
-    print_text(&text);
-    print_text("\n");
+    }
 }
 
 fn escaped(json: &str) -> String {

@@ -86,8 +86,8 @@ impl ClientVerb for WebhookOptions {
                 if !scope.is_empty() {
                     body["tenants"] = tenants(scope);
                 }
-                connection.post(PATH, &body, |answer| {
-                    println!("{}\n{}", cell(&answer["webhook_id"]), cell(&answer["secret"]));
+                connection.make(PATH, &body, "webhook_id", |answer| {
+                    format!("{}\n{}", cell(&answer["webhook_id"]), cell(&answer["secret"]))
                 })
             }
             WebhookVerb::Test { id } => {
