@@ -151,8 +151,8 @@ impl Connection {
     /// [`Connection::show`]. If it cannot be shown it is deleted again, as nobody could use it.
     ///
     /// # Errors
-    /// [`Failure`]; [`Failure::Failed`] if the response could not be printed, which says what became
-    /// of the thing created, whose id is the member `id` of the response.
+    /// [`Failure`]; [`Failure::Failed`] if the response could not be printed, which says what
+    /// became of the thing created, whose id is the member `id` of the response.
     pub fn make(
         &self,
         path: &str,

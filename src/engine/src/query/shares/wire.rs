@@ -22,8 +22,8 @@ pub const TASK_BYTES_MAX: usize = 16 << 20;
 /// Maximum bytes of an answer.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// Maximum number of rows of each leg that a task requests: those up to the last page of a full-text
-/// search.
+/// Maximum number of rows of each leg that a task requests: those up to the last page of a
+/// full-text search.
 pub const TASK_ROWS_MAX: usize = 10_000 + limits::RESULTS_MAX;
 const _: () = assert!(3 * limits::RESULTS_MAX <= TASK_ROWS_MAX, "candidates of accurate mode");
 const _: () = assert!(limits::VECTOR_RESULTS_MAX <= TASK_ROWS_MAX);

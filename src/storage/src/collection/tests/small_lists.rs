@@ -85,7 +85,7 @@ fn a_long_list_is_a_file() {
     assert_eq!((dir.count("r/"), manifest(&dir, &collection).min_reader), (0, 2));
     while collection.merge_once(MergeBudget::MOST).unwrap() {}
     let merged = collection.snapshot().manifest.segments[0].clone();
-    assert_eq!((merged.sources, merged.list.is_some(), dir.count("r/")), (8, false, 1));
+    assert_eq!((merged.sources, merged.list.is_some(), dir.count("r/")), (12, false, 1));
     let sources: Vec<_> =
         (0..12).map(|n| source("s", &format!("d{n}"), n + 20, &["new"])).collect();
     add(&collection, &sources);
