@@ -99,9 +99,11 @@ async function pressTwice(page, button) {
     if (route.request().method() !== "GET") await held;
     await route.continue();
   });
+  const sent = page.waitForRequest((request) => request.method() !== "GET");
   await button.click();
   // As a person does: Playwright would wait until it may be pressed again.
   await button.click({ force: true });
+  await sent;
   await page.evaluate(() => new Promise(requestAnimationFrame));
   release();
   await page.unrouteAll({ behavior: "wait" });
