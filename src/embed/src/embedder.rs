@@ -1,4 +1,4 @@
-//! The trait of embedders, which the rest of the server uses.
+//! The [`Embedder`] trait, through which the rest of the server embeds texts.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,22 +7,23 @@ use std::time::{Duration, Instant};
 use crate::{EmbedError, EmbedMeters, Role};
 use lodestone_types::RequestContext;
 
-/// Priority of an embedding call, and the role of its texts unless [`Embedder::embed_as`] tells
-/// another.
+/// Priority of an embedding call. Also decides the role of its texts, unless [`Embedder::embed_as`]
+/// gives them explicitly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// A query that a user waits for: goes before everything else.
+    /// Queries that a user waits for; served before everything else.
     Query,
-    /// The many texts of an answer or of a memory that a user waits for: goes before documents.
+    /// The many texts of an answer or a memory that a user waits for; served before documents.
     Answer,
-    /// Documents being ingested: fills the machine when nobody waits.
+    /// Documents being ingested; uses the capacity that the other lanes leave.
     Bulk,
 }
 
 impl Lane {
     pub(super) const ALL: [Self; 3] = [Self::Query, Self::Answer, Self::Bulk];
 
-    /// The role of its texts: those of the query lane are queries.
+    /// Returns the default role of the lane's texts: queries in the query lane, otherwise
+    /// documents.
     pub fn role(self) -> Role {
         match self {
             Self::Query => Role::Query,
@@ -30,7 +31,7 @@ impl Lane {
         }
     }
 
-    /// Its name in measurements.
+    /// Returns the lane's name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Query => "query",
@@ -40,83 +41,89 @@ impl Lane {
     }
 }
 
-/// Counters of the model's work since it was loaded. They only grow.
+/// Counters of the work done since the model was loaded. They never decrease.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct EmbedStats {
-    /// Seconds of worker threads inside the forward pass, summed over workers.
+    /// Seconds that worker threads spent in the forward pass, summed over workers.
     pub model_seconds: f64,
-    /// Tokens through the model, framing included.
+    /// Tokens processed, including framing tokens.
     pub tokens: u64,
-    /// Texts through the model.
+    /// Texts processed.
     pub passages: u64,
     /// Batches that a GPU computed.
     pub device_batches: u64,
-    /// Batches for a GPU that the CPU computed instead.
+    /// Batches meant for a GPU that the CPU computed instead.
     pub device_fallbacks: u64,
 }
 
-/// A model that gives no vectors for now.
+/// Describes a model that currently fails to produce vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failing {
-    /// The first failure since it last answered.
+    /// Time of the first failure since the last success.
     pub since: Instant,
-    /// The reason, without addresses.
+    /// The reason, without network addresses.
     pub problem: String,
 }
 
-/// Text to vectors. Blocking: call it from a thread that may wait.
+/// An embedding model: turns texts into vectors. Calls block, so call it from a thread that may
+/// wait.
 ///
-/// The same text gives the same vector, alone or with others, but for float rounding (API 8.22).
+/// A text has one vector, whether it is embedded alone or with others, up to float rounding (API
+/// 8.22).
 pub trait Embedder: Send + Sync + fmt::Debug {
-    /// Numbers in a vector.
+    /// Returns the number of components of a vector.
     fn dimension(&self) -> usize;
 
-    /// The model's name on the wire.
+    /// Returns the model's name as used in the API.
     fn name(&self) -> &str;
 
-    /// Hexadecimal hash over everything that decides a vector. Vectors are comparable only when
-    /// the fingerprints of their embedders are equal.
+    /// Returns a hexadecimal hash over everything that determines a vector. Vectors are comparable
+    /// only if the fingerprints of their embedders are equal.
     fn fingerprint(&self) -> &str;
 
-    /// Why it gives no vectors for now; `None` where nothing is known to be wrong.
+    /// Describes the current failure; `None` if no problem is known.
     fn failing(&self) -> Option<Failing> {
         None
     }
 
-    /// Byte ranges of the tokens of `text`: whole text, nothing cut, no framing tokens. Starts
-    /// never descend; neighbours share bytes where one character becomes several tokens.
-    /// Takes time linear in the text.
+    /// Returns the byte ranges of the tokens of the whole `text`, without truncation and without
+    /// framing tokens. Starts never decrease; neighbours overlap if one character becomes several
+    /// tokens. Takes time linear in the length of the text.
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>>;
 
-    /// Byte ranges of the words of `text` that the vocabulary does not hold, not even in pieces.
+    /// Returns the byte ranges of words that the vocabulary cannot represent, not even in pieces.
     fn unknown(&self, _text: &str) -> Vec<Range<usize>> {
         Vec::new()
     }
 
-    /// Tokens of `text` that the model reads, framing left out, and whether it cuts the rest.
+    /// Returns the number of tokens of `text` that the model reads, without framing tokens, and
+    /// whether it truncates the text.
     fn tokens_read(&self, text: &str) -> (usize, bool) {
         (self.token_offsets(text).len(), false)
     }
 
-    /// The text of ids of the model's vocabulary; `None` where it lacks one of them.
+    /// Decodes token ids of the model's vocabulary; `None` if one of them is not in it.
     fn text_of_tokens(&self, _ids: &[u32]) -> Option<String> {
         None
     }
 
-    /// Whether the first numbers of a vector are one by themselves, so many of them.
+    /// Whether the first `dimension` components of a vector are themselves a valid embedding, as in
+    /// models with Matryoshka training.
     fn may_shorten_to(&self, dimension: usize) -> bool {
         dimension == self.dimension()
     }
 
-    /// Whether its vocabulary is made for many scripts, some of which it reads letter by letter.
+    /// Whether the vocabulary covers many scripts. Such a model may read some of them letter by
+    /// letter.
     fn is_multilingual(&self) -> bool {
         false
     }
 
-    /// Share of the letters of `text` that the model cannot read: those of unknown words, and
-    /// those outside ASCII that are a token each. A model knows its own languages by words and
-    /// pieces of words, and spells what it does not know, unless it is made for many scripts. 0
-    /// for a text without letters.
+    /// Returns the share of the letters of `text`, 0 to 1, that the model cannot read: letters of
+    /// unknown words, and non-ASCII letters that are tokens of their own. A model represents
+    /// languages that it was trained on by words and word pieces and spells out the rest; for a
+    /// model of many scripts, spelling is no sign of an unknown language. Returns 0 for a text
+    /// without letters.
     fn unread_share(&self, text: &str) -> f32 {
         if text.is_ascii() {
             return 0.0;
@@ -132,7 +139,8 @@ pub trait Embedder: Send + Sync + fmt::Debug {
             false => self.token_offsets(text).into_iter().filter(is_spelt).count(),
         };
         let in_unknown = |range: Range<usize>| match letters(range).count() {
-            // Counted above, unless it is ASCII, of which no vocabulary lacks a letter.
+            // Already counted as spelt, unless it is ASCII, and no vocabulary lacks an ASCII
+            // letter.
             0 | 1 if !self.is_multilingual() => 0,
             count => count,
         };
@@ -140,14 +148,15 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         if all == 0 { 0.0 } else { ((spelt + unknown) as f32 / all as f32).min(1.0) }
     }
 
-    /// One vector of length 1 for each text, in the order of the texts. A text longer than the
-    /// model's window is cut there. Blocks until all are done or the request is over; in lanes
-    /// other than [`Lane::Query`] also while the queue is full. In each lane tenants take turns.
+    /// Embeds texts: returns one unit vector per text, in the order of the texts. A text longer
+    /// than the model's window is truncated. Blocks until all are done or the request is over; in
+    /// lanes other than [`Lane::Query`] also while the queue is full. Tenants take turns within
+    /// each lane.
     ///
     /// # Errors
-    /// [`EmbedError::Overloaded`] when too many queries of the tenant wait,
-    /// [`EmbedError::Stopped`] when the request is over, [`EmbedError::Closed`] after
-    /// [`Embedder::close`], otherwise errors of the model. On an error no vector is returned.
+    /// [`EmbedError::Overloaded`] if too many queries of the tenant are waiting,
+    /// [`EmbedError::Stopped`] if the request is over, [`EmbedError::Closed`] after
+    /// [`Embedder::close`], otherwise errors of the model. On an error, no vector is returned.
     fn embed_within(
         &self,
         lane: Lane,
@@ -155,7 +164,7 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// Vectors of texts with roles of their own, which models with prompts tell apart.
+    /// Embeds texts with an explicit role each, which matters to models that have prompts.
     ///
     /// # Errors
     /// As [`Self::embed_within`].
@@ -168,7 +177,7 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         self.embed_within(lane, context, texts.into_iter().map(|(_, text)| text).collect())
     }
 
-    /// Vectors of texts for the server's own work, which has no deadline.
+    /// Embeds texts for the server's own work, which has no deadline.
     ///
     /// # Errors
     /// As [`Self::embed_within`].
@@ -176,31 +185,31 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         self.embed_within(lane, &RequestContext::default(), texts)
     }
 
-    /// Counters of the work so far.
+    /// Returns the counters of the work done so far.
     fn stats(&self) -> EmbedStats;
 
-    /// Measurements of its queue, where it has one.
+    /// Returns the metrics of the queue, if there is one.
     fn meters(&self) -> Option<&EmbedMeters> {
         None
     }
 
-    /// Whether its weights are in memory.
+    /// Whether the weights are in memory.
     fn is_loaded(&self) -> bool {
         true
     }
 
-    /// Time since its last use, where its weights are in memory and may leave it.
+    /// Returns the time since the last use, if the weights are in memory and can be unloaded.
     fn idle_for(&self) -> Option<Duration> {
         None
     }
 
-    /// Has weights leave the memory that were not used for `idle`, where they may: the next use
-    /// loads them again. Returns whether they did.
+    /// Unloads weights that were idle for at least `idle`, if the embedder supports it; the next
+    /// use reloads them. Returns whether it unloaded them.
     fn unload(&self, _idle: Duration) -> bool {
         false
     }
 
-    /// Fails everything that still waits and refuses what comes later; the batches in progress
-    /// are finished. May be called more than once.
+    /// Fails all waiting work and refuses new calls; batches in progress are completed. May be
+    /// called more than once.
     fn close(&self);
 }

@@ -1,17 +1,17 @@
-//! Errors of models, and of texts on their way to a vector.
+//! Errors from loading a model and from embedding texts.
 
 use lodestone_types::{ErrorKind, Stopped};
 
-/// Error of a refused model, or of a text without a vector.
+/// Reason why a model was refused or a text got no vector.
 ///
-/// The enum is `Clone` because one failed batch is reported to every submitter that had a
-/// passage in it; causes are therefore kept as text.
+/// The enum is `Clone` because a failed batch is reported to every caller that had a passage in it;
+/// causes are therefore kept as text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
     /// A file of the model directory is missing or cannot be read.
     #[error("the model's file {path} cannot be read: {problem}")]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Message of the operating system.
         problem: String,
@@ -19,17 +19,17 @@ pub enum EmbedError {
     /// A file of the model directory was read but does not parse.
     #[error("the model's {file} is malformed: {problem}")]
     Malformed {
-        /// Its path in the directory.
+        /// Path of the file within the directory.
         file: String,
         /// Description of the problem.
         problem: String,
     },
-    /// The model is of a kind that this server does not compute.
+    /// The model is of a kind that this server does not support.
     #[error("the model is not supported: {field} is {found}, expected {expected}")]
     Unsupported {
-        /// The setting of the model's configuration.
+        /// Name of the configuration field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: String,
         /// Accepted values.
         expected: &'static str,
@@ -37,17 +37,17 @@ pub enum EmbedError {
     /// The weights lack a tensor.
     #[error("the model's weights lack the tensor {tensor}")]
     MissingTensor {
-        /// Its name.
+        /// Name of the tensor.
         tensor: String,
     },
-    /// A tensor has another shape than the configuration says.
+    /// A tensor's shape differs from the one that the configuration implies.
     #[error("tensor {tensor} has shape {found:?}, the configuration says {expected:?}")]
     WrongShape {
-        /// Its name.
+        /// Name of the tensor.
         tensor: String,
-        /// Sizes by the configuration.
+        /// Shape according to the configuration.
         expected: Vec<usize>,
-        /// Sizes in the file.
+        /// Shape in the file.
         found: Vec<usize>,
     },
     /// The tokenizer failed on a text.
@@ -62,36 +62,36 @@ pub enum EmbedError {
         /// Description of the problem.
         problem: String,
     },
-    /// The forward pass panicked; the worker goes on, the batch is lost.
+    /// The forward pass panicked. The batch is lost; the worker continues.
     #[error("the model panicked: {message}")]
     Panicked {
-        /// The panic's message.
+        /// The panic message.
         message: String,
     },
-    /// More queries of the tenant wait for the model than may.
+    /// The tenant already has too many queries waiting for the model.
     #[error("{waiting} tokens of queries of this tenant wait for the model, at most {max} may")]
     Overloaded {
-        /// Tokens that would wait.
+        /// Tokens that would be waiting with this call.
         waiting: usize,
-        /// Tokens that may wait.
+        /// Maximum number of waiting tokens.
         max: usize,
     },
-    /// The server that computes the model is not usable now.
+    /// The remote server that runs the model is currently unavailable.
     #[error("the embedding server fails: {problem}")]
     Remote {
         /// Description of the problem.
         problem: String,
     },
-    /// The embedder was closed before the text had its turn.
+    /// The embedder was closed before the text was processed.
     #[error("the model is shutting down")]
     Closed,
-    /// The request that it was for is over.
+    /// The request that needed the vector is over.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
 impl EmbedError {
-    /// Its kind, which says what the caller should do.
+    /// Returns the kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreadable { .. } | Self::Remote { .. } | Self::Closed | Self::Stopped(_) => {

@@ -1,4 +1,4 @@
-//! Fingerprints of models: hashes over everything that decides a vector.
+//! Fingerprints of models: hashes over everything that determines a vector.
 
 use sha2::{Digest, Sha256};
 
@@ -8,13 +8,13 @@ use crate::prompts::Prompts;
 use crate::sentence::Projection;
 use crate::steps::Steps;
 
-/// Changes whenever the same files would give other vectors than before: another window,
-/// another pooling. It is part of the fingerprint.
+/// Version of the computation, part of every fingerprint. It changes whenever the files of a model
+/// would give other vectors than before, such as with another window or pooling.
 const COMPUTATION: &str = "lodestone bert 1";
 
-/// The fingerprint of a sentence model. Dense layers, the prompt of documents and the width of cut
-/// vectors are parts of it where there are some, so that models without keep theirs; the prompt of
-/// queries is none, since no stored vector is made with it.
+/// Returns the fingerprint of a sentence model. Dense layers, the document prompt and the width of
+/// truncated vectors are included only if present, so that models without them keep their
+/// fingerprint. The query prompt is left out, since no stored vector depends on it.
 pub(super) fn fingerprint_of(
     config: &ModelConfig,
     files: &ModelFiles,
@@ -39,8 +39,8 @@ pub(super) fn fingerprint_of(
     fingerprint(config, files, &more, &weights)
 }
 
-/// SHA-256 over the computation, the configuration as understood and `more` of it, tokenizer and
-/// weights. The configuration's text is left out: the same model is published with different
+/// Computes SHA-256 over the computation's version, the parsed configuration with `more` appended,
+/// tokenizer and weights. The raw configuration is left out: one model is published with differing
 /// comments in it.
 pub(super) fn fingerprint(
     config: &ModelConfig,

@@ -4,44 +4,44 @@ use std::fmt;
 
 use crate::{EmbedError, Engine};
 
-/// A forward pass that runs on the workers: token ids to vectors.
+/// A forward pass that workers run: token ids to vectors.
 pub(super) trait Forward: Send + Sync + fmt::Debug {
-    /// One vector of length 1 for each passage, in order. Single-threaded. Calls `pause` now and
-    /// then; other batches may run inside that call.
+    /// Returns one unit vector per passage, in order. Single-threaded. Calls `pause` from time to
+    /// time; the queue may run other batches inside that call.
     fn forward(
         &self,
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// Its batch policy at the moment, where the queue's `usual` one does not suit it.
+    /// Returns the batch policy for now; `usual` is the queue's default.
     fn policy(&self, usual: BatchPolicy) -> BatchPolicy {
         usual
     }
 
-    /// The engine that computes at the moment.
+    /// Returns the engine that currently computes.
     fn engine(&self) -> Engine {
         Engine::Cpu
     }
 
-    /// Counters of a device, where there is one.
+    /// Returns the counters of the device, if there is one.
     fn device_counts(&self) -> DeviceCounts {
         DeviceCounts::default()
     }
 }
 
-/// Sizes of batches, and the number of workers in them.
+/// Sizes of batches, and the number of workers that compute them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BatchPolicy {
-    /// Tokens of a batch at most.
+    /// Maximum number of tokens of a batch.
     pub batch: usize,
-    /// Tokens of a batch at least, before waiting work is shared out between idle workers.
+    /// Minimum number of tokens of a batch when waiting work is split between idle workers.
     pub share: usize,
-    /// Workers in bulk batches at the same time; queries find any that is idle.
+    /// Maximum number of workers computing bulk batches at a time; queries use any idle one.
     pub workers: usize,
 }
 
-/// Batches that a device computed, and that it failed to.
+/// Batches that a device computed, and batches that fell back to the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct DeviceCounts {
     pub batches: u64,

@@ -1,4 +1,4 @@
-//! A model directory, loaded: tokenizer, encoder and queue behind [`Embedder`].
+//! A loaded model directory: tokenizer, encoder and queue behind the [`Embedder`] trait.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::weights::Weights;
 use crate::{EmbedError, EmbedMeters, EmbedStats, Embedder, Lane};
 use lodestone_types::{RequestContext, limits};
 
-/// Queries of a tenant are refused when more than this waits: some seconds of work.
+/// Waiting tokens above which a tenant's queries are refused: a few seconds of work.
 const QUERY_TOKENS_MAX: usize = 32 * limits::EMBED_BATCH_TOKENS;
-/// Most tokens that one call for documents or answers has waiting: the next batches of a few
-/// workers.
+/// Maximum number of waiting tokens of one call for documents or answers: enough for the next
+/// batches of several workers.
 const CALL_TOKENS_MAX: usize = 8 * limits::EMBED_BATCH_TOKENS;
-/// All such calls of a lane together: 4 MiB of tokens.
+/// Maximum number of waiting tokens over all calls of such a lane: 4 MiB of token ids.
 const LANE_TOKENS_MAX: usize = 512 * limits::EMBED_BATCH_TOKENS;
 
-/// Half of the largest batch: a query waits for one layer of a batch. The dense products alone are
-/// as fast at 128 tokens as at 1,024; the cost of the smaller batch to the whole pass was not
-/// measurable beside the noise of a busy machine.
+/// Half of the largest batch, because a query waits for one layer of a batch. The dense products
+/// alone are as fast at 128 tokens as at 1,024; the cost of the smaller batch for the whole pass
+/// was below the measurement noise of a busy machine.
 const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
 
 pub(super) const BOUNDS: QueueBounds = QueueBounds {
@@ -44,16 +44,16 @@ pub(super) const BOUNDS: QueueBounds = QueueBounds {
     lane: LANE_TOKENS_MAX,
     query: QUERY_TOKENS_MAX,
 };
-/// Batches of a device that one call may have waiting, beyond those that are computed.
+/// Batches of a device that one call may have waiting, in addition to those being computed.
 const CALL_DEVICE_BATCHES: usize = 4;
-/// Workers beside a device at least: two keep it busy, one is there for queries.
+/// Minimum number of workers for a device: two keep it busy, one remains for queries.
 const DEVICE_WORKERS_MIN: usize = 3;
 
-/// Share of the window that a prompt may take: a chunk has to fit behind it.
+/// A prompt may take at most one part in this many of the window, so that a chunk fits after it.
 const PROMPT_SHARE: usize = 5;
 
-/// Tokens of a vocabulary from which on it is made for many scripts. Those of English models have
-/// 30,000 to 50,000, that of multilingual BERT 120,000, that of XLM-RoBERTa 250,000.
+/// Vocabulary size above which a model counts as made for many scripts. English models have 30,000
+/// to 50,000 tokens, multilingual BERT 120,000, XLM-RoBERTa 250,000.
 const MULTILINGUAL_TOKENS_MIN: usize = 100_000;
 
 /// A sentence model with its worker threads.
@@ -61,11 +61,11 @@ const MULTILINGUAL_TOKENS_MIN: usize = 100_000;
 pub struct Model {
     known: Known,
     queue: Queue,
-    /// The weights behind the queue, where they may be away.
+    /// The weights used by the queue, if they can be unloaded.
     on_demand: Option<Arc<OnDemand>>,
 }
 
-/// A model without its weights.
+/// Everything about a model except its weights.
 #[derive(Debug)]
 struct Known {
     name: String,
@@ -75,38 +75,37 @@ struct Known {
     tokeniser: Tokeniser,
     prompts: Prompts,
     shorter: Shorter,
-    /// Width to which vectors are cut.
+    /// Number of components to which vectors are truncated, if they are.
     cut: Option<usize>,
 }
 
-/// A model that is read, before its workers are started.
+/// A model that is parsed, before its workers are started.
 struct Parts {
     known: Known,
     forward: Passes,
 }
 
-/// The forward pass of a model: with kernels for a device, or without.
+/// The forward pass of a model: with kernels for a device, or CPU only.
 enum Passes {
     Bert { config: Box<ModelConfig>, bert: Arc<Bert>, weights: Box<Weights> },
     Other(Arc<dyn Forward>),
 }
 
 impl Model {
-    /// Loads a model and starts `workers` threads for it; each runs its batches on its own, so
-    /// `workers` is the number of cores that the model may use.
-    ///
+    /// Loads a model and starts `workers` threads for it. Each computes its batches
+    /// single-threaded, so `workers` is the number of cores that the model may use.
     /// # Errors
     /// [`EmbedError`] naming the malformed, missing or unsupported part of the files.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
         Self::load_on(files, workers, Precision::F32, None)
     }
 
-    /// Loads a model as [`Self::load`] does: with less than f32 on the CPU if `precision` allows
-    /// it, and on a `device` with `workers` cores of the CPU as fallback. A model without kernels
-    /// stays on the CPU, and the log says so.
+    /// Loads a model as [`Self::load`] does, but at reduced precision on the CPU if `precision`
+    /// allows it, and on a `device`, if given, with `workers` CPU cores as fallback. A model
+    /// without device kernels stays on the CPU, which is logged.
     ///
     /// # Errors
-    /// As [`Self::load`]; never because of the device.
+    /// As [`Self::load`]; the device never causes one.
     pub fn load_on(
         files: &ModelFiles,
         workers: usize,
@@ -119,9 +118,9 @@ impl Model {
         Ok(Self { known: parts.known, queue, on_demand: None })
     }
 
-    /// A model whose weights come into memory when they are first used, and leave it by
-    /// [`Embedder::unload`]. `source` reads its files, now and whenever they are needed. They are
-    /// checked now as by [`Self::load_on`].
+    /// Opens a model whose weights are loaded on first use and unloaded by [`Embedder::unload`].
+    /// `source` reads the files, now and at every load. They are checked now, as in
+    /// [`Self::load_on`].
     ///
     /// # Errors
     /// As [`Self::load_on`].
@@ -157,23 +156,23 @@ impl Model {
         Ok(Self { known, queue, on_demand: Some(on_demand) })
     }
 
-    /// The prompts that stand before texts.
+    /// Returns the prompts that are put before texts.
     pub fn prompts(&self) -> &Prompts {
         &self.known.prompts
     }
 
-    /// Arithmetic on the CPU.
+    /// Returns the arithmetic used on the CPU.
     pub fn arithmetic(&self) -> Arithmetic {
         self.known.arithmetic
     }
 
-    /// The engine that embeds at the moment.
+    /// Returns the engine that currently computes embeddings.
     pub fn engine(&self) -> Engine {
         self.queue.engine()
     }
 }
 
-/// The vectors of texts behind their prompts, by the workers of a queue.
+/// Embeds texts, each after the prompt of its role, on the workers of a queue.
 pub(super) fn embed(
     queue: &Queue,
     read: (&Tokeniser, &Prompts),
@@ -186,8 +185,8 @@ pub(super) fn embed(
     submitted.and_then(|()| reply.wait()).inspect_err(|_| queue.abandon(&reply))
 }
 
-/// Tokenises texts behind their prompts in the caller's thread and hands them to the queue in
-/// groups of a batch: the workers start while the rest is tokenised, and with full batches.
+/// Tokenises texts with their prompts on the caller's thread and pushes them to the queue a batch
+/// at a time, so that workers start on full batches while the rest is tokenised.
 fn submit(
     queue: &Queue,
     (tokeniser, prompts): (&Tokeniser, &Prompts),
@@ -242,7 +241,7 @@ impl Embedder for Model {
     }
 
     fn text_of_tokens(&self, ids: &[u32]) -> Option<String> {
-        // What cannot be decoded is no text.
+        // Ids that cannot be decoded have no text.
         self.known.tokeniser.text(ids).ok().flatten()
     }
 
@@ -340,8 +339,8 @@ impl Parts {
 }
 
 impl Passes {
-    /// On the CPU alone, or on a device with a CPU fallback; with the number of workers that it
-    /// wants, and the bounds of their queue.
+    /// Returns the forward pass, on the CPU alone or on a device with a CPU fallback, with the
+    /// number of workers to start and the bounds of their queue.
     fn behind(
         self,
         workers: usize,
@@ -370,13 +369,13 @@ impl Passes {
     }
 }
 
-/// Workers before a device, and the bounds of their queue.
+/// Returns the number of workers for a device, and the bounds of their queue.
 fn behind_device(workers: usize, limits: DeviceLimits) -> (usize, QueueBounds) {
     let call = CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
     (workers.max(DEVICE_WORKERS_MIN), QueueBounds { call, ..BOUNDS })
 }
 
-/// Refuses prompts that leave a chunk too few tokens.
+/// Refuses prompts that leave too few tokens for a chunk.
 pub(super) fn check_prompts(prompts: &Prompts, tokeniser: &Tokeniser) -> Result<(), EmbedError> {
     let max = tokeniser.window() / PROMPT_SHARE;
     for prompt in [&prompts.query, &prompts.document] {

@@ -1,12 +1,12 @@
-//! The vector of a passage from the states of its tokens.
+//! Pooling: computes the vector of a passage from the states of its tokens.
 
 use crate::EmbedError;
 use crate::config::Pooling;
 use crate::elementwise;
 
 impl Pooling {
-    /// The sum that stands for the states of a passage, (tokens, hidden): the mean but for its
-    /// division, or the state of the first token.
+    /// Pools the states of a passage, (tokens, hidden): the state of the first token, or the sum
+    /// over tokens, which has the direction of the mean.
     pub fn sum(self, states: &[f32], hidden: usize) -> Vec<f32> {
         match self {
             Self::First => states[..hidden].to_vec(),
@@ -18,7 +18,8 @@ impl Pooling {
         }
     }
 
-    /// The pooled state of a text: of [`Self::Mean`] the sum divided by the tokens.
+    /// Pools the states of a text exactly: for [`Self::Mean`], the sum divided by the number of
+    /// tokens.
     pub fn state(self, states: &[f32], hidden: usize) -> Vec<f32> {
         let mut state = self.sum(states, hidden);
         if self == Self::Mean {
@@ -29,7 +30,7 @@ impl Pooling {
     }
 }
 
-/// The vector in the direction of `sum`, of length 1: no mean needs its division before.
+/// Scales `sum` to length 1. A sum over tokens therefore need not be divided by their number first.
 pub(super) fn unit(mut sum: Vec<f32>) -> Result<Vec<f32>, EmbedError> {
     let square: f64 = sum.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
     if !(square.is_finite() && square > 0.0) {

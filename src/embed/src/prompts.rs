@@ -1,9 +1,9 @@
-//! Prompts: text that a model wants before queries, or before documents.
+//! Prompts: text that a model expects before queries or documents.
 //!
-//! They stand in `config_sentence_transformers.json`. A role takes the prompt of its name (`query`;
-//! `document`, `passage` or `corpus`), otherwise the one that `default_prompt_name` names, unless
-//! that is the other role's, otherwise none. A model without entries there, such as those of the E5
-//! family, gets them when it is installed (`lodestone model install`), which writes that file.
+//! They come from `config_sentence_transformers.json`. A role takes the prompt of its name
+//! (`query`; `document`, `passage` or `corpus`), otherwise the one that `default_prompt_name` names
+//! unless that belongs to the other role, otherwise none. For models that lack these entries, such
+//! as the E5 family, `lodestone model install` writes the file.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use serde::Deserialize;
 
 use crate::EmbedError;
 
-/// Name of the file with the prompts.
+/// Name of the file that contains the prompts.
 pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 
-/// Purpose of a text that is embedded.
+/// Purpose for which a text is embedded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is searched with.
+    /// The text is a search query.
     Query,
-    /// It is found, or compared with what is found.
+    /// The text is searched, or compared with search results.
     Document,
 }
 
-/// The prompts of a model; empty for none.
+/// The prompts of a model; empty if it has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompts {
-    /// Before queries.
+    /// Put before queries.
     pub query: String,
-    /// Before documents.
+    /// Put before documents.
     pub document: String,
 }
 
@@ -40,7 +40,7 @@ struct RawPrompts {
 }
 
 impl Prompts {
-    /// Reads the file, if there is one.
+    /// Parses the file, if there is one.
     pub(super) fn parse(bytes: Option<&[u8]>) -> Result<Self, EmbedError> {
         let malformed = |problem| EmbedError::Malformed { file: PROMPTS.to_owned(), problem };
         let Some(bytes) = bytes else { return Ok(Self::default()) };
@@ -60,7 +60,7 @@ impl Prompts {
         Ok(Self { query: of_role(query, document), document: of_role(document, query) })
     }
 
-    /// The prompt of a role.
+    /// Returns the prompt of a role.
     pub fn of(&self, role: Role) -> &str {
         match role {
             Role::Query => &self.query,
@@ -68,7 +68,7 @@ impl Prompts {
         }
     }
 
-    /// `text` behind the prompt of its role.
+    /// Returns `text` with the prompt of its role in front.
     pub(super) fn before(&self, role: Role, text: &str) -> String {
         format!("{}{text}", self.of(role))
     }

@@ -1,6 +1,6 @@
-//! The model's `config.json`, checked against the models that this server can compute.
+//! Parses a model's `config.json` and checks that this server supports the model.
 //!
-//! - `modern`: that of ModernBERT, in its two forms
+//! - `modern`: the configuration of ModernBERT, in both of its formats
 
 mod modern;
 
@@ -11,45 +11,45 @@ use serde::Deserialize;
 use crate::EmbedError;
 use lodestone_types::limits;
 
-/// The nonlinearity between the two dense layers of a block.
+/// Activation function between the two dense layers of a feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Activation {
-    /// Gaussian error linear unit by the error function (Hendrycks and Gimpel 2016).
+    /// Gaussian error linear unit, exact form with the error function (Hendrycks and Gimpel 2016).
     #[serde(rename = "gelu")]
     Gelu,
-    /// Gaussian error linear unit by its tanh approximation.
+    /// Gaussian error linear unit, tanh approximation.
     #[serde(rename = "gelu_new", alias = "gelu_pytorch_tanh")]
     GeluTanh,
     /// max(x, 0).
     #[serde(rename = "relu")]
     Relu,
-    /// x by its logistic function (Hendrycks and Gimpel 2016, section 4).
+    /// x times its logistic sigmoid (Hendrycks and Gimpel 2016, section 4).
     #[serde(rename = "silu", alias = "swish")]
     Silu,
 }
 
-/// Kinds of encoders.
+/// Supported encoder families.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Family {
     /// BERT (Devlin et al. 2018).
     Bert,
-    /// RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2019): BERT whose positions are
-    /// counted from behind the id of padding.
+    /// RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2019): BERT whose positions start
+    /// just after the padding id.
     Roberta { padding: usize },
     /// ModernBERT (Warner et al. 2024).
     Modern(ModernConfig),
 }
 
-/// Pooling of token states to one vector.
+/// Pooling of token states into one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pooling {
-    /// The mean over all tokens, framing included.
+    /// The mean over all tokens, including framing tokens.
     Mean,
     /// The state of the first token.
     First,
 }
 
-/// The sizes and choices of an encoder, validated.
+/// The validated dimensions and options of an encoder.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ModelConfig {
     pub hidden: usize,
@@ -65,7 +65,7 @@ pub(super) struct ModelConfig {
     pub family: Family,
 }
 
-/// The fields of `config.json` that name the family.
+/// The fields of `config.json` that identify the family.
 #[derive(Debug, Deserialize)]
 struct RawFamily {
     model_type: Option<String>,
@@ -73,7 +73,7 @@ struct RawFamily {
     architectures: Vec<String>,
 }
 
-/// The fields of `config.json` that matter for BERT and RoBERTa.
+/// The fields of `config.json` that BERT and RoBERTa use.
 #[derive(Debug, Deserialize)]
 struct RawConfig {
     hidden_size: usize,
@@ -86,12 +86,12 @@ struct RawConfig {
     layer_norm_eps: f64,
     hidden_act: serde_json::Value,
     position_embedding_type: Option<String>,
-    /// Read for RoBERTa alone.
+    /// Used for RoBERTa only.
     pad_token_id: Option<serde_json::Value>,
 }
 
 impl ModelConfig {
-    /// Reads `config.json`; the pooling is that of the directory's modules.
+    /// Parses `config.json`; `pooling` comes from the directory's module list.
     pub fn parse(config: &[u8], pooling: Pooling) -> Result<Self, EmbedError> {
         let family: RawFamily = parsed(config)?;
         let parsed = match family_of(&family)? {
@@ -123,14 +123,14 @@ impl ModelConfig {
             pooling,
             family: match family {
                 "bert" => Family::Bert,
-                // 1 is RoBERTa's own default.
+                // RoBERTa's own default is 1.
                 _ => Family::Roberta { padding: raw.pad_token_id.map_or(Ok(1), padding)? },
             },
         })
     }
 
-    /// The configuration as text for fingerprints. That of a BERT model never changes: tenants
-    /// are bound to it.
+    /// Returns the configuration as text for fingerprints. The text of a BERT model must never
+    /// change, because tenants are bound to its fingerprint.
     pub fn identity(&self) -> String {
         let Self { hidden, layers, heads, intermediate, vocabulary, .. } = self;
         let Self { positions, token_types, norm_epsilon, activation, pooling, family, .. } = self;
@@ -146,7 +146,7 @@ impl ModelConfig {
         }
     }
 
-    /// Row of the position table that the first token takes.
+    /// Returns the row of the position table for the first token.
     pub fn first_position(&self) -> usize {
         match self.family {
             Family::Roberta { padding } => padding + 1,
@@ -154,18 +154,18 @@ impl ModelConfig {
         }
     }
 
-    /// Numbers in one attention head.
+    /// Returns the number of components of an attention head.
     pub fn head(&self) -> usize {
         self.hidden / self.heads
     }
 
-    /// Tokens of one passage at most, framing included.
+    /// Returns the maximum number of tokens of a passage, including framing tokens.
     pub fn window(&self) -> usize {
         (self.positions - self.first_position()).min(limits::MODEL_TOKENS_MAX)
     }
 
-    /// Upper bounds keep a damaged file from asking for absurd memory; real BERT models stay far
-    /// below them.
+    /// Checks the sizes. The upper bounds keep a damaged file from requesting absurd amounts of
+    /// memory; real models stay far below them.
     fn check_sizes(&self) -> Result<(), EmbedError> {
         let within = |field, value: usize, max: usize, expected| {
             if value == 0 || value > max {
@@ -201,7 +201,7 @@ impl ModelConfig {
     }
 }
 
-/// The id of padding, which is small: positions begin behind it.
+/// Validates the padding id, which must be small because positions start after it.
 fn padding(found: serde_json::Value) -> Result<usize, EmbedError> {
     let id = found.as_u64().filter(|id| *id < 1 << 16);
     id.map(|id| id as usize).ok_or_else(|| EmbedError::Unsupported {
@@ -211,7 +211,7 @@ fn padding(found: serde_json::Value) -> Result<usize, EmbedError> {
     })
 }
 
-/// The activation that a field names.
+/// Parses the activation function named in `field`.
 pub(super) fn activation(
     field: &'static str,
     found: &serde_json::Value,
@@ -223,7 +223,7 @@ pub(super) fn activation(
     })
 }
 
-/// Fields of `config.json`.
+/// Deserialises the fields of interest from `config.json`.
 pub(super) fn parsed<'a, T: Deserialize<'a>>(config: &'a [u8]) -> Result<T, EmbedError> {
     serde_json::from_slice(config).map_err(|error| EmbedError::Malformed {
         file: "config.json".to_owned(),
@@ -234,7 +234,7 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(config: &'a [u8]) -> Result<T, Embe
 fn family_of(raw: &RawFamily) -> Result<&str, EmbedError> {
     match raw.model_type.as_deref() {
         Some(family @ ("bert" | "modernbert")) => Ok(family),
-        // Of one code with RoBERTa.
+        // These share RoBERTa's architecture.
         Some("roberta" | "xlm-roberta" | "camembert") => Ok("roberta"),
         None if raw.architectures.iter().any(|name| name.starts_with("Bert")) => Ok("bert"),
         found => Err(EmbedError::Unsupported {

@@ -1,7 +1,7 @@
-//! `config.json` of a ModernBERT model.
+//! Parses the `config.json` of a ModernBERT model.
 //!
-//! Two forms are in use: `global_attn_every_n_layers` with `global_rope_theta` and
-//! `local_rope_theta`, and since version 5 of transformers `layer_types` with `rope_parameters`.
+//! Two formats exist: `global_attn_every_n_layers` with `global_rope_theta` and `local_rope_theta`,
+//! and, since version 5 of transformers, `layer_types` with `rope_parameters`.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use crate::config::{Activation, Family, ModelConfig, Pooling, activation, parsed
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
 
-/// The choices of ModernBERT beyond those of [`ModelConfig`].
+/// The options of ModernBERT that [`ModelConfig`] does not cover.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ModernConfig {
-    /// Tokens to either side that a token of a local layer attends to.
+    /// Number of tokens on either side that a token of a local layer attends to.
     pub reach: usize,
-    /// Whether a layer attends to the whole passage, one for each layer.
+    /// For each layer, whether it attends to the whole passage.
     pub is_global: Vec<bool>,
-    /// Base of the rotary angles of global layers.
+    /// Base of the rotary angles in global layers.
     pub global_theta: f64,
-    /// Base of the rotary angles of local layers.
+    /// Base of the rotary angles in local layers.
     pub local_theta: f64,
     /// Whether the dense layers of attention have biases.
     pub attention_bias: bool,
-    /// Whether the two wide layers have biases.
+    /// Whether the two dense layers of the feed-forward block have biases.
     pub wide_bias: bool,
-    /// Whether layer norms have shifts.
+    /// Whether layer norms have biases.
     pub norm_bias: bool,
 }
 
-/// The fields of `config.json` that matter here, with ModernBERT's own defaults.
+/// The fields of `config.json` in use, with ModernBERT's own defaults.
 #[derive(Debug, Deserialize)]
 struct RawConfig {
     vocab_size: usize,
@@ -51,7 +51,7 @@ struct RawConfig {
     global_attn_every_n_layers: usize,
     #[serde(default = "global_theta")]
     global_rope_theta: f64,
-    /// `null` stands for the base of global layers.
+    /// `null` means the base of the global layers.
     #[serde(default = "local_theta")]
     local_rope_theta: Option<f64>,
     layer_types: Option<Vec<String>>,
@@ -91,7 +91,7 @@ fn local_theta() -> Option<f64> {
     Some(10_000.0)
 }
 
-/// The fields of `config.json` that matter for what stands behind the encoder.
+/// The fields of `config.json` that describe the heads on top of the encoder.
 #[derive(Debug, Deserialize)]
 pub(crate) struct HeadConfig {
     pub classifier_pooling: Option<String>,
@@ -114,12 +114,13 @@ impl HeadConfig {
 }
 
 impl ModernConfig {
-    /// Tokens to either side that one of layer `index` attends to, `None` for the whole passage.
+    /// Returns the number of tokens on either side that a token of layer `index` attends to; `None`
+    /// if it attends to the whole passage.
     pub fn reach_of(&self, index: usize) -> Option<usize> {
         (!self.is_global[index]).then_some(self.reach)
     }
 
-    /// Reads a `config.json` whose family is known.
+    /// Parses a `config.json` that is known to be of this family.
     pub fn parse(config: &[u8], pooling: Pooling) -> Result<ModelConfig, EmbedError> {
         let raw: RawConfig = parsed(config)?;
         let modern = Self {
@@ -162,7 +163,7 @@ impl RawConfig {
             if every == 0 {
                 return unsupported("global_attn_every_n_layers", "0".to_owned(), "1 or more");
             }
-            // More layers than are allowed are refused with the other sizes.
+            // `check_sizes` refuses more than 64 layers later.
             return Ok((0..self.num_hidden_layers.min(64)).map(|at| at % every == 0).collect());
         };
         let is_known = |kind: &String| kind == FULL || kind == SLIDING;
@@ -173,7 +174,7 @@ impl RawConfig {
         Ok(types.iter().map(|kind| kind == FULL).collect())
     }
 
-    /// The base of the angles of layers of a kind, `usual` where there are no parameters for it.
+    /// Returns the rotary base for layers of a kind, or `usual` if the file gives none for it.
     fn theta(&self, kind: &str, usual: f64) -> Result<f64, EmbedError> {
         let raw = self.rope_parameters.as_ref().and_then(|all| all.get(kind)?.as_ref());
         let rope_type = raw.and_then(|raw| raw.rope_type.as_deref()).unwrap_or("default");
