@@ -1,25 +1,25 @@
-//! The files of a model directory, as transformers and sentence-transformers lay them out.
+//! The files of a model directory, in the layout of transformers and sentence-transformers.
 //!
 //! ```text
 //! config.json, tokenizer.json, model.safetensors         the encoder
-//! modules.json                                           the steps behind it, in their order
-//! 1_Pooling/config.json                                  token states to one vector
-//! 2_Dense/config.json, 2_Dense/model.safetensors         a dense layer, in models that have one
+//! modules.json                                           the steps after it, in order
+//! 1_Pooling/config.json                                  pools token states into one vector
+//! 2_Dense/config.json, 2_Dense/model.safetensors         a dense layer, if the model has one
 //! config_sentence_transformers.json                      prompts
 //! ```
-//! The last three are read where they are; the folders' names are those that `modules.json` gives.
-//! Without it there are no steps but `1_Pooling`, if that is there.
+//! Except for the encoder's, all files are optional unless `modules.json` names them; it also
+//! determines the names of the folders. Without it, the only step is `1_Pooling`, if present.
 //!
 //! Sparse models have other steps:
 //!
 //! ```text
-//! 1_SpladePooling/config.json                            logits of the vocabulary to weights
+//! 1_SpladePooling/config.json                            maps vocabulary logits to weights
 //! router_config.json                                     steps for queries and for documents
 //! query_0_SparseStaticEmbedding/tokenizer.json, .../model.safetensors
-//!                                                        weights of the tokens of queries
-//! idf.json                                               the same in a directory without steps
+//!                                                        weights of query tokens
+//! idf.json                                               weights, in a directory without steps
 //! ```
-//! A Router may put the encoder into a folder.
+//! A Router may place the encoder in a folder.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,30 +31,30 @@ use crate::EmbedError;
 use crate::modules::{self, Module};
 use crate::prompts::{PROMPTS, Prompts};
 
-/// Configuration of the pooling where no `modules.json` names another.
+/// Path of the pooling configuration if there is no `modules.json`.
 pub(super) const POOLING: &str = "1_Pooling/config.json";
-/// Weights of the tokens of queries, where no `modules.json` names others.
+/// Path of the weights of query tokens if there is no `modules.json`.
 pub(super) const IDF: &str = "idf.json";
 /// Names of the files that every model has.
 pub const REQUIRED_FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
 
-/// Files of a model beside [`REQUIRED_FILES`], by their path in its directory.
+/// Paths of a model's files in addition to [`REQUIRED_FILES`], relative to its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartFiles {
-    /// Folder of [`REQUIRED_FILES`]: empty for the directory itself, or ending with `/`.
+    /// Folder of [`REQUIRED_FILES`]: empty for the directory itself, otherwise ending in `/`.
     pub encoder: String,
-    /// Files that its `modules.json` names.
+    /// Files that `modules.json` refers to.
     pub required: Vec<String>,
     /// Files that are read if they exist.
     pub optional: Vec<String>,
 }
 
-/// The bytes of a model directory.
+/// The contents of a model directory.
 #[derive(Debug, Clone)]
 pub struct ModelFiles {
-    /// The directory's name, which is the model's name on the wire.
+    /// Name of the directory, which is the model's name in the API.
     pub name: String,
-    /// Folder of the next three: empty for the directory itself, or ending with `/`.
+    /// Folder of the next three files: empty for the directory itself, otherwise ending in `/`.
     pub encoder: String,
     /// `config.json`.
     pub config: Vec<u8>,
@@ -62,7 +62,7 @@ pub struct ModelFiles {
     pub tokenizer: Vec<u8>,
     /// `model.safetensors`.
     pub weights: Vec<u8>,
-    /// The files of sentence-transformers, by their path in the directory.
+    /// The files of sentence-transformers by their path in the directory.
     pub parts: BTreeMap<String, Vec<u8>>,
 }
 
@@ -70,8 +70,8 @@ impl ModelFiles {
     /// Reads the files of `directory` through `read`.
     ///
     /// # Errors
-    /// [`EmbedError::Unreadable`] names the file that is missing or refused,
-    /// [`EmbedError::Malformed`] a `modules.json` that names no files.
+    /// [`EmbedError::Unreadable`] naming the file that is missing or refused,
+    /// [`EmbedError::Malformed`] for an invalid `modules.json` or Router configuration.
     pub fn read(
         directory: &Path,
         read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
@@ -111,17 +111,17 @@ impl ModelFiles {
         Ok(Self { name, encoder, config, tokenizer, weights, parts })
     }
 
-    /// The file that must be read before [`Self::part_files`] can tell all files of a model with
-    /// this `modules.json`.
+    /// Returns the file that must be read before [`Self::part_files`] can list all files of a model
+    /// with this `modules.json`, if there is one.
     pub fn router_file(modules: &[u8]) -> Option<&'static str> {
         modules::has_router(modules).then_some(modules::ROUTER)
     }
 
-    /// The files that a directory with this `modules.json`, or without one, has beside
-    /// [`REQUIRED_FILES`]. `router` is the text of [`Self::router_file`].
+    /// Lists the files, in addition to [`REQUIRED_FILES`], of a directory with or without this
+    /// `modules.json`. `router` is the contents of [`Self::router_file`].
     ///
     /// # Errors
-    /// [`EmbedError::Malformed`] where the list names no files.
+    /// [`EmbedError::Malformed`] if the list or the Router configuration is invalid.
     pub fn part_files(
         modules: Option<&[u8]>,
         router: Option<&[u8]>,
@@ -152,19 +152,19 @@ impl ModelFiles {
         Ok(PartFiles { encoder, required, optional })
     }
 
-    /// The prompts that the files name.
+    /// Parses the prompts of the model.
     ///
     /// # Errors
-    /// [`EmbedError::Malformed`] where their file cannot be read.
+    /// [`EmbedError::Malformed`] if their file cannot be parsed.
     pub fn prompts(&self) -> Result<Prompts, EmbedError> {
         Prompts::parse(self.parts.get(PROMPTS).map(Vec::as_slice))
     }
 
-    /// Writes prompts, and the width to which vectors are cut, into the file for them: what the
-    /// publisher of a model left out, or leaves to the operator. Absent ones stay as they are.
+    /// Writes prompts, and the width to which vectors are truncated, into their file: settings that
+    /// the publisher of a model left out or leaves to the operator. `None` keeps the present value.
     ///
     /// # Errors
-    /// [`EmbedError::Malformed`] where the present file cannot be read.
+    /// [`EmbedError::Malformed`] if the present file cannot be parsed.
     pub fn set(
         &mut self,
         query: Option<&str>,
@@ -191,7 +191,7 @@ impl ModelFiles {
         Ok(())
     }
 
-    /// The steps behind the encoder.
+    /// Parses the list of steps.
     pub(super) fn modules(&self) -> Result<Vec<Module>, EmbedError> {
         match self.parts.get(modules::FILE) {
             Some(list) => modules::parse(list),

@@ -1,9 +1,9 @@
-//! Queues of texts that wait for the model, and the order in which they are served. Plain data:
-//! `queue` locks it.
+//! Queues of texts that wait for the model, and the order in which they are served. Plain data;
+//! `queue` holds it behind a lock.
 //!
 //! ```text
-//! lane   tenants take turns, in each the calls of the tenant, in each its texts: one text a turn
-//! lanes  queries, then answers, then documents; answers never hold documents up for good
+//! lane   round robin over tenants, then over the calls of a tenant, one text per turn
+//! lanes  queries, then answers, then documents; answers cannot starve documents
 //! ```
 
 use std::collections::VecDeque;
@@ -15,27 +15,27 @@ use crate::forward::BatchPolicy;
 use crate::reply::Reply;
 use lodestone_types::CollectionId;
 
-/// Batches of answers in a row that may delay waiting documents.
+/// Maximum number of consecutive batches of answers while documents are waiting.
 const ANSWERS_IN_A_ROW: usize = 4;
 
-/// A text that waits: its tokens, and the reply that its vector goes to.
+/// A waiting text: its token ids, and the reply that receives its vector.
 #[derive(Debug)]
 pub(super) struct QueuedText {
     pub ids: Vec<u32>,
     pub reply: Arc<Reply>,
     pub index: usize,
-    /// When it was handed over.
+    /// Time at which it was queued.
     pub since: Instant,
 }
 
 impl QueuedText {
-    /// A text that begins to wait now.
+    /// Creates a text that starts waiting now.
     pub fn new(ids: Vec<u32>, reply: &Arc<Reply>, index: usize) -> Self {
         Self { ids, reply: Arc::clone(reply), index, since: Instant::now() }
     }
 }
 
-/// Waiting texts of one call, in their order. Never empty while in the ring.
+/// Waiting texts of one call, in order. Never empty while in the ring.
 #[derive(Debug)]
 struct Submission {
     reply: Arc<Reply>,
@@ -51,7 +51,7 @@ struct Owned {
     tokens: usize,
 }
 
-/// One lane: a ring of tenants that take turns, in each a ring of its calls.
+/// One lane: a ring of tenants that take turns, each with a ring of its calls.
 #[derive(Debug, Default)]
 pub(super) struct LaneQueue {
     ring: VecDeque<Owned>,
@@ -59,22 +59,22 @@ pub(super) struct LaneQueue {
 }
 
 impl LaneQueue {
-    /// Tokens that wait in the lane.
+    /// Returns the number of tokens waiting in the lane.
     pub fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Tokens of one tenant that wait in the lane.
+    /// Returns the number of tokens of one tenant waiting in the lane.
     pub fn tokens_of_owner(&self, owner: Option<CollectionId>) -> usize {
         self.ring.iter().find(|owned| owned.owner == owner).map_or(0, |owned| owned.tokens)
     }
 
-    /// Tokens of the call behind `reply` that wait in the lane.
+    /// Returns the number of tokens of the call of `reply` waiting in the lane.
     pub fn tokens_of(&self, reply: &Arc<Reply>) -> usize {
         self.find(reply).map_or(0, |(at, call)| self.ring[at].calls[call].tokens)
     }
 
-    /// Appends passages of one call; a call that waits already keeps its turn.
+    /// Appends passages of one call. A call that already waits keeps its turn.
     pub fn push(&mut self, reply: &Arc<Reply>, passages: Vec<QueuedText>) {
         let tokens: usize = passages.iter().map(|passage| passage.ids.len()).sum();
         if passages.is_empty() {
@@ -100,8 +100,8 @@ impl LaneQueue {
         }
     }
 
-    /// The next batch: turn by turn over all waiting tenants and their calls, until `budget` tokens
-    /// are full; at least one passage where one waits.
+    /// Takes the next batch, one passage per turn over all waiting tenants and their calls, up to
+    /// `budget` tokens. Takes at least one passage if any is waiting.
     pub fn take(&mut self, budget: usize) -> Vec<QueuedText> {
         let mut batch = Vec::new();
         let mut filled = 0;
@@ -130,7 +130,7 @@ impl LaneQueue {
         batch
     }
 
-    /// Drops the waiting texts of the call behind `reply`.
+    /// Drops the waiting texts of the call of `reply`.
     pub fn forget(&mut self, reply: &Arc<Reply>) {
         let Some((at, call)) = self.find(reply) else { return };
         let owned = &mut self.ring[at];
@@ -142,13 +142,14 @@ impl LaneQueue {
         }
     }
 
-    /// Empties the lane and returns the calls that waited there.
+    /// Empties the lane and returns the calls that were waiting there.
     pub fn drain(&mut self) -> Vec<Arc<Reply>> {
         self.tokens = 0;
         self.ring.drain(..).flat_map(|owned| owned.calls).map(|call| call.reply).collect()
     }
 
-    /// Position of a waiting call: of its tenant in the ring, and of the call there.
+    /// Finds a waiting call: the position of its tenant in the ring, and of the call within the
+    /// tenant.
     fn find(&self, reply: &Arc<Reply>) -> Option<(usize, usize)> {
         let at = self.ring.iter().position(|owned| owned.owner == reply.owner())?;
         let mut calls = self.ring[at].calls.iter();
@@ -156,22 +157,22 @@ impl LaneQueue {
     }
 }
 
-/// All lanes, and the workers that serve them.
+/// All lanes, and the state of the workers that serve them.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     pub query: LaneQueue,
     pub answer: LaneQueue,
     pub bulk: LaneQueue,
-    /// Batches of answers since documents that wait had a batch.
+    /// Consecutive batches of answers taken while documents were waiting.
     answers_in_a_row: usize,
-    /// Workers inside a batch that they began between batches.
+    /// Workers running a batch from [`Self::next`], as opposed to one from [`Self::between`].
     busy: usize,
-    /// Busy workers whose batch is of the bulk lane.
+    /// Busy workers whose batch comes from the bulk lane.
     busy_with_bulk: usize,
 }
 
 impl Lanes {
-    /// A lane.
+    /// Returns the queue of a lane.
     pub fn of(&mut self, lane: Lane) -> &mut LaneQueue {
         match lane {
             Lane::Query => &mut self.query,
@@ -180,8 +181,9 @@ impl Lanes {
         }
     }
 
-    /// The next batch for an idle worker, one of `workers`: of queries, else of answers, else of
-    /// documents; of documents also after [`ANSWERS_IN_A_ROW`] batches of answers.
+    /// Takes the next batch for an idle worker, one of `workers`: of queries, otherwise answers,
+    /// otherwise documents; documents precede answers after [`ANSWERS_IN_A_ROW`] batches of
+    /// answers.
     pub fn next(&mut self, policy: BatchPolicy, workers: usize) -> Option<(Lane, Vec<QueuedText>)> {
         let is_bulk_due = self.answers_in_a_row >= ANSWERS_IN_A_ROW;
         let order = match is_bulk_due {
@@ -205,8 +207,8 @@ impl Lanes {
         Some(taken)
     }
 
-    /// A batch to run in a pause of a batch of `lane`: of queries; while documents are embedded,
-    /// else of answers.
+    /// Takes a batch to run during a pause of a batch of `lane`: queries during answers; queries,
+    /// otherwise answers, during documents.
     pub fn between(&mut self, lane: Lane, policy: BatchPolicy) -> Option<(Lane, Vec<QueuedText>)> {
         let served: &[Lane] = match lane {
             Lane::Query => &[],
@@ -219,8 +221,8 @@ impl Lanes {
         })
     }
 
-    /// Records the end of a batch of [`Self::next`]; returns whether documents wait that it may
-    /// have held up.
+    /// Records the end of a batch from [`Self::next`]. Returns whether documents are waiting that
+    /// the batch may have held up.
     pub fn ended(&mut self, lane: Lane) -> bool {
         let bulk = usize::from(lane == Lane::Bulk);
         self.busy -= 1;
@@ -228,14 +230,14 @@ impl Lanes {
         bulk > 0 && self.bulk.tokens() > 0
     }
 
-    /// Drops the waiting texts of the call behind `reply`.
+    /// Drops the waiting texts of the call of `reply`.
     pub fn forget(&mut self, reply: &Arc<Reply>) {
         for lane in Lane::ALL {
             self.of(lane).forget(reply);
         }
     }
 
-    /// Empties all lanes and returns the calls that waited there.
+    /// Empties all lanes and returns the calls that were waiting.
     pub fn drain(&mut self) -> Vec<Arc<Reply>> {
         Lane::ALL.into_iter().flat_map(|lane| self.of(lane).drain()).collect()
     }
@@ -244,7 +246,7 @@ impl Lanes {
         if self.busy_with_bulk >= policy.workers.max(1) {
             return Vec::new();
         }
-        // At most as many as the policy lets into bulk batches count as idle.
+        // No more workers count as idle than the policy admits to bulk batches.
         let barred = workers.saturating_sub(policy.workers);
         let busy = self.busy.max(self.busy_with_bulk + barred);
         let idle = workers.saturating_sub(busy).max(1);

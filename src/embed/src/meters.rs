@@ -1,9 +1,9 @@
-//! Measurements of the queue in front of the model.
+//! Metrics of the queue in front of the model.
 
 use crate::Lane;
 use lodestone_metrics::{BATCH_TOKENS, Histogram, LEG_SECONDS, Labelled, Registry};
 
-/// Measurements of the queue, by lane.
+/// Metrics of the queue, by lane.
 #[derive(Debug, Clone)]
 pub struct EmbedMeters {
     batch_tokens: Labelled<Histogram, 3>,
@@ -21,7 +21,7 @@ impl Default for EmbedMeters {
 }
 
 impl EmbedMeters {
-    /// Enters them into a registry.
+    /// Registers the metrics.
     pub fn enter(&self, registry: &mut Registry) {
         let help = "Tokens of one batch through the embedding model";
         registry.enter("embed_batch_tokens", help, &self.batch_tokens);
@@ -29,7 +29,7 @@ impl EmbedMeters {
         registry.enter("embed_queue_seconds", help, &self.queue_seconds);
     }
 
-    /// A batch of so many tokens begins, whose texts have waited so long.
+    /// Records the start of a batch of `tokens` tokens, and the waiting times of its texts.
     pub(super) fn begin_batch(
         &self,
         lane: Lane,

@@ -1,4 +1,4 @@
-//! `modules.json` of sentence-transformers: the steps of a model, and their configurations.
+//! Parses `modules.json` of sentence-transformers: the steps of a model and their configurations.
 
 use std::collections::BTreeMap;
 
@@ -8,40 +8,40 @@ use crate::EmbedError;
 
 /// Name of the file.
 pub(super) const FILE: &str = "modules.json";
-/// The file that says which steps a Router has for queries, and which for documents.
+/// Configuration of a Router, which has separate steps for queries and for documents.
 pub(super) const ROUTER: &str = "router_config.json";
-/// Steps of a model at most; published models have four.
+/// Maximum number of steps of a model; published models have four.
 const MODULES_MAX: usize = 8;
 const FOLDER_BYTES_MAX: usize = 64;
 
 /// A step of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Module {
-    /// The encoder, whose files lie in the directory itself.
+    /// The encoder, with its files in the directory itself.
     Encoder,
-    /// The encoder of a sparse model, whose files lie in a folder.
+    /// The encoder of a sparse model, with its files in this folder.
     EncoderIn(String),
-    /// Logits of the vocabulary to a sparse vector; the path of its configuration.
+    /// Maps vocabulary logits to a sparse vector; the path of its configuration.
     Splade(String),
-    /// Weights of the tokens of queries, in a folder with a tokenizer.
+    /// Weights of query tokens, in this folder along with a tokenizer.
     Static(String),
-    /// Token states to one vector; the path of its configuration.
+    /// Pools token states into one vector; the path of its configuration.
     Pooling(String),
     /// A dense layer; its folder.
     Dense(String),
-    /// To length 1.
+    /// Normalisation to length 1.
     Normalize,
-    /// A step that this server does not compute, by its name.
+    /// A step that this server does not support, by its type.
     Other(String),
 }
 
 impl Module {
-    /// The pooling that a file configures.
+    /// Creates a pooling step configured by `file`.
     pub fn pooling(file: &str) -> Self {
         Self::Pooling(file.to_owned())
     }
 
-    /// Its files, by their path in the model's directory.
+    /// Returns the paths of its files within the model directory.
     pub fn files(&self) -> Vec<String> {
         match self {
             Self::Pooling(file) | Self::Splade(file) => vec![file.clone()],
@@ -63,22 +63,22 @@ struct RawModule {
     kind: String,
 }
 
-/// The fields of a Router's configuration that matter: the types of its steps by their paths, and
-/// the paths of each route.
+/// The fields of interest of a Router's configuration: the types of its steps by path, and the
+/// paths of each route.
 #[derive(Debug, Deserialize)]
 struct RawRouter {
     types: BTreeMap<String, String>,
     structure: BTreeMap<String, Vec<String>>,
 }
 
-/// Whether the steps are those of a [`ROUTER`].
+/// Whether the steps include a Router, configured by [`ROUTER`].
 pub(super) fn has_router(list: &[u8]) -> bool {
     let raw: Result<Vec<RawModule>, _> = serde_json::from_slice(list);
     raw.is_ok_and(|raw| raw.iter().any(|module| last_part(&module.kind) == "Router"))
 }
 
-/// Reads `modules.json`. Steps are told by the last part of their type, since their modules were
-/// moved within sentence-transformers.
+/// Parses `modules.json`. Steps are recognised by the last component of their type, because
+/// sentence-transformers moved its modules.
 pub(super) fn parse(list: &[u8]) -> Result<Vec<Module>, EmbedError> {
     let malformed = |problem: String| EmbedError::Malformed { file: FILE.to_owned(), problem };
     let raw: Vec<RawModule> =
@@ -89,7 +89,7 @@ pub(super) fn parse(list: &[u8]) -> Result<Vec<Module>, EmbedError> {
     raw.into_iter().map(|RawModule { path, kind }| module(FILE, path, kind)).collect()
 }
 
-/// Reads the configuration of a Router: the steps for queries, and those for documents.
+/// Parses the configuration of a Router: the steps for queries and those for documents.
 pub(super) fn parse_router(config: &[u8]) -> Result<[Vec<Module>; 2], EmbedError> {
     let malformed = |problem: String| EmbedError::Malformed { file: ROUTER.to_owned(), problem };
     let raw: RawRouter =
@@ -118,7 +118,7 @@ fn is_encoder(kind: &str) -> bool {
     matches!(last_part(kind), "Transformer" | "MLMTransformer")
 }
 
-/// The step of a type at a path, which `file` names.
+/// Returns the step of type `kind` at `path`. Errors name `file`.
 fn module(file: &str, path: String, kind: String) -> Result<Module, EmbedError> {
     let is_folder = !path.is_empty()
         && path.len() <= FOLDER_BYTES_MAX

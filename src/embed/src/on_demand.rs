@@ -1,7 +1,7 @@
-//! Weights that come into memory with their first batch, and leave it when nobody uses them.
+//! Weights that are loaded on first use and unloaded when idle.
 //!
-//! The queue and its workers stay: a batch that finds no weights loads them on its worker, and the
-//! others wait for it. A call waits as for any batch, until its request is over.
+//! The queue and its workers stay. A batch that finds no weights loads them on its worker while the
+//! others wait. To a caller this looks like a slow batch; it waits until its request is over.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -14,27 +14,27 @@ use parking_lot::Mutex;
 use crate::forward::{BatchPolicy, DeviceCounts, Forward};
 use crate::{EmbedError, Engine};
 
-/// Reads the weights anew.
+/// Loads the weights.
 pub(super) type Load = dyn Fn() -> Result<Arc<dyn Forward>, EmbedError> + Send + Sync;
 
-/// A forward pass whose weights may be away.
+/// A forward pass whose weights may be unloaded.
 pub(super) struct OnDemand {
     load: Box<Load>,
-    /// Time for which weights that could not be read are not read again.
+    /// Time to wait after a failed load before trying again.
     again: Duration,
     state: Mutex<State>,
-    /// Held while they are read.
+    /// Serialises loading.
     loading: Mutex<()>,
 }
 
 struct State {
     forward: Option<Arc<dyn Forward>>,
-    /// Batches that are computed.
+    /// Batches in progress.
     batches: usize,
     last_use: Instant,
-    /// When and why they could not be read.
+    /// Time and cause of the last failed load.
     failed: Option<(Instant, EmbedError)>,
-    /// Counters of weights that were here before.
+    /// Counters of weights that have been unloaded.
     before: DeviceCounts,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for OnDemand {
     }
 }
 
-/// One batch that is computed.
+/// Guard of one batch in progress.
 struct Batch<'a>(&'a OnDemand);
 
 impl Drop for Batch<'_> {
@@ -56,22 +56,22 @@ impl Drop for Batch<'_> {
 }
 
 impl OnDemand {
-    /// Without weights, until a batch comes. For `again` after a failure every batch gets its
-    /// error: each try reads whole files.
+    /// Creates it without weights; the first batch loads them. For `again` after a failure, every
+    /// batch gets that error, because each attempt reads whole files.
     pub fn new(load: Box<Load>, again: Duration) -> Self {
         let (forward, failed, before) = Default::default();
         let state = State { forward, batches: 0, last_use: Instant::now(), failed, before };
         Self { load, again, state: Mutex::new(state), loading: Mutex::default() }
     }
 
-    /// Time since the last batch, 0 during one; `None` where the weights are away.
+    /// Returns the time since the last batch, 0 during one; `None` if the weights are not loaded.
     pub fn idle_for(&self) -> Option<Duration> {
         let state = self.state.lock();
         state.forward.as_ref()?;
         Some(if state.batches > 0 { Duration::ZERO } else { state.last_use.elapsed() })
     }
 
-    /// Gives up weights of which no batch was computed for `idle`. Returns whether there were any.
+    /// Drops the weights if no batch used them for `idle`. Returns whether it dropped any.
     pub fn unload(&self, idle: Duration) -> bool {
         let mut state = self.state.lock();
         if state.batches > 0 || state.last_use.elapsed() < idle {
@@ -84,7 +84,7 @@ impl OnDemand {
         true
     }
 
-    /// The weights for one batch.
+    /// Returns the weights for one batch, loading them if necessary.
     fn enter(&self) -> Result<(Arc<dyn Forward>, Batch<'_>), EmbedError> {
         if let Some(entered) = self.present() {
             return Ok(entered);
@@ -119,9 +119,9 @@ impl OnDemand {
     }
 }
 
-/// Loads weights on a thread that ends with it. Allocators keep what a thread allocated and another
-/// one freed until the first allocates again, which an idle worker does not: mimalloc kept 15 MiB
-/// of a model that had left the memory.
+/// Loads weights on a temporary thread. Allocators retain memory that one thread allocated and
+/// another freed until the first allocates again, which an idle worker does not do: mimalloc
+/// retained 15 MiB of an unloaded model.
 fn on_own_thread(load: &Load) -> Result<Arc<dyn Forward>, EmbedError> {
     let loaded = thread::scope(|scope| scope.spawn(load).join());
     loaded.unwrap_or_else(|panic| resume_unwind(panic))

@@ -1,13 +1,14 @@
-//! Precision of the model: the operator's setting, and the arithmetic used on a machine.
+//! Numeric precision of the model: the operator's setting, and the arithmetic that results from it.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The operator's setting.
+/// The operator's choice of precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// The fastest arithmetic whose vectors are those of f32 but for a cosine of .9999: int16 with
-    /// AVX-512 VNNI, f32 elsewhere. Both are compared freely, so the fingerprint is the same.
+    /// The fastest arithmetic whose vectors have a cosine of at least .9999 with those of f32:
+    /// int16 with AVX-512 VNNI, otherwise f32. Vectors of both are comparable, so the fingerprint
+    /// is the same.
     #[default]
     Auto,
     /// 32-bit floating point everywhere.
@@ -19,14 +20,14 @@ pub enum Precision {
 pub enum Arithmetic {
     /// 32-bit floating point.
     F32,
-    /// 16-bit integers, summed up in 32 bits.
+    /// 16-bit integers with 32-bit sums.
     Int16,
 }
 
 impl FromStr for Precision {
     type Err = String;
 
-    /// `auto` or `f32`; `fast` is an earlier name of `auto`.
+    /// Parses `auto` or `f32`; `fast` is a former name of `auto`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "f32" => Ok(Self::F32),

@@ -1,17 +1,17 @@
-//! Worker threads over the lanes.
+//! The worker threads that serve the lanes.
 //!
-//! A worker takes a batch of queries, else of answers, else of documents. Batches of queries and of
-//! answers are as small as is efficient. During a batch of documents a worker serves waiting
-//! queries and answers after every layer, and during one of answers waiting queries: so a query
-//! waits for one layer of a batch at most, not for the batch. No worker is kept free for queries:
-//! on two cores that would halve ingestion for no more than the queries between layers gain
-//! already.
+//! An idle worker takes a batch of queries, otherwise of answers, otherwise of documents. Batches
+//! of queries and answers are as small as is efficient. Between the layers of a batch of documents
+//! a worker serves waiting queries and answers, and between those of a batch of answers waiting
+//! queries, so a query waits for at most one layer rather than a whole batch. No worker is reserved
+//! for queries: on two cores that would halve ingestion, and serving queries between layers already
+//! gains as much.
 //!
-//! Fewer waiting documents than fill every idle worker's budget are shared out evenly between the
-//! idle workers.
+//! If too few documents are waiting to fill the budget of every idle worker, they are split evenly
+//! between the idle workers.
 //!
-//! A call whose request is over leaves its lane at once: by a hook where the client has gone, by
-//! its caller where the time is over.
+//! A call whose request is over leaves its lane at once: a cancellation hook removes it when the
+//! client disconnects, and its caller removes it when the deadline passes.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,27 +28,27 @@ use crate::reply::Reply;
 use crate::{EmbedError, EmbedMeters, EmbedStats, Engine, Lane};
 use lodestone_types::{RequestContext, Stopped};
 
-/// The bounds of a queue, in tokens. A token takes four bytes, and a passage has at least one,
-/// so these bound items and bytes as well.
+/// Bounds of a queue, in tokens. A token takes four bytes and a passage has at least one token, so
+/// these bound memory and the number of passages as well.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueueBounds {
-    /// A batch through the model.
+    /// Maximum size of a batch.
     pub batch: usize,
-    /// Tokens of one call for documents or answers that may wait; the call blocks at more. So a
-    /// large document cannot fill the lane.
+    /// Maximum waiting tokens of one call for documents or answers; the call blocks beyond that, so
+    /// that a large document cannot fill the lane.
     pub call: usize,
-    /// Tokens of all such calls of a lane that may wait; calls block at more.
+    /// Maximum waiting tokens of all such calls of a lane; calls block beyond that.
     pub lane: usize,
-    /// Tokens of the queries of one tenant that may wait; queries are refused at more. The number
-    /// of tenants is bounded by that of the requests that run at once.
+    /// Maximum waiting tokens of one tenant's queries; queries are refused beyond that. The number
+    /// of tenants is bounded by the number of requests that run concurrently.
     pub query: usize,
 }
 
-/// The smallest share of waiting work worth a batch of its own on a CPU: below it a product with
-/// the weights is bound by reading them.
+/// The smallest batch worth computing on its own on a CPU when waiting work is split: below it, a
+/// matrix product is bound by reading the weights.
 pub(super) const SHARE_TOKENS_MIN: usize = 128;
 
-/// The lanes and the threads that serve them. Dropping it closes it and waits for the threads.
+/// The lanes and the threads that serve them. Dropping it closes the queue and joins the threads.
 #[derive(Debug)]
 pub(super) struct Queue {
     shared: Arc<Shared>,
@@ -76,7 +76,7 @@ struct State {
 }
 
 impl Queue {
-    /// Starts `workers` threads (at least one) over `forward`.
+    /// Starts `workers` threads (at least one) that run `forward`.
     pub fn start(forward: Arc<dyn Forward>, workers: usize, bounds: QueueBounds) -> Self {
         let worker_count = workers.max(1);
         let shared = Arc::new(Shared {
@@ -102,7 +102,8 @@ impl Queue {
         Self { shared, workers }
     }
 
-    /// A call of `count` texts for a request. It ends when the request is cancelled.
+    /// Registers a call of `count` texts for a request. Cancelling the request fails the call and
+    /// removes its waiting texts.
     pub fn call(&self, context: &RequestContext, count: usize) -> Arc<Reply> {
         let reply = Reply::new(context, count);
         let (shared, ended) = (Arc::clone(&self.shared), Arc::downgrade(&reply));
@@ -115,8 +116,8 @@ impl Queue {
         reply
     }
 
-    /// Hands texts of one call to the workers. Queries are refused where their tenant has too many;
-    /// all others wait until their lane has space.
+    /// Pushes texts of a call to a lane. Queries are refused if their tenant has too many waiting;
+    /// in the other lanes the caller blocks until there is space.
     pub fn push(
         &self,
         lane: Lane,
@@ -168,7 +169,7 @@ impl Queue {
         self.shared.forget(reply);
     }
 
-    /// Refuses new work and fails waiting texts; batches in progress are finished.
+    /// Refuses new work and fails waiting texts; batches in progress are completed.
     pub fn close(&self) {
         let mut state = self.shared.state.lock();
         state.is_closed = true;
@@ -181,7 +182,7 @@ impl Queue {
         self.shared.has_capacity.notify_all();
     }
 
-    /// Counters of the workers' work so far.
+    /// Returns the counters of the work done so far.
     pub fn stats(&self) -> EmbedStats {
         let nanos = self.shared.model_nanos.load(Ordering::Relaxed);
         let DeviceCounts { batches, fallbacks } = self.shared.forward.device_counts();
@@ -194,17 +195,17 @@ impl Queue {
         }
     }
 
-    /// Measurements of waiting texts and batches.
+    /// Returns the metrics of waiting texts and batches.
     pub fn meters(&self) -> &EmbedMeters {
         &self.shared.meters
     }
 
-    /// The engine that computes at the moment.
+    /// Returns the engine that currently computes.
     pub fn engine(&self) -> Engine {
         self.shared.forward.engine()
     }
 
-    /// Tokens that wait in a lane.
+    /// Returns the number of tokens waiting in a lane.
     #[cfg(test)]
     pub fn waiting(&self, lane: Lane) -> usize {
         self.shared.state.lock().lanes.of(lane).tokens()
@@ -215,7 +216,7 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.close();
         for worker in self.workers.drain(..) {
-            // A worker catches the panics of its batches; nothing else in it can panic.
+            // Workers catch the panics of their batches; nothing else in them can panic.
             let _ = worker.join();
         }
     }
@@ -248,7 +249,7 @@ impl Shared {
         self.forward.policy(BatchPolicy { batch, share: SHARE_TOKENS_MIN, workers })
     }
 
-    /// Runs one batch and answers all calls that have a text in it, whatever happens.
+    /// Runs one batch and settles every call that has a text in it, even on an error or a panic.
     fn run(&self, lane: Lane, batch: Vec<QueuedText>) {
         if lane != Lane::Query {
             self.has_capacity.notify_all();
@@ -285,8 +286,8 @@ impl Shared {
         }
     }
 
-    /// One batch of what goes before `lane`, where any waits. Only one, so that a stream of queries
-    /// cannot hold up the batch that paused for it.
+    /// Runs one waiting batch of higher priority than `lane`, if there is one. Only one, so that a
+    /// stream of queries cannot stall the paused batch.
     fn serve_between(&self, lane: Lane) {
         let policy = self.policy();
         let found = self.state.lock().lanes.between(lane, policy);

@@ -1,5 +1,6 @@
-//! Vectors of texts that were embedded lately: people ask again and turn pages, an answer reads the
-//! question that its search has read, and the same chunks answer many questions.
+//! A cache of the vectors of recently embedded texts. It pays off because users repeat queries and
+//! page through results, an answer embeds the question that its search embedded, and different
+//! questions retrieve the same chunks.
 
 use std::collections::HashMap;
 
@@ -9,14 +10,16 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::{EmbedError, Embedder, Lane, Role};
 use lodestone_types::{CollectionId, RequestContext};
 
-/// Vectors of the younger half at most: both are some 13 MiB at 384 numbers a vector.
+/// Maximum number of vectors of the younger half. Both halves together take about 13 MiB at 384
+/// components per vector.
 const HALF_MAX: usize = 4096;
 
-/// Hash of a text, its tenant and sub-tenant, and the model: nobody can tell by the time of an
-/// answer what another tenant stores or asks.
+/// Hash of a text, its tenant, sub-tenant and role, and the model. Keys are per tenant so that
+/// response times reveal nothing about the texts of other tenants.
 type Key = u128;
 
-/// The last vectors that were used. Those not used while `HALF_MAX` others were leave.
+/// The most recently used vectors. A vector is evicted if it goes unused while `HALF_MAX` others
+/// are inserted.
 #[derive(Debug, Default)]
 pub struct RecentVectors(Mutex<Halves>);
 
@@ -26,20 +29,20 @@ struct Halves {
     older: HashMap<Key, Vec<f32>>,
 }
 
-/// A text with the sub-tenant that asks it or stores it.
+/// A text with the sub-tenant that asks or stores it.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnedText<'a> {
     /// The sub-tenant.
     pub sub_tenant: &'a str,
-    /// Whether it is a question or part of a document.
+    /// Whether it is a query or part of a document.
     pub role: Role,
     /// The text.
     pub text: &'a str,
 }
 
 impl RecentVectors {
-    /// The vectors of texts, in their order. Blocking: one call of the
-    /// model for those that are not known.
+    /// Returns the vectors of texts, in order. Blocks: embeds all texts that are not cached in one
+    /// call of the model.
     ///
     /// # Errors
     /// As [`Embedder::embed_as`].

@@ -1,4 +1,4 @@
-//! The vectors of one call, collected while its caller waits.
+//! Collects the vectors of one call while its caller waits.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::EmbedError;
 use lodestone_types::{CollectionId, RequestContext};
 
-/// The vectors of one call to `embed`, collected until all are there.
+/// The vectors of one call to `embed`, collected until all have arrived.
 #[derive(Debug)]
 pub(super) struct Reply {
     context: RequestContext,
@@ -18,32 +18,31 @@ pub(super) struct Reply {
 
 #[derive(Debug)]
 struct Progress {
-    /// Those that are computed. An empty one is a result too: of a text that a sparse model gives
-    /// no token.
+    /// Computed vectors. An empty one is a result too: a sparse model may find no token for a text.
     vectors: Vec<Option<Vec<f32>>>,
     missing: usize,
     error: Option<EmbedError>,
 }
 
 impl Reply {
-    /// A reply of `count` vectors, all of them missing, for a request.
+    /// Creates a reply for a request that is still missing all `count` vectors.
     pub fn new(context: &RequestContext, count: usize) -> Arc<Self> {
         let progress = Progress { vectors: vec![None; count], missing: count, error: None };
         let context = context.clone();
         Arc::new(Self { context, progress: Mutex::new(progress), is_settled: Condvar::new() })
     }
 
-    /// The request.
+    /// Returns the context of the request.
     pub fn context(&self) -> &RequestContext {
         &self.context
     }
 
-    /// The tenant whose call it is.
+    /// Returns the tenant that made the call.
     pub fn owner(&self) -> Option<CollectionId> {
         self.context.tenant()
     }
 
-    /// Puts one vector in its place.
+    /// Stores the vector of text `index`.
     pub fn fulfil(&self, index: usize, vector: Vec<f32>) {
         let mut progress = self.progress.lock();
         debug_assert!(progress.vectors[index].is_none());
@@ -54,17 +53,17 @@ impl Reply {
         }
     }
 
-    /// Ends the call with `error`; the first error stays.
+    /// Fails the call with `error`, unless it already failed; the first error is kept.
     pub fn fail(&self, error: &EmbedError) {
         let mut progress = self.progress.lock();
         progress.error.get_or_insert_with(|| error.clone());
         self.is_settled.notify_all();
     }
 
-    /// Whether the call goes on.
+    /// Checks that the call is still wanted.
     ///
     /// # Errors
-    /// The error that ended it; [`EmbedError::Stopped`] where its request is over.
+    /// The error that ended it, or [`EmbedError::Stopped`] if its request is over.
     pub fn check(&self) -> Result<(), EmbedError> {
         match &self.progress.lock().error {
             Some(error) => Err(error.clone()),
@@ -72,13 +71,13 @@ impl Reply {
         }
     }
 
-    /// Waits for all vectors, the first error, or the end of the request's time.
+    /// Waits for all vectors, the first error, or the deadline of the request.
     pub fn wait(&self) -> Result<Vec<Vec<f32>>, EmbedError> {
         self.wait_until(None)
     }
 
-    /// Waits as [`Self::wait`] does, but no longer than `until`: then the vectors before the first
-    /// missing one are returned.
+    /// Waits like [`Self::wait`], but at most until `until`; then returns the vectors that precede
+    /// the first missing one.
     pub fn wait_until(&self, until: Option<Instant>) -> Result<Vec<Vec<f32>>, EmbedError> {
         let ends = [until, self.context.deadline()].into_iter().flatten().min();
         let mut progress = self.progress.lock();
@@ -86,7 +85,7 @@ impl Reply {
             if let Some(error) = &progress.error {
                 return Err(error.clone());
             }
-            // A cancellation fails the call; here the time alone is looked at.
+            // Cancellation fails the call through its hook, so only time is checked here.
             let is_over = match ends {
                 Some(end) => self.is_settled.wait_until(&mut progress, end).timed_out(),
                 None => {
@@ -101,7 +100,7 @@ impl Reply {
                 }
             }
         }
-        // What is computed at the moment still comes, to the places behind.
+        // Vectors still being computed arrive after this, at later positions.
         Ok(progress.vectors.iter_mut().map_while(Option::take).collect())
     }
 }
@@ -120,7 +119,7 @@ mod tests {
         }
         let now = Some(Instant::now());
         assert_eq!(reply.wait_until(now), Ok(vec![vec![0.0]]));
-        // Batches that were under way come later, and nobody minds.
+        // Batches in progress may still deliver vectors, which is harmless.
         reply.fulfil(1, vec![1.0]);
         reply.fulfil(2, vec![2.0]);
         let nothing = Reply::new(&RequestContext::default(), 1);

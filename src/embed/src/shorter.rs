@@ -1,9 +1,9 @@
-//! Models whose vectors may be cut (Kusupati and others 2022, "Matryoshka").
+//! Models whose vectors may be truncated (Kusupati et al. 2022, "Matryoshka").
 //!
-//! Published models say so in `config.json`: `is_matryoshka`, or the widths they were trained for
-//! in `matryoshka_dimensions`. Of any other model the first numbers of a vector mean nothing. A
-//! model that is to make shorter vectors throughout says to which width in `truncate_dim` of
-//! `config_sentence_transformers.json`, which installing it writes.
+//! Published models declare it in `config.json`: `is_matryoshka`, or the widths that they were
+//! trained for in `matryoshka_dimensions`. For any other model, the first components of a vector
+//! are not an embedding. A model that should always produce shorter vectors has their width in
+//! `truncate_dim` of `config_sentence_transformers.json`, which installing the model writes.
 
 use serde::Deserialize;
 
@@ -11,8 +11,8 @@ use crate::EmbedError;
 use crate::files::ModelFiles;
 use crate::prompts::PROMPTS;
 
-/// Widths to which the vectors of a model may be cut. No part of its fingerprint: whole vectors
-/// are the same.
+/// Widths to which the vectors of a model may be truncated. Not part of its fingerprint, because
+/// full vectors are unaffected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Shorter {
     #[serde(default)]
@@ -27,12 +27,13 @@ struct RawWidth {
 }
 
 impl Shorter {
-    /// Reads `config.json`; anything but the two members in their form allows nothing.
+    /// Parses `config.json`. Truncation is not allowed if the two fields are missing or malformed.
     pub fn parse(config: &[u8]) -> Self {
         serde_json::from_slice(config).unwrap_or_default()
     }
 
-    /// The width to which the vectors of a model, of width `whole`, are cut throughout.
+    /// Returns the width to which a model with vectors of width `whole` always truncates them, if
+    /// it does.
     ///
     /// # Errors
     /// [`EmbedError::Unsupported`] for a width that `config.json` does not allow.
@@ -51,7 +52,7 @@ impl Shorter {
         }
     }
 
-    /// Whether vectors of width `whole` may be cut to `dimension`.
+    /// Whether vectors of width `whole` may be truncated to `dimension`.
     pub fn allows(&self, dimension: usize, whole: usize) -> bool {
         match &self.matryoshka_dimensions {
             Some(widths) => widths.contains(&dimension) && (1..whole).contains(&dimension),

@@ -1,23 +1,23 @@
-//! The steps of a sentence model behind its encoder: pooling, dense layers, normalising.
+//! The steps of a sentence model after its encoder: pooling, dense layers, normalisation.
 
 use crate::EmbedError;
 use crate::config::Pooling;
 use crate::files::ModelFiles;
 use crate::modules::{FILE, Module};
 
-/// The steps behind the pooling.
+/// The pooling of a sentence model and the steps after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Steps {
     pub pooling: Pooling,
-    /// Folders of the dense layers, in order, and `None` for normalising between them.
+    /// Folders of the dense layers, in order; `None` for a normalisation between them.
     pub dense: Vec<Option<String>>,
 }
 
 impl Steps {
-    /// The steps of a sentence model: encoder, pooling, then any of dense layers and normalising.
+    /// Parses the steps: encoder, pooling, then any number of dense layers and normalisations.
     ///
     /// # Errors
-    /// [`EmbedError::Unsupported`] names the step that is not computed here.
+    /// [`EmbedError::Unsupported`] naming the first unsupported step.
     pub fn of(files: &ModelFiles) -> Result<Self, EmbedError> {
         let unsupported = |found: String| EmbedError::Unsupported {
             field: FILE,
@@ -39,7 +39,7 @@ impl Steps {
                 _ => return Err(unsupported(format!("{module:?} as step {}", at + 1))),
             }
         }
-        // A vector is of length 1 at the end anyway.
+        // Trailing normalisations are redundant, because vectors are always normalised at the end.
         while dense.last() == Some(&None) {
             dense.pop();
         }
@@ -48,7 +48,7 @@ impl Steps {
     }
 }
 
-/// The ways of pooling by their names, and those that older files have for them.
+/// The pooling modes: the flags of older files, and the names of newer ones.
 const MODES: [(&str, &str); 6] = [
     ("pooling_mode_cls_token", "cls"),
     ("pooling_mode_mean_tokens", "mean"),
@@ -58,7 +58,7 @@ const MODES: [(&str, &str); 6] = [
     ("pooling_mode_lasttoken", "lasttoken"),
 ];
 
-/// Reads a pooling's configuration; without one it is the mean, and so where it names no way.
+/// Parses a pooling configuration. The default, without a file or a mode in it, is the mean.
 fn parse_pooling(file: &str, bytes: Option<&[u8]>) -> Result<Pooling, EmbedError> {
     let Some(bytes) = bytes else { return Ok(Pooling::Mean) };
     let raw: serde_json::Map<String, serde_json::Value> =

@@ -1,4 +1,4 @@
-//! Token ids to the rows of the word table, passage behind passage.
+//! Looks up the word embeddings of a packed batch.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::EmbedError;
 use crate::config::ModelConfig;
 use crate::weights::Weights;
 
-/// The word table of an encoder.
+/// The word embedding table of an encoder.
 #[derive(Debug)]
 pub(super) struct Words {
     /// (vocabulary, hidden).
@@ -23,10 +23,11 @@ impl Words {
         Ok(Self { table, hidden, window })
     }
 
-    /// The rows of a batch, (tokens, hidden), and the tokens of each passage.
+    /// Returns the embeddings of a batch, (tokens, hidden), and the token range of each passage.
     ///
     /// # Errors
-    /// [`EmbedError::Compute`] for an empty passage, one beyond the window, and an unknown token.
+    /// [`EmbedError::Compute`] for an empty passage, one longer than the window, or an unknown
+    /// token.
     pub fn gather(&self, batch: &[&[u32]]) -> Result<(Vec<f32>, Vec<Range<usize>>), EmbedError> {
         let hidden = self.hidden;
         let tokens: usize = batch.iter().map(|ids| ids.len()).sum();
