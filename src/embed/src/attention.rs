@@ -6,9 +6,9 @@ use candle_core::{CpuStorage, Device, InplaceOp1, InplaceOp2, Layout, Tensor};
 
 use crate::elementwise;
 
-/// Scaled dot-product attention within each span: (tokens, hidden) from `fused`, which holds
-/// (query, key, value) of every token, (tokens, 3 * hidden), with the scale in the query. With a
-/// `reach`, a token attends to those that are at most so far away.
+/// Computes scaled dot-product attention within each span. `fused` holds (query, key, value) of
+/// every token, (tokens, 3 * hidden), with the scale already applied to the query; the result is
+/// (tokens, hidden). With a `reach`, a token attends only to tokens at most that far away.
 pub(super) fn mixed(
     fused: &Tensor,
     spans: &[Range<usize>],
@@ -21,7 +21,7 @@ pub(super) fn mixed(
     let context = Tensor::zeros((tokens, hidden), fused.dtype(), &Device::Cpu)?;
     for span in spans {
         let length = span.len();
-        // (3, heads, length, head), all of it views of `fused`.
+        // (3, heads, length, head), all views of `fused`.
         let parts = fused.narrow(0, span.start, length)?;
         let parts = parts.reshape((length, 3, heads, head))?.permute((1, 2, 0, 3))?;
         let (query, key, value) = (parts.get(0)?, parts.get(1)?, parts.get(2)?);
@@ -40,9 +40,9 @@ pub(super) fn mixed(
     Ok(context)
 }
 
-/// The softmax of each token's scores of those within `reach`, and 0 for the others: rows of
-/// `length` scores, those of a head one behind the other. Scores that were only lowered would get
-/// weights too small to be normal numbers, with which processors take their time.
+/// Replaces the scores of each token by their softmax over the tokens within `reach`, and 0 for the
+/// others. Rows have `length` scores, all tokens of a head before those of the next. Masking by
+/// lowering the scores instead would produce denormal weights, which are slow to compute with.
 fn softmax_within(rows: &mut [f32], length: usize, reach: usize) {
     for (at, row) in rows.chunks_exact_mut(length).enumerate() {
         let token = at % length;
@@ -53,7 +53,7 @@ fn softmax_within(rows: &mut [f32], length: usize, reach: usize) {
     }
 }
 
-/// (heads, length, head) into (length, heads, head).
+/// Transposes (heads, length, head) into (length, heads, head).
 fn interleave_heads(rows: &mut [f32], mixed: &[f32], heads: usize, head: usize) {
     let length = rows.len() / (heads * head);
     for (number, of_head) in mixed.chunks_exact(length * head).enumerate() {
@@ -64,7 +64,7 @@ fn interleave_heads(rows: &mut [f32], mixed: &[f32], heads: usize, head: usize) 
     }
 }
 
-/// A function over the numbers of one contiguous tensor, as candle's in-place operation.
+/// Wraps a function over the values of a contiguous tensor as a candle in-place operation.
 pub(super) struct InPlace<F>(pub F);
 
 impl<F: Fn(&mut [f32])> InplaceOp1 for InPlace<F> {
@@ -78,7 +78,7 @@ impl<F: Fn(&mut [f32])> InplaceOp1 for InPlace<F> {
     }
 }
 
-/// As [`InPlace`], reading a second contiguous tensor.
+/// Like [`InPlace`], with a second contiguous tensor as input.
 pub(super) struct InPlaceWith<F>(pub F);
 
 impl<F: Fn(&mut [f32], &[f32])> InplaceOp2 for InPlaceWith<F> {

@@ -1,10 +1,10 @@
-//! The BERT encoder (Devlin et al. 2018) over packed passages, and RoBERTa, which differs in the
-//! rows of its position table alone.
+//! The BERT encoder (Devlin et al. 2018) over packed passages. Also covers RoBERTa, which differs
+//! only in the offset into its position table.
 //!
-//! The tokens of all passages of a batch lie one behind the other, without padding: dense
-//! layers see one matrix (tokens, hidden), attention runs passage by passage. So a batch costs
-//! what its tokens cost, whatever their mix of lengths, and a passage's numbers do not depend
-//! on its neighbours' lengths.
+//! The tokens of all passages of a batch are packed back to back, without padding: dense layers see
+//! one matrix (tokens, hidden), attention runs per passage. A batch therefore costs what its tokens
+//! cost, whatever their mix of lengths, and the result for a passage does not depend on the lengths
+//! of the others.
 
 use std::ops::Range;
 
@@ -26,15 +26,15 @@ use crate::words::Words;
 pub(super) struct Bert {
     config: ModelConfig,
     words: Words,
-    /// (window, hidden): position plus the first token type.
+    /// (window, hidden): position plus first token type.
     positions: Vec<f32>,
-    /// Difference of the second token type from the first.
+    /// Second token type minus the first.
     second_type: Vec<f32>,
     norm: Norm,
     layers: Layers,
 }
 
-/// The blocks in the arithmetic that they are computed in.
+/// The transformer blocks, in f32 or int16.
 #[derive(Debug)]
 enum Layers {
     F32(Vec<Layer>),
@@ -54,15 +54,15 @@ struct Layer {
 }
 
 impl Bert {
-    /// Takes the encoder's tensors out of `weights`. Where `precision` asks for less than f32 and
-    /// there are no instructions or no codes for it, f32 it is, and the log says why.
+    /// Loads the encoder's tensors from `weights`. Falls back to f32, and logs why, if the
+    /// processor or the weights do not support the reduced precision that `precision` allows.
     pub fn new(
         config: ModelConfig,
         weights: &Weights,
         precision: Precision,
     ) -> Result<Self, EmbedError> {
-        // Every worker is one thread; attention's products must not spread over the others'
-        // cores. The matrix library only splits products above this size.
+        // Every worker is a single thread, so attention's products must not spread over the cores
+        // of other workers. The matrix library only parallelises products above this size.
         gemm::set_threading_threshold(usize::MAX);
         let ModelConfig { hidden, norm_epsilon, .. } = config;
         let words = Words::new(&config, weights, "embeddings.word_embeddings")?;
@@ -73,7 +73,7 @@ impl Bert {
         Ok(Self { config, words, positions, second_type, norm, layers })
     }
 
-    /// Arithmetic of the blocks.
+    /// Returns the arithmetic of the transformer blocks.
     pub fn arithmetic(&self) -> Arithmetic {
         match self.layers {
             Layers::F32(_) => Arithmetic::F32,
@@ -81,9 +81,9 @@ impl Bert {
         }
     }
 
-    /// The states of a packed batch behind the last layer, (tokens, hidden), and the tokens of each
-    /// passage. Passage i is of the second token type from its token `second_from[i]` on; without
-    /// that all are of the first.
+    /// Returns the states of a packed batch after the last layer, (tokens, hidden), and the token
+    /// range of each passage. Tokens of passage i are of the second token type from token
+    /// `second_from[i]` on; without `second_from`, all are of the first.
     pub fn states(
         &self,
         batch: &[&[u32]],
@@ -96,7 +96,7 @@ impl Bert {
         Ok((states, spans))
     }
 
-    /// From words to the states before the first layer.
+    /// Adds positions and token types to the word embeddings and normalises them.
     fn add_positions(
         &self,
         states: &mut [f32],
@@ -150,7 +150,7 @@ impl Layers {
         Ok(Self::F32(layers.collect::<Result<_, _>>()?))
     }
 
-    /// The states of a packed batch behind the last block, from those before the first.
+    /// Runs all blocks over the states of a packed batch.
     fn forward(
         &self,
         mut states: Vec<f32>,

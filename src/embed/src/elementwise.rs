@@ -1,16 +1,15 @@
-//! The work between the matrix products, on plain slices.
+//! Elementwise operations and reductions between the matrix products, on plain slices.
 //!
-//! Every function runs through `pulp`, which picks the widest vector unit of the machine at run
-//! time; the loops are written so that the compiler vectorises them: no calls, no branches, and
-//! sums over [`LANES`] independent accumulators. The polynomials replace `erf` and `exp`
-//! of the mathematics library, which are called once for each number and would take longer than
-//! the matrix products do.
+//! Every function runs through `pulp`, which selects the widest vector unit of the machine at run
+//! time. The loops are written so that the compiler vectorises them: no calls, no branches, and
+//! sums over [`LANES`] independent accumulators. Polynomials replace `erf` and `exp` of the maths
+//! library, which are scalar calls and would take longer than the matrix products.
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::config::Activation;
 
-/// Accumulators of a sum: one 512-bit register of f32.
+/// Number of accumulators of a sum: one 512-bit register of f32.
 const LANES: usize = 16;
 
 /// Adds `bias` to every row of `rows`.
@@ -23,13 +22,13 @@ pub(super) fn add_bias_activate(rows: &mut [f32], bias: &[f32], activation: Acti
     Arch::new().dispatch(AddBiasActivate { rows, bias, activation });
 }
 
-/// Applies the activation to every number.
+/// Applies the activation to every value.
 pub(super) fn activate(numbers: &mut [f32], activation: Activation) {
     Arch::new().dispatch(Activate { numbers, activation });
 }
 
-/// The first half of every row of `width` numbers, activated, times the second half (Shazeer
-/// 2020).
+/// Computes a gated linear unit (Shazeer 2020): the activated first half of every row of `width`
+/// values, times its second half.
 pub(super) fn gate(rows: &[f32], width: usize, activation: Activation) -> Vec<f32> {
     let mut gated = vec![0.0; rows.len() / 2];
     let halves = rows.chunks_exact(width).map(|row| row.split_at(width / 2));
@@ -43,14 +42,14 @@ pub(super) fn gate(rows: &[f32], width: usize, activation: Activation) -> Vec<f3
     gated
 }
 
-/// Multiplies `numbers` by `others`, one by one.
+/// Multiplies `numbers` by `others`, elementwise.
 pub(super) fn multiply(numbers: &mut [f32], others: &[f32]) {
     for (x, other) in numbers.iter_mut().zip(others) {
         *x *= other;
     }
 }
 
-/// Scale and shift of a layer norm (Ba, Kiros, Hinton 2016).
+/// Parameters of a layer norm (Ba, Kiros, Hinton 2016).
 #[derive(Debug, Clone)]
 pub(super) struct Norm {
     pub scale: Vec<f32>,
@@ -58,7 +57,7 @@ pub(super) struct Norm {
     pub epsilon: f32,
 }
 
-/// Replaces every row by the layer norm of (row + `bias` + the same row of `residual`).
+/// Replaces every row by the layer norm of (row + `bias` + corresponding row of `residual`).
 pub(super) fn add_norm(rows: &mut [f32], bias: &[f32], residual: &[f32], norm: &Norm) {
     Arch::new().dispatch(AddNorm { rows, bias, residual, norm });
 }
@@ -68,12 +67,12 @@ pub(super) fn normalise(rows: &mut [f32], norm: &Norm) {
     Arch::new().dispatch(Normalise { rows, norm });
 }
 
-/// Replaces every row of `width` numbers by its softmax.
+/// Replaces every row of `width` values by its softmax.
 pub(super) fn softmax(rows: &mut [f32], width: usize) {
     Arch::new().dispatch(Softmax { rows, width });
 }
 
-/// Adds `others` to `numbers`, one by one.
+/// Adds `others` to `numbers`, elementwise.
 pub(super) fn add(numbers: &mut [f32], others: &[f32]) {
     for (x, other) in numbers.iter_mut().zip(others) {
         *x += other;
@@ -269,7 +268,7 @@ fn maximum(row: &[f32]) -> f32 {
     top
 }
 
-/// x * Phi(x), Phi by the error function.
+/// x * Phi(x), with Phi expressed by the error function.
 #[inline(always)]
 fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
@@ -289,9 +288,9 @@ fn silu(x: f32) -> f32 {
     x / (1.0 + exp((-x).min(80.0)))
 }
 
-/// The error function as x P(x^2) / Q(x^2) on [-4, 4], beyond which an f32 cannot tell it from
-/// 1: the rational approximation of Eigen's `generic_fast_erf_float`. Absolute error below
-/// 5e-7, checked by the tests.
+/// The error function as x P(x^2) / Q(x^2) on [-4, 4], outside of which f32 cannot distinguish it
+/// from 1: the rational approximation of Eigen's `generic_fast_erf_float`. The absolute error is
+/// below 5e-7, which the tests check.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     let x = if x > 4.0 { 4.0 } else { x };
@@ -311,17 +310,17 @@ fn erf(x: f32) -> f32 {
     x * p / q
 }
 
-/// e^x for x of at most 88: x = n ln 2 + r with |r| at most ln 2 / 2, e^r by the polynomial of
-/// Cephes `expf`, 2^n by writing the exponent. Relative error below 3e-7; below -87 the result
-/// stays at e^-87 instead of becoming denormal.
+/// e^x for x up to 88: x = n ln 2 + r with |r| at most ln 2 / 2, e^r by the polynomial of Cephes
+/// `expf`, 2^n by setting the exponent bits. The relative error is below 3e-7; below -87 the result
+/// is clamped to e^-87 instead of becoming denormal.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+    /// Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
     const ROUND: f32 = 12_582_912.0;
     let x = if x < -87.0 { -87.0 } else { x };
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
-    // ln 2 in two parts, so that n times the first is exact.
+    // ln 2 is split in two, so that n times the first part is exact.
     let r = x - n * 0.693_359_4 + n * 2.121_944_4e-4;
     let mut p = 1.987_569_1e-4;
     for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5, 1.0, 1.0] {
@@ -335,7 +334,7 @@ fn exp(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// erf by its Taylor series in f64: fine for |x| up to 4 at 60 terms.
+    /// erf by its Taylor series in f64; 60 terms are accurate for |x| up to 4.
     fn erf_series(x: f64) -> f64 {
         let (mut term, mut total) = (x, x);
         for n in 1..120 {

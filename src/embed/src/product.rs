@@ -1,29 +1,29 @@
-//! Matrix products with fixed weights: the bulk of the model's work.
+//! Matrix products with constant weights, which dominate the model's run time.
 //!
-//! The matrix library under candle packs its operands anew for every call and keeps few of its
-//! multipliers busy at these shapes. Weights never change, so they are packed once, when the
-//! model is loaded, into panels as wide as the inner loop's registers:
+//! The matrix library used by candle repacks its operands on every call and uses few of the
+//! multipliers at these shapes. Since weights never change, they are packed once, when the model is
+//! loaded, into panels as wide as the registers of the inner loop:
 //!
 //! ```text
 //! weights (inputs, outputs)  ->  panel 0 | panel 1 | ...     each (inputs, panel width),
-//!                                                            the last one filled up with zeros
+//!                                                            the last one padded with zeros
 //! states  (tokens, inputs)   ->  strips of STRIP tokens, each (inputs, STRIP), block by block
 //! ```
 //!
-//! The inner loop holds STRIP x panel width sums in registers and runs down the inputs once
-//! (Goto and van de Geijn 2008). A sum runs over the inputs in their order whatever the number
-//! of tokens, so a token's numbers do not depend on its batch.
+//! The inner loop holds STRIP x panel width sums in registers and makes one pass over the inputs
+//! (Goto and van de Geijn 2008). A sum always runs over the inputs in order, whatever the number of
+//! tokens, so the result for a token does not depend on its batch.
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Shape};
 use pulp::{Arch, Simd, WithSimd};
 
-/// Tokens whose sums are in registers at once: with four registers of weights, 24 of the 32 of
-/// AVX-512; with two, 12 of the 16 of AVX2.
+/// Tokens whose sums are held in registers: with four registers of weights, 24 of the 32 registers
+/// of AVX-512; with two, 12 of the 16 of AVX2.
 const STRIP: usize = 6;
-/// Tokens packed at once: at 1,536 inputs they take 590 kB, which stays in a level-2 cache.
+/// Tokens packed at a time: at 1,536 inputs they take 590 kB, which fits a level-2 cache.
 const BLOCK: usize = 96;
 
-/// The weights of a dense layer, packed for this machine.
+/// The weights of a dense layer, packed for the vector width of this machine.
 #[derive(Debug)]
 pub(super) struct Packed {
     inputs: usize,
@@ -33,7 +33,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Packs `weights`, (inputs, outputs) row by row.
+    /// Packs `weights`, (inputs, outputs) in row-major order.
     pub fn new(weights: &[f32], inputs: usize, outputs: usize) -> Self {
         assert_eq!(weights.len(), inputs * outputs, "the caller has checked the shape");
         let panel_width = Arch::new().dispatch(PanelWidth);
@@ -48,7 +48,7 @@ impl Packed {
         Self { inputs, outputs, panel_width, panels }
     }
 
-    /// `states` (tokens, inputs) times the weights: (tokens, outputs).
+    /// Multiplies `states`, (tokens, inputs), by the weights: (tokens, outputs).
     pub fn multiply(&self, states: &[f32]) -> Vec<f32> {
         assert_eq!(states.len() % self.inputs, 0, "whole tokens");
         let mut output = vec![0.0; states.len() / self.inputs * self.outputs];
@@ -57,7 +57,7 @@ impl Packed {
     }
 }
 
-/// Candle's view of [`Packed::multiply`].
+/// Makes [`Packed::multiply`] available as an operation on candle tensors.
 impl CustomOp1 for Packed {
     fn name(&self) -> &'static str {
         "packed product"
@@ -80,7 +80,7 @@ impl CustomOp1 for Packed {
     }
 }
 
-/// Registers of weights in the inner loop.
+/// Returns the number of weight registers in the inner loop.
 const fn registers<S: Simd>() -> usize {
     if S::REGISTER_COUNT >= 32 { 4 } else { 2 }
 }
@@ -143,7 +143,7 @@ fn multiply<S: Simd, const REGISTERS: usize>(
     }
 }
 
-/// The sums of STRIP tokens over one panel.
+/// Computes the sums of STRIP tokens over one panel.
 #[inline(always)]
 fn strip_times_panel<S: Simd, const REGISTERS: usize>(
     simd: S,
@@ -164,7 +164,7 @@ fn strip_times_panel<S: Simd, const REGISTERS: usize>(
     sums
 }
 
-/// (tokens, inputs) into strips of (inputs, STRIP); absent tokens of the last strip are zeros.
+/// Packs (tokens, inputs) into strips of (inputs, STRIP), padding the last strip with zeros.
 #[inline(always)]
 fn pack_strips(block: &[f32], inputs: usize, strips: &mut Vec<f32>) {
     let count = (block.len() / inputs).div_ceil(STRIP);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn products_are_those_of_the_plain_sum_at_every_edge() {
         let number = |i: usize, salt: f64| ((i as f64 * 0.61 + salt).sin()) as f32;
-        // Around the edges of strip, block and panel (16 or 64 wide), and one of each.
+        // Around the boundaries of strip, block and panel (16 or 64 wide), and sizes of one.
         for tokens in [1, 5, 6, 7, 95, 96, 97, 193] {
             for (inputs, outputs) in [(1, 1), (3, 15), (32, 16), (20, 65), (7, 130)] {
                 let states: Vec<f32> = (0..tokens * inputs).map(|i| number(i, 0.0)).collect();
@@ -201,7 +201,7 @@ mod tests {
                         state * f64::from(weights[i * outputs + column])
                     };
                     let expected: f64 = (0..inputs).map(term).sum();
-                    // n roundings of sums below n, at 2^-24 each.
+                    // n roundings of sums below n, 2^-24 each.
                     let tolerance = (inputs * inputs + 1) as f64 * 6e-8;
                     assert!(
                         (f64::from(*found) - expected).abs() <= tolerance,

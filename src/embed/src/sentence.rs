@@ -1,7 +1,7 @@
-//! An encoder with the steps behind it: from token ids to the vector of a text.
+//! An encoder and the steps after it: from token ids to the vector of a text.
 //!
 //! ```text
-//! encoder -> pooling -> dense layers, where the model has some -> length 1
+//! encoder -> pooling -> dense layers, if the model has any -> normalisation
 //! ```
 
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// Takes the encoder's tensors out of `weights`.
+    /// Loads the encoder's tensors from `weights`.
     pub fn new(
         config: &ModelConfig,
         weights: &Weights,
@@ -44,7 +44,7 @@ impl Encoder {
         }
     }
 
-    /// Arithmetic of the blocks.
+    /// Returns the arithmetic of the transformer blocks.
     pub fn arithmetic(&self) -> Arithmetic {
         match self {
             Self::Bert(bert) => bert.arithmetic(),
@@ -52,9 +52,9 @@ impl Encoder {
         }
     }
 
-    /// The output of `head` for each passage of a packed batch: it gets the states of the passage
-    /// behind the last layer, (tokens, hidden), their width, and `pause`. `second_from` is as for
-    /// [`Bert::states`]; only BERT has token types.
+    /// Runs the encoder on a packed batch and applies `head` to each passage. `head` receives the
+    /// states of the passage after the last layer, (tokens, hidden), the width `hidden`, and
+    /// `pause`. `second_from` is as for [`Bert::states`]; only BERT has token types.
     pub fn each(
         &self,
         batch: &[&[u32]],
@@ -72,7 +72,7 @@ impl Encoder {
     }
 }
 
-/// The dense layers behind the pooling.
+/// The steps after pooling: dense layers, and normalisations between them.
 #[derive(Debug, Default)]
 pub(super) struct Projection {
     steps: Vec<Step>,
@@ -84,7 +84,7 @@ enum Step {
     Normalise,
 }
 
-/// The fields of a dense layer's `config.json` that matter here.
+/// The fields of interest of a dense layer's `config.json`.
 #[derive(Debug, Deserialize)]
 struct RawDense {
     in_features: usize,
@@ -100,7 +100,7 @@ fn yes() -> bool {
 }
 
 impl Projection {
-    /// Loads the layers of a model whose pooled states have `width` numbers.
+    /// Loads the steps of a model whose pooled states have `width` components.
     pub fn load(files: &ModelFiles, steps: &Steps, width: usize) -> Result<Self, EmbedError> {
         let mut width = width;
         let mut loaded = Vec::with_capacity(steps.dense.len());
@@ -116,12 +116,12 @@ impl Projection {
         Ok(Self { steps: loaded })
     }
 
-    /// Whether there is nothing behind the pooling.
+    /// Whether there are no steps after pooling.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Numbers of a vector, from those of a pooled state.
+    /// Returns the number of components of a vector, given those of a pooled state.
     pub fn width(&self, pooled: usize) -> usize {
         let width = |step: &Step| match step {
             Step::Dense { dense, .. } => Some(dense.bias.len()),
@@ -130,7 +130,7 @@ impl Projection {
         self.steps.iter().rev().find_map(width).unwrap_or(pooled)
     }
 
-    /// The steps as text for fingerprints; the weights are hashed beside it.
+    /// Describes the steps as text for fingerprints; the weights are hashed separately.
     pub fn identity(&self) -> String {
         let step = |step: &Step| match step {
             Step::Dense { dense, is_tanh } => format!("dense {} {is_tanh}", dense.bias.len()),
@@ -157,7 +157,7 @@ impl Projection {
     }
 }
 
-/// The dense layer of a folder, and whether the hyperbolic tangent follows it.
+/// Loads the dense layer of a folder. Also returns whether its activation is tanh.
 fn load_dense(files: &ModelFiles, folder: &str, width: usize) -> Result<(Dense, bool), EmbedError> {
     let file = format!("{folder}/config.json");
     let part = |file: &str| {
@@ -182,7 +182,7 @@ fn load_dense(files: &ModelFiles, folder: &str, width: usize) -> Result<(Dense, 
         return Err(unsupported("module_input_name", found, "sentence_embedding"));
     }
     let is_tanh = match raw.activation_function.as_deref() {
-        // The default of sentence-transformers.
+        // Tanh is the default of sentence-transformers.
         None | Some("torch.nn.modules.activation.Tanh") => true,
         Some("torch.nn.modules.linear.Identity") => false,
         Some(found) => {
@@ -195,7 +195,7 @@ fn load_dense(files: &ModelFiles, folder: &str, width: usize) -> Result<(Dense, 
     Ok((dense, is_tanh))
 }
 
-/// An encoder of any family with what is behind it, as a forward pass.
+/// An encoder of any family and the steps after it, as a forward pass.
 #[derive(Debug)]
 pub(super) struct SentenceEncoder {
     pub encoder: Encoder,

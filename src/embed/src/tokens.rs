@@ -1,4 +1,4 @@
-//! Text to token ids and back to byte ranges.
+//! Converts text to token ids, and tokens to byte ranges of the text.
 
 use std::ops::Range;
 use std::panic::catch_unwind;
@@ -8,30 +8,30 @@ use tokenizers::{Encoding, Tokenizer, TruncationDirection};
 
 use crate::EmbedError;
 
-/// Bytes that are tokenised at once. The tokenizer keeps some hundred bytes of bookkeeping for
-/// each byte of its input; pieces keep that small and the time linear for a text of any length.
+/// Maximum number of bytes tokenised at a time. The tokenizer needs several hundred bytes of memory
+/// per input byte; working in pieces bounds that and keeps the time linear in the length of a text.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The model's tokenizer with its own truncation and padding switched off: files from
-/// sentence-transformers cut at 128 tokens and pad to 128, which is neither the model's window
-/// nor wanted here.
+/// The model's tokenizer with its own truncation and padding disabled: files from
+/// sentence-transformers truncate and pad to 128 tokens, which is not the model's window.
 #[derive(Debug)]
 pub(super) struct Tokeniser {
     inner: Tokenizer,
-    /// Tokens that frame a passage.
+    /// Framing tokens of a passage.
     frame: usize,
-    /// Tokens of one passage at most, framing included.
+    /// Maximum number of tokens of a passage, including framing tokens.
     window: usize,
-    /// The token of words that the vocabulary does not hold, if it has one.
+    /// The token for unknown words, if the vocabulary has one.
     unknown: Option<u32>,
-    /// Tokens of the vocabulary.
+    /// Size of the vocabulary.
     size: usize,
 }
 
 impl Tokeniser {
-    /// Reads `tokenizer.json` for a model of `vocabulary` words and a window of `window` tokens.
+    /// Parses `tokenizer.json` for a model with a vocabulary of `vocabulary` tokens and a window of
+    /// `window`.
     pub fn parse(json: &[u8], vocabulary: usize, window: usize) -> Result<Self, EmbedError> {
-        // The library panics on some parts of other forms, also where the JSON itself is broken.
+        // The library panics on some unexpected parts, even if the JSON itself is malformed.
         catch_unwind(|| Self::parse_by_library(json, vocabulary, window)).unwrap_or_else(|_| {
             let syntax = serde_json::from_slice::<IgnoredAny>(json).err();
             let problem = syntax.map_or("a part has another form".to_owned(), |e| e.to_string());
@@ -52,9 +52,9 @@ impl Tokeniser {
         if frame == 0 || frame >= window {
             return Err(malformed(format!("{frame} framing tokens in a window of {window}")));
         }
-        // Letters of Linear B, which no vocabulary holds: a tokenizer without an unknown token
-        // fails here and not in the middle of a document. Byte-level tokenizers end them in
-        // different bytes, others in their unknown token.
+        // Letters of Linear B, which are in no vocabulary: a tokenizer without an unknown token
+        // fails here instead of in the middle of a document. A byte-level tokenizer encodes them
+        // with different last bytes, others as their unknown token.
         let last_of = |letter: &str| -> Result<Option<u32>, EmbedError> {
             let found = inner.encode(letter, false).map_err(|e| malformed(e.to_string()))?;
             Ok(found.get_ids().last().copied())
@@ -64,36 +64,38 @@ impl Tokeniser {
         Ok(Self { inner, frame, window, unknown, size })
     }
 
-    /// Tokens of the vocabulary.
+    /// Returns the size of the vocabulary.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The id of a token of the vocabulary.
+    /// Returns the id of a token of the vocabulary.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
-    /// Tokens that frame one passage.
+    /// Returns the number of framing tokens of a passage.
     pub fn frame(&self) -> usize {
         self.frame
     }
 
-    /// The ids that the model gets for `text`: framed, cut at the window.
+    /// Returns the token ids that the model receives for `text`: with framing tokens, truncated to
+    /// the window.
     pub fn ids(&self, text: &str) -> Result<Vec<u32>, EmbedError> {
         let content = self.content(text, self.window - self.frame)?;
         let framed = self.inner.post_process(content, None, true).map_err(failed)?;
         Ok(framed.get_ids().to_vec())
     }
 
-    /// Tokens of `text` in a passage, framing left out, and whether more are cut.
+    /// Counts the tokens of `text` that fit a passage, without framing tokens. Also returns whether
+    /// the text is truncated.
     pub fn count(&self, text: &str) -> Result<(usize, bool), EmbedError> {
         let max = self.window - self.frame;
         let content = self.content(text, max + 1)?.len();
         Ok((content.min(max), content > max))
     }
 
-    /// The text of ids without framing tokens; `None` where the vocabulary lacks one of them.
+    /// Decodes ids, skipping framing tokens; `None` if one of them is not in the vocabulary.
     pub fn text(&self, ids: &[u32]) -> Result<Option<String>, EmbedError> {
         if ids.iter().any(|id| self.inner.id_to_token(*id).is_none()) {
             return Ok(None);
@@ -101,7 +103,7 @@ impl Tokeniser {
         self.inner.decode(ids, true).map(Some).map_err(failed)
     }
 
-    /// The first tokens of `text`, `max` of them at most, without framing.
+    /// Returns the first tokens of `text`, at most `max`, without framing tokens.
     pub fn content(&self, text: &str, max: usize) -> Result<Encoding, EmbedError> {
         let mut content = Encoding::default();
         let mut rest = text;
@@ -117,22 +119,22 @@ impl Tokeniser {
         Ok(content)
     }
 
-    /// Two contents as one framed pair.
+    /// Joins two encoded texts into one framed pair.
     pub fn pair(&self, first: Encoding, second: Encoding) -> Result<Encoding, EmbedError> {
         self.inner.post_process(first, Some(second), true).map_err(failed)
     }
 
-    /// Tokens of one passage, or of one pair, at most, framing included.
+    /// Returns the maximum number of tokens of a passage or pair, including framing tokens.
     pub fn window(&self) -> usize {
         self.window
     }
 
-    /// Byte ranges of the tokens of all of `text`, without framing.
+    /// Returns the byte ranges of the tokens of the whole `text`, without framing tokens.
     pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, EmbedError> {
         self.offsets_where(text, |_| true)
     }
 
-    /// Byte ranges of the words of `text` that the vocabulary does not hold.
+    /// Returns the byte ranges of the words of `text` that the vocabulary cannot represent.
     pub fn unknown(&self, text: &str) -> Result<Vec<Range<usize>>, EmbedError> {
         let Some(unknown) = self.unknown else { return Ok(Vec::new()) };
         self.offsets_where(text, |id| id == unknown)
@@ -169,9 +171,9 @@ fn failed(error: tokenizers::Error) -> EmbedError {
     EmbedError::Tokenise { problem: error.to_string() }
 }
 
-/// End of the first piece of `text`: before the last white space within [`PIECE_BYTES`], else
-/// behind the last character there. White space is no part of a token, or begins one, so cutting
-/// there changes nothing.
+/// Returns the end of the first piece of `text`: before the last white space within
+/// [`PIECE_BYTES`], otherwise after the last whole character. White space either starts a token or
+/// belongs to none, so splitting there does not change the tokens.
 fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();

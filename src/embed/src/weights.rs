@@ -1,4 +1,4 @@
-//! `model.safetensors` into the tensors of an encoder, every shape checked.
+//! Reads `model.safetensors` into the tensors of an encoder, checking every shape.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use crate::product::Packed;
 /// A dense layer: `input x weight + bias`.
 #[derive(Debug)]
 pub(super) struct Dense {
-    /// (inputs, outputs), packed for the product.
+    /// (inputs, outputs), packed for multiplication.
     pub weight: Packed,
-    /// One number for each output; added by the step after the product.
+    /// One component per output, added in the step after the product.
     pub bias: Vec<f32>,
 }
 
-/// The byte that stands for 0 in an adapter.
+/// Byte value that encodes 0 in a quantised adapter tensor.
 const ZERO: f32 = 128.0;
-/// Prefixes of an encoder's tensors in exports with a head beside it.
+/// Prefixes of the encoder's tensors in exports that include a head.
 const PREFIXES: [&str; 3] = ["bert.", "roberta.", "model."];
 
 impl Dense {
-    /// `states` (tokens, inputs) through the layer: (tokens, outputs).
+    /// Applies the layer to `states`, (tokens, inputs): (tokens, outputs).
     pub fn forward(&self, states: &[f32]) -> Vec<f32> {
         let mut output = self.weight.multiply(states);
         elementwise::add_bias(&mut output, &self.bias);
@@ -33,22 +33,22 @@ impl Dense {
     }
 }
 
-/// The tensors of a file by name, without the prefix that some exports put before them.
+/// The tensors of a file by name, without the prefixes that some exports add.
 #[derive(Debug)]
 pub(super) struct Weights {
-    /// Folder of the file in the model's directory, empty or ending with `/`.
+    /// Folder of the file within the model's directory, empty or ending in `/`.
     folder: String,
     tensors: HashMap<String, Tensor>,
 }
 
 impl Weights {
-    /// Parses the bytes of a safetensors file. Copies them: mapping the file would need unsafe
-    /// code here, and a change of the file would change vectors of a running server.
+    /// Parses the bytes of a safetensors file. Copies them: mapping the file would require unsafe
+    /// code here, and modifying the file would change the vectors of a running server.
     pub fn parse(bytes: &[u8]) -> Result<Self, EmbedError> {
         Self::parse_in("", bytes)
     }
 
-    /// Parses a safetensors file of a folder of the model's directory.
+    /// Parses a safetensors file in a folder of the model's directory.
     pub fn parse_in(folder: &str, bytes: &[u8]) -> Result<Self, EmbedError> {
         let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let file = format!("{folder}model.safetensors");
@@ -66,12 +66,12 @@ impl Weights {
         Ok(Self { folder, tensors })
     }
 
-    /// Makes another model of this one by an adapter of low rank (Hu et al. 2021): to the weight of
-    /// each layer `x` it adds the product of the adapter's tensors `x.up`, (outputs, rank), and
-    /// `x.down`, (rank, inputs). Its other tensors stand in the place of the model's.
+    /// Applies a low-rank adapter (Hu et al. 2021): adds the product of the adapter's tensors
+    /// `x.up`, (outputs, rank), and `x.down`, (rank, inputs), to the weight of each layer `x`. The
+    /// adapter's other tensors replace the model's.
     ///
     /// # Errors
-    /// [`EmbedError::MissingTensor`] and [`EmbedError::WrongShape`] where the two do not fit.
+    /// [`EmbedError::MissingTensor`] and [`EmbedError::WrongShape`] if the adapter does not fit.
     pub fn adapt(&mut self, adapter: &Self) -> Result<(), EmbedError> {
         for name in adapter.tensors.keys() {
             let (adapted, tensor) = match name.rsplit_once('.') {
@@ -99,8 +99,8 @@ impl Weights {
         Ok(())
     }
 
-    /// The numbers of a matrix, row by row. Bytes beside a `name.scale` are numbers above and below
-    /// 128, each row times its scale.
+    /// Returns the values of a matrix in row-major order. A byte tensor with a `name.scale` next to
+    /// it is quantised: values are offset by 128, and each row has its own scale.
     fn unpacked(&self, name: &str) -> Result<Vec<f32>, EmbedError> {
         let (rows, width) = self.tensor(name)?.dims2()?;
         let mut numbers = self.table(name, rows, width)?;
@@ -114,14 +114,14 @@ impl Weights {
         Ok(numbers)
     }
 
-    /// A matrix of `rows` by `columns`.
+    /// Returns a matrix of `rows` by `columns`.
     #[cfg(any(test, feature = "candle-cuda"))]
     pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, EmbedError> {
         let numbers = self.table(name, rows, columns)?;
         Ok(Tensor::from_vec(numbers, (rows, columns), &Device::Cpu)?)
     }
 
-    /// The numbers of a matrix, row by row.
+    /// Returns the values of a matrix in row-major order.
     pub fn table(&self, name: &str, rows: usize, width: usize) -> Result<Vec<f32>, EmbedError> {
         self.numbers(name, &[rows, width])
     }
@@ -131,7 +131,7 @@ impl Weights {
         self.tensors.contains_key(name)
     }
 
-    /// Vectors added to the words at each position of a passage: the position's and that of the
+    /// Returns the vectors added to the word embedding at each position of a passage: position plus
     /// first token type, (window, hidden).
     pub fn positions(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
         let hidden = config.hidden;
@@ -143,7 +143,7 @@ impl Weights {
         Ok(positions)
     }
 
-    /// Difference of the second token type from the first; zeros in a model of one type.
+    /// Returns the second token type minus the first; zeros for a model with one type.
     pub fn second_type(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
         let types = self.types(config)?;
         let (first, others) = types.split_at(config.hidden);
@@ -151,24 +151,24 @@ impl Weights {
         Ok(second.iter().zip(first).map(|(second, first)| second - first).collect())
     }
 
-    /// (token types, hidden).
+    /// Returns the table (token types, hidden).
     fn types(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
         let name = "embeddings.token_type_embeddings.weight";
         self.table(name, config.token_types, config.hidden)
     }
 
-    /// The numbers of a vector.
+    /// Returns the values of a vector.
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, EmbedError> {
         self.numbers(name, &[length])
     }
 
-    /// The dense layer `name`.
+    /// Returns the dense layer `name`.
     pub fn dense(&self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbedError> {
         self.dense_with(name, (inputs, outputs), true)
     }
 
-    /// Query, key and value of `attention` as one dense layer, as
-    /// [`Self::plain_query_key_value`] gives it.
+    /// Returns query, key and value of `attention` as one dense layer, built as by
+    /// [`Self::plain_query_key_value`].
     pub fn query_key_value(
         &self,
         attention: &str,
@@ -179,7 +179,7 @@ impl Weights {
         Ok(Dense { weight: Packed::new(&weight, hidden, 3 * hidden), bias })
     }
 
-    /// The dense layer `name`, with zeros for a bias that it may lack.
+    /// Returns the dense layer `name`; without a bias, its bias is zeros.
     pub fn dense_with(
         &self,
         name: &str,
@@ -190,8 +190,8 @@ impl Weights {
         Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias })
     }
 
-    /// Weights (inputs, outputs) of the dense layer `name`, row by row, and its bias, zeros where
-    /// it has none.
+    /// Returns the weights, (inputs, outputs) in row-major order, and the bias of the dense layer
+    /// `name`; zeros if it has none.
     pub fn plain(
         &self,
         name: &str,
@@ -206,8 +206,8 @@ impl Weights {
         Ok((beside_each_other(&[&weight], inputs), bias))
     }
 
-    /// Query, key and value of `attention` side by side, (hidden, 3 * hidden), so that one product
-    /// computes all three. The 1/sqrt(head) of attention is multiplied into the query here.
+    /// Returns query, key and value of `attention` side by side, (hidden, 3 * hidden), so that one
+    /// product computes all three. The factor 1/sqrt(head) of attention is folded into the query.
     pub fn plain_query_key_value(
         &self,
         attention: &str,
@@ -229,7 +229,8 @@ impl Weights {
         Ok((beside_each_other(&[&query, &key, &value], hidden), bias))
     }
 
-    /// Query, key and value that the file has as one layer, (3 * hidden, hidden), likewise scaled.
+    /// Like [`Self::plain_query_key_value`], for a file that stores the three as one layer, (3 *
+    /// hidden, hidden).
     pub fn plain_query_key_value_in_one(
         &self,
         name: &str,
@@ -248,7 +249,7 @@ impl Weights {
         Ok((beside_each_other(&[&weight], hidden), bias))
     }
 
-    /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.
+    /// Returns the layer norm `name`; exports from TensorFlow call its parts gamma and beta.
     pub fn norm(&self, name: &str, width: usize, epsilon: f32) -> Result<Norm, EmbedError> {
         let is_old = self.contains(&format!("{name}.gamma"));
         let (scale, shift) = if is_old { ("gamma", "beta") } else { ("weight", "bias") };
@@ -274,8 +275,8 @@ impl Weights {
         Ok(tensor)
     }
 
-    /// The numbers of a tensor. Candle could turn any type into any other, with code for each pair:
-    /// these are the types that weights come in.
+    /// Converts a tensor to f32. Handles only the types that weights come in, because candle's
+    /// generic conversion would compile code for every pair of types.
     fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
         let flat = self.shaped(name, shape)?.flatten_all()?;
         Ok(match flat.dtype() {
@@ -305,9 +306,9 @@ fn add_product(sum: &mut [f32], up: &[f32], down: &[f32], inputs: usize) {
     }
 }
 
-/// Matrices of (outputs, inputs) each, turned into one of (inputs, sum of outputs). In squares of
-/// 16 by 16 numbers: a column of the file lies a whole row apart, and its cache lines are used
-/// while they are there.
+/// Transposes matrices of (outputs, inputs) and concatenates them into one of (inputs, sum of
+/// outputs). Works in blocks of 16 by 16: consecutive values of a column are a whole row apart, and
+/// blocking reuses their cache lines before they are evicted.
 fn beside_each_other(parts: &[&[f32]], inputs: usize) -> Vec<f32> {
     const SIDE: usize = 16;
     let width = parts.iter().map(|part| part.len() / inputs).sum::<usize>();

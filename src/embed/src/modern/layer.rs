@@ -1,4 +1,4 @@
-//! A block of ModernBERT.
+//! A transformer block of ModernBERT in f32.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use crate::modern::rotation::Rotation;
 use crate::product::Packed;
 use crate::weights::{Dense, Weights};
 
-/// Attention and a gated wide layer.
+/// Attention and a gated feed-forward layer.
 #[derive(Debug)]
 pub(super) struct Layer {
     heads: usize,
     activation: Activation,
-    /// `None` for the whole passage.
+    /// `None` for a global layer, which attends to the whole passage.
     reach: Option<usize>,
-    /// The first block has none: the words were normalised.
+    /// `None` in the first block, whose input is already normalised.
     attention_norm: Option<Norm>,
     query_key_value: Dense,
     attended: Dense,
@@ -28,7 +28,7 @@ pub(super) struct Layer {
     narrow: Dense,
 }
 
-/// The layer norm `name`, whose shift is 0 where the model has none.
+/// Loads the layer norm `name`; its shift is 0 if the model has none.
 pub(crate) fn norm(
     config: &ModelConfig,
     modern: &ModernConfig,
@@ -44,7 +44,7 @@ pub(crate) fn norm(
 }
 
 impl Layer {
-    /// Takes the tensors of block `index` out of `weights`.
+    /// Loads the tensors of block `index` from `weights`.
     pub fn new(
         config: &ModelConfig,
         modern: &ModernConfig,
@@ -76,7 +76,7 @@ impl Layer {
         })
     }
 
-    /// Replaces the states of a packed batch, (tokens, hidden), by those behind the block.
+    /// Applies the block to the states of a packed batch, (tokens, hidden), in place.
     pub fn forward(
         &self,
         states: &mut [f32],

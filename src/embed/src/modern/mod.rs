@@ -1,21 +1,21 @@
 //! The ModernBERT encoder (Warner et al. 2024) over packed passages.
 //!
-//! Not here: pooling and the layers behind it (`sentence`, `cross`); its blocks in 16-bit integers
-//! (`int16`). There are no GPU kernels for it: the CPU computes it, and the log says so.
+//! Out of scope: pooling and the layers after it (`sentence`, `cross`), and the blocks in 16-bit
+//! integers (`int16`). There are no GPU kernels for it: it always runs on the CPU, which is logged.
 //!
 //! ```text
 //! words -> norm -> layers: states + attention(norm(states)), then states + wide(norm(states))
 //!               -> norm
-//! attention  rotary positions; every third layer over the whole passage, the others over the
-//!            tokens within reach
+//! attention  rotary positions; global layers (by default every third) attend to the whole passage,
+//!            the others to the tokens within reach
 //! wide       activation(first half) x second half
 //! ```
-//! Norms come before the layers, and most of them and the dense layers have no biases. In f32 the
-//! scores of local layers are computed for the whole passage, and those beyond the reach get no
-//! weight: at a window of 256 tokens and a reach of 64 that costs a little of attention, which is
-//! little of the whole.
+//! Norms precede the layers, and most norms and dense layers have no biases. In f32, local layers
+//! compute the scores of the whole passage and zero the weights beyond their reach: at a window of
+//! 256 tokens and a reach of 64 that wastes a little of attention, itself a small part of the
+//! total.
 //!
-//! Children: `layer`: a block in f32; `rotation`: rotary positions
+//! Children: `layer`: a block in f32; `rotation`: rotary position embeddings
 
 mod layer;
 mod rotation;
@@ -41,13 +41,13 @@ pub(crate) struct ModernBert {
     norm: Norm,
     global: Rotation,
     local: Rotation,
-    /// Whether a layer attends to the whole passage.
+    /// For each layer, whether it attends to the whole passage.
     is_global: Vec<bool>,
     layers: Layers,
     final_norm: Norm,
 }
 
-/// The blocks in the arithmetic that they are computed in.
+/// The transformer blocks, in f32 or int16.
 #[derive(Debug)]
 enum Layers {
     F32(Vec<Layer>),
@@ -55,14 +55,14 @@ enum Layers {
 }
 
 impl ModernBert {
-    /// Takes the encoder's tensors out of `weights`; `precision` as for BERT.
+    /// Loads the encoder's tensors from `weights`; `precision` is treated as for BERT.
     pub fn new(
         config: &ModelConfig,
         modern: &ModernConfig,
         weights: &Weights,
         precision: Precision,
     ) -> Result<Self, EmbedError> {
-        // As for BERT: every worker is one thread.
+        // As for BERT: every worker is a single thread.
         gemm::set_threading_threshold(usize::MAX);
         let norm = |name: &str| layer::norm(config, modern, weights, name);
         let words = Words::new(config, weights, "embeddings.tok_embeddings")?;
@@ -87,7 +87,7 @@ impl ModernBert {
         })
     }
 
-    /// Arithmetic of the blocks.
+    /// Returns the arithmetic of the transformer blocks.
     pub fn arithmetic(&self) -> Arithmetic {
         match self.layers {
             Layers::F32(_) => Arithmetic::F32,
@@ -95,8 +95,8 @@ impl ModernBert {
         }
     }
 
-    /// The states of a packed batch behind the last layer, (tokens, hidden), and the tokens of each
-    /// passage.
+    /// Returns the states of a packed batch after the last layer, (tokens, hidden), and the token
+    /// range of each passage.
     pub fn states(
         &self,
         batch: &[&[u32]],

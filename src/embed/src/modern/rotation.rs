@@ -1,19 +1,19 @@
-//! Rotary positions (Su et al. 2021): number i of a query or key and number i + head / 2 are turned
-//! as one point of the plane, by its position times theta^(-2 i / head).
+//! Rotary position embeddings (Su et al. 2021): components i and i + head / 2 of a query or key are
+//! rotated as a point in the plane, by its position times theta^(-2 i / head).
 
 use pulp::{Arch, Simd, WithSimd};
 
 /// Angles of every position of the window, (window, half).
 #[derive(Debug)]
 pub(crate) struct Rotation {
-    /// Numbers of half a head.
+    /// Half the number of components of a head.
     half: usize,
     cosines: Vec<f32>,
     sines: Vec<f32>,
 }
 
 impl Rotation {
-    /// The angles of `window` positions for heads of `head` numbers.
+    /// Computes the angles of `window` positions for heads of `head` components.
     pub fn new(window: usize, head: usize, theta: f64) -> Self {
         let half = head / 2;
         let angle = |at: usize| {
@@ -25,7 +25,8 @@ impl Rotation {
         Self { half, cosines, sines }
     }
 
-    /// Turns queries and keys of a passage's rows, (tokens, 3, heads, head), by their place in it.
+    /// Rotates the queries and keys of a passage's rows, (tokens, 3, heads, head), by their
+    /// position in the passage.
     pub fn turn(&self, rows: &mut [f32], heads: usize) {
         Arch::new().dispatch(Turn { rotation: self, rows, heads });
     }
