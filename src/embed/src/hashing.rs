@@ -1,4 +1,4 @@
-//! An embedder without a model, for tests of every crate.
+//! An embedder without a model, for tests of all crates.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,18 +9,19 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::{EmbedError, EmbedStats, Embedder, Lane};
 use lodestone_types::RequestContext;
 
-/// Numbers in a vector of [`HashEmbedder`].
+/// Number of components of a vector of [`HashEmbedder`].
 const DIMENSION: usize = 64;
 
-/// A bag of words hashed into 64 numbers, deterministic and instant.
+/// Hashes a bag of words into 64 components; deterministic and instant.
 ///
-/// **Not a model.** Texts that share words are near each other and nothing else is; no setting
-/// leads here. It is for tests and benches that need an [`Embedder`] and not its meaning.
+/// **Not a model.** Texts are similar only if they share words, and no setting enables it. It is
+/// for tests and benches that need an [`Embedder`] but not semantic vectors.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HashEmbedder;
 
 impl HashEmbedder {
-    /// The vector of `text`: each word, without case, adds 1 or -1 at a place of its hash.
+    /// Returns the vector of `text`: each word, ignoring case, adds 1 or -1 to a component chosen
+    /// by its hash.
     pub fn vector(text: &str) -> Vec<f32> {
         let mut vector = vec![0.0f32; DIMENSION];
         for word in text.unicode_words() {
@@ -73,12 +74,12 @@ impl Embedder for HashEmbedder {
     fn close(&self) {}
 }
 
-/// A test double: [`HashEmbedder`] with a method of its own in place of its embedding.
+/// A test double: [`HashEmbedder`] with its own method for embedding.
 pub trait EmbedderDouble: Send + Sync + fmt::Debug {
-    /// In place of [`Embedder::embed_within`].
+    /// Replaces [`Embedder::embed_within`].
     ///
     /// # Errors
-    /// The double's.
+    /// Defined by the double.
     fn embed_within(
         &self,
         lane: Lane,
@@ -86,12 +87,12 @@ pub trait EmbedderDouble: Send + Sync + fmt::Debug {
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// In place of [`Embedder::fingerprint`].
+    /// Replaces [`Embedder::fingerprint`].
     fn fingerprint(&self) -> &str {
         HashEmbedder.fingerprint()
     }
 
-    /// In place of [`Embedder::close`].
+    /// Replaces [`Embedder::close`].
     fn close(&self) {}
 }
 

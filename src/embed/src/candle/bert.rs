@@ -7,7 +7,7 @@ use crate::EmbedError;
 use crate::config::{Activation, ModelConfig, Pooling};
 use crate::weights::Weights;
 
-/// Subtracted from the score of a padded key: its weight is 0 in f32 then.
+/// Subtracted from the score of a padding key, so that its weight becomes 0 in f32.
 const SHUT: f64 = 1e9;
 
 /// The encoder on one of candle's devices.
@@ -20,7 +20,7 @@ pub(super) struct PaddedBert {
     first_position: u32,
     words: Embedding,
     places: Embedding,
-    /// (hidden): the first token type.
+    /// The first token type, (hidden).
     first_type: Tensor,
     norm: LayerNorm,
     layers: Vec<Layer>,
@@ -40,7 +40,7 @@ struct Layer {
     output_norm: LayerNorm,
 }
 
-/// Takes tensors out of a file and brings them to the device.
+/// Loads tensors from a file and copies them to the device.
 struct Source<'a> {
     weights: &'a Weights,
     device: &'a Device,
@@ -89,7 +89,7 @@ impl Source<'_> {
 }
 
 impl PaddedBert {
-    /// Brings the encoder's tensors to `device`.
+    /// Loads the encoder's tensors from `weights` to `device`.
     ///
     /// # Errors
     /// As [`Weights`], or errors of candle.
@@ -119,11 +119,11 @@ impl PaddedBert {
         })
     }
 
-    /// One vector of length 1 for each passage.
+    /// Computes one unit vector per passage.
     ///
     /// # Errors
-    /// Errors of candle, or [`EmbedError::Compute`] for tokens that the model does not have: not
-    /// every device checks its reads.
+    /// Errors of candle, or [`EmbedError::Compute`] for unknown tokens and passages that do not fit
+    /// the window: not every device checks its reads.
     pub fn forward(&self, passages: &[&[u32]]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let length = passages.iter().map(|ids| ids.len()).max().unwrap_or(0);
         let (mut ids, mut kept) = (Vec::new(), Vec::new());
@@ -142,7 +142,7 @@ impl PaddedBert {
         Ok(self.padded(ids, kept, (passages.len(), length))?.to_vec2()?)
     }
 
-    /// (passages, hidden), from ids and which of them are no padding.
+    /// Computes vectors, (passages, hidden), from padded ids and a mask that is 0 for padding.
     fn padded(
         &self,
         ids: Vec<u32>,
@@ -157,14 +157,14 @@ impl PaddedBert {
         let places = self.places.forward(&places)?.broadcast_add(&self.first_type)?;
         let states = self.words.forward(&ids)?.broadcast_add(&places)?;
         let mut states = self.norm.forward(&states)?;
-        // 0 for a token, very little for padding.
+        // 0 for a token, very negative for padding.
         let shut = kept.affine(SHUT, -SHUT)?.reshape((passages, 1, 1, length))?;
         for layer in &self.layers {
             states = layer.forward(&states, &shut)?;
         }
         let pooled = match self.pooling {
             Pooling::First => states.narrow(1, 0, 1)?.squeeze(1)?,
-            // The mean's division is left to the next: it changes the length only.
+            // No division by the number of tokens, since the vector is normalised below.
             Pooling::Mean => states.broadcast_mul(&kept.unsqueeze(D::Minus1)?)?.sum(1)?,
         };
         let lengths = pooled.sqr()?.sum_keepdim(D::Minus1)?.sqrt()?;
@@ -173,7 +173,8 @@ impl PaddedBert {
 }
 
 impl Layer {
-    /// (passages, length, hidden) to the same; `shut` is added to the scores of attention.
+    /// Applies the layer to states, (passages, length, hidden); `shut` is added to attention
+    /// scores.
     fn forward(&self, states: &Tensor, shut: &Tensor) -> candle_core::Result<Tensor> {
         let context = self.attention(states, shut)?;
         let attended = (self.attended.forward(&context)? + states)?;

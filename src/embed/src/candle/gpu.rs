@@ -1,4 +1,4 @@
-//! The model on a GPU by candle.
+//! A model that candle runs on a GPU.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::weights::Weights;
 use lodestone_compute::cuda::DeviceError;
 use lodestone_compute::cuda::manager::ActiveDevice;
 
-/// The model on a GPU by candle, with a CPU fallback.
+/// A model that candle runs on a GPU, with a CPU fallback.
 #[derive(Debug)]
 pub(crate) struct CandleModel {
     bert: PaddedBert,
     fallback: CpuFallback,
     device: EmbedDevice,
-    /// candle's memory is there for as long as this is the active device.
+    /// candle's memory is valid only while this is the active device.
     active: Arc<ActiveDevice>,
 }
 
 impl CandleModel {
-    /// The model on `device`, once it was found to embed as the CPU does.
+    /// Opens the model on `device` and checks its vectors against the CPU's.
     ///
     /// # Errors
-    /// Why candle does not embed.
+    /// The reason why candle cannot be used.
     pub fn open(
         config: &ModelConfig,
         fallback: CpuFallback,

@@ -1,25 +1,24 @@
-//! The model by candle's own layers: on a GPU where our own kernels do not serve, and beside the
-//! other forward passes as an independent computation of the same.
+//! The model built from candle's own layers: used on a GPU where our own kernels do not apply, and
+//! in tests as an independent implementation of the other forward passes.
 //!
-//! Not here: our own forward passes, on the CPU (`bert`, `int16`) and on a GPU (`device`). They pad
-//! nothing, and put into one kernel what is several here.
+//! Out of scope: our own forward passes, on the CPU (`bert`, `int16`) and on a GPU (`device`).
+//! Unlike candle, they need no padding and fuse several operations into one kernel.
 //!
 //! ```text
-//! batch --(by length)--> groups of passages, padded: at most so many tokens each
-//!            '-> bert: words + places -> layers -> masked mean -> vectors of length 1
+//! batch --(by length)--> groups of passages, padded, of a bounded number of tokens
+//!            '-> bert: words + positions -> layers -> masked mean -> unit vectors
 //! ```
-//! This module is compiled for tests and with the feature `candle-cuda` alone. With the feature,
-//! `device` uses candle on the GPU where there are no kernels for a model (a head of 48 numbers,
-//! say), where its weights are beyond f16, and where our kernels computed something else than the
-//! CPU. It passes the same check before it is used. candle is linked with CUDA's libraries then,
-//! and such a program does not start without them.
+//! This module is compiled only for tests and with the feature `candle-cuda`. With the feature,
+//! `device` uses candle on the GPU if there are no kernels for a model (such as one with heads of
+//! 48 components), if its weights exceed the range of f16, or if our kernels failed the check.
+//! candle must pass the same check. The program then links to CUDA's libraries and does not start
+//! without them.
 //!
 //! Invariants
-//! - f32 throughout. The passages of a group are padded to its longest passage; padding has no
-//!   weight in
-//!   attention nor in the mean.
-//! - candle lives in the context that `compute::cuda::driver` holds. Where that was lost, so was
-//!   candle's memory: it is not touched again, and the CPU embeds for as long as the server runs.
+//! - All arithmetic is f32. The passages of a group are padded to its longest passage; padding has
+//!   no weight in attention or in the mean.
+//! - candle uses the context that `compute::cuda::driver` holds. If that context is lost, so is
+//!   candle's memory: it is never touched again, and the CPU computes until the server restarts.
 //!
 //! Children: `bert`: the forward pass; `gpu`: the model on a GPU
 
@@ -34,7 +33,7 @@ use crate::candle::bert::PaddedBert;
 use crate::device::Vectors;
 use lodestone_compute::cuda::DeviceError;
 
-/// The vectors of a batch, group by group. Calls `pause` after each.
+/// Computes the vectors of a batch, group by group. Calls `pause` after each group.
 fn run(bert: &PaddedBert, batch: &[&[u32]], tokens: usize, pause: &mut dyn FnMut()) -> Vectors {
     let mut vectors = vec![Vec::new(); batch.len()];
     for group in groups(batch, tokens) {
@@ -49,8 +48,8 @@ fn run(bert: &PaddedBert, batch: &[&[u32]], tokens: usize, pause: &mut dyn FnMut
     Ok(vectors)
 }
 
-/// Passages by length, the longest first, in groups that padded to their longest have at most
-/// `tokens` tokens, or one passage.
+/// Sorts passages by length, longest first, into groups that have at most `tokens` tokens after
+/// padding, or a single passage.
 fn groups(batch: &[&[u32]], tokens: usize) -> Vec<Vec<usize>> {
     let mut by_length: Vec<usize> = (0..batch.len()).collect();
     by_length.sort_by_key(|at| std::cmp::Reverse(batch[*at].len()));

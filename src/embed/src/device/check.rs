@@ -1,6 +1,6 @@
-//! Check that a device embeds as the CPU does, made once before the model is used there.
+//! Verifies that a device computes the CPU's vectors, once before the model is used there.
 //!
-//! A faulty driver, compiler or card would make every stored vector wrong.
+//! A faulty driver, compiler or card would otherwise corrupt every stored vector.
 
 use crate::bert::Bert;
 use crate::config::ModelConfig;
@@ -8,15 +8,16 @@ use crate::device::{COSINE_MIN, SQUARE_SLACK, Vectors};
 use crate::forward::Forward;
 use lodestone_compute::cuda::DeviceError;
 
-/// Tokens of the passages: the shortest, one beyond a tile of attention, and the whole window.
+/// Lengths of the passages in tokens: the shortest, just beyond a tile of attention, the full
+/// window.
 const LENGTHS: [usize; 3] = [1, 70, usize::MAX];
 
-/// Compares vectors that `run` makes on a device with those of `bert`: a few passages, over and
-/// over until they are `tokens` tokens, the size of batch that the device will get, so that the
-/// kernels of such batches run. No tokens are no check.
+/// Compares vectors computed by `run` on a device with those of `bert`. Repeats a few passages up
+/// to `tokens` tokens, the batch size that the device will receive, so that the kernels of such
+/// batches run too. With 0 tokens there is no check.
 ///
 /// # Errors
-/// Errors of `run`, or [`DeviceError::NoDevice`] if its vectors are others.
+/// Errors of `run`, or [`DeviceError::NoDevice`] if its vectors differ.
 pub(crate) fn check(
     config: &ModelConfig,
     bert: &Bert,
@@ -38,7 +39,7 @@ pub(crate) fn check(
         for (got, wanted) in got.iter().zip(wanted.iter().cycle()) {
             let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
             let cosine = dot(got, wanted);
-            // NaN is not near.
+            // False for NaN.
             let is_near = cosine >= COSINE_MIN && (dot(got, got) - 1.0).abs() < SQUARE_SLACK;
             if !is_near {
                 return Err(none(&format!("its vectors differ from the CPU's, to {cosine}")));
@@ -48,7 +49,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Ids from all over the vocabulary.
+/// Returns ids spread over the whole vocabulary.
 fn ids(config: &ModelConfig, length: usize, salt: usize) -> Vec<u32> {
     let id = |at: usize| (at * 7919 + salt * 104_729) % config.vocabulary;
     (0..length).map(|at| id(at) as u32).collect()

@@ -1,4 +1,4 @@
-//! The choice of what embeds on a device: our kernels, candle, or neither.
+//! Chooses the implementation that runs a model on a device: our kernels, candle, or neither.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::forward::{BatchPolicy, Forward};
 use crate::weights::Weights;
 use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, WIDTH_STEP};
 
-/// The model on `device`, with `bert` as CPU fallback: by our own kernels where there are some for
-/// the model and they are right, otherwise by candle where this build has it for GPUs and it is
-/// right. `None` where neither can embed this model.
+/// Returns a forward pass on `device` with `bert` as CPU fallback: by our own kernels if they
+/// support the model and pass the check, otherwise by candle if this build has it for GPUs and it
+/// passes the check. `None` if neither supports the model.
 pub(crate) fn with_fallback(
     config: &ModelConfig,
     bert: &Arc<Bert>,
@@ -43,11 +43,11 @@ pub(crate) fn with_fallback(
         }
         tracing::warn!(reason, "our kernels do not embed on the GPU: the CPU does");
     }
-    // Kernels that are wrong on this device may be right on the one that comes after it.
+    // Kernels that fail the check on this device may pass on one that replaces it.
     own.ok().map(|own| Arc::new(own) as Arc<dyn Forward>)
 }
 
-/// The reason why there are no kernels for a model, if there are none.
+/// Returns the reason why our kernels do not support a model, if they do not.
 fn unsupported(config: &ModelConfig) -> Option<String> {
     let ModelConfig { hidden, intermediate, activation, .. } = *config;
     if activation == Activation::Silu {

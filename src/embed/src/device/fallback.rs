@@ -12,14 +12,14 @@ use lodestone_compute::cuda::DeviceError;
 
 /// Bulk batches in flight: one computes while the next is packed and copied.
 const IN_FLIGHT: usize = 2;
-/// Less than this is not shared out between them: it would not fill the device.
+/// Waiting work below this size is not split between them, because it would not fill the device.
 const SHARE_TOKENS: usize = 4096;
 
 /// The model on the CPU, and counters of the device's batches.
 #[derive(Debug)]
 pub(crate) struct CpuFallback {
     bert: Arc<Bert>,
-    /// Tokens of a batch on the CPU, and workers that may be in one.
+    /// Batch policy on the CPU: size of a batch, and workers computing at a time.
     cpu: BatchPolicy,
     is_up: AtomicBool,
     batches: AtomicU64,
@@ -27,23 +27,23 @@ pub(crate) struct CpuFallback {
 }
 
 impl CpuFallback {
-    /// `cpu` is the batch policy while the device does not embed.
+    /// Creates the fallback; `cpu` is the batch policy while the device is unavailable.
     pub fn new(bert: Arc<Bert>, cpu: BatchPolicy) -> Self {
         let (batches, fallbacks) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { bert, cpu, is_up: AtomicBool::new(true), batches, fallbacks }
     }
 
-    /// The model on the CPU.
+    /// Returns the model on the CPU.
     pub fn bert(&self) -> &Bert {
         &self.bert
     }
 
-    /// Whether the device embedded its last batch.
+    /// Whether the device succeeded with its last batch.
     fn is_up(&self) -> bool {
         self.is_up.load(Relaxed)
     }
 
-    /// Vectors of the device, or of the CPU where the device failed.
+    /// Returns the device's vectors, or computes them on the CPU if the device failed.
     fn settle(
         &self,
         by_device: Vectors,
@@ -67,7 +67,7 @@ impl CpuFallback {
         Ok(vectors)
     }
 
-    /// Counts a fallback. Logs once when the device stops embedding, not for every batch.
+    /// Counts a fallback. Logs only when the device stops working, not for every batch.
     pub fn fell_back(&self, error: &DeviceError) {
         self.fallbacks.fetch_add(1, Relaxed);
         if self.is_up.swap(false, Relaxed) {
@@ -76,7 +76,8 @@ impl CpuFallback {
         }
     }
 
-    /// Batch policy: that of the device, with batches of up to `batch_tokens`, while it embeds.
+    /// Returns the batch policy: of the device, with batches of up to `batch_tokens`, while it
+    /// works.
     fn policy(&self, batch_tokens: usize) -> BatchPolicy {
         if !self.is_up() {
             return self.cpu;
@@ -85,7 +86,7 @@ impl CpuFallback {
         BatchPolicy { batch, share: SHARE_TOKENS.min(batch), workers: IN_FLIGHT }
     }
 
-    /// Counters of the device.
+    /// Returns the counters of the device.
     fn counts(&self) -> DeviceCounts {
         let (batches, fallbacks) = (self.batches.load(Relaxed), self.fallbacks.load(Relaxed));
         DeviceCounts { batches, fallbacks }
@@ -94,16 +95,16 @@ impl CpuFallback {
 
 /// A model on a device, with a CPU fallback.
 pub(crate) trait OnDevice: Send + Sync + fmt::Debug {
-    /// The engine while the device embeds.
+    /// The engine that computes while the device works.
     const ENGINE: Engine;
 
-    /// The fallback.
+    /// Returns the CPU fallback.
     fn fallback(&self) -> &CpuFallback;
 
-    /// Tokens of a batch at most.
+    /// Returns the maximum number of tokens of a batch.
     fn batch_tokens(&self) -> usize;
 
-    /// Vectors of a batch, computed by the device. Calls `pause` now and then.
+    /// Computes the vectors of a batch on the device. Calls `pause` from time to time.
     fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors;
 }
 
@@ -130,7 +131,7 @@ impl<D: OnDevice> Forward for D {
     }
 }
 
-/// Passages in runs of at most `tokens` tokens, or of one passage.
+/// Splits passages into runs of at most `tokens` tokens, or of one passage.
 fn parts<'a, 'b>(batch: &'a [&'b [u32]], tokens: usize) -> Vec<&'a [&'b [u32]]> {
     let (mut parts, mut first, mut filled) = (Vec::new(), 0, 0);
     for (at, ids) in batch.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One batch through the layers on the device.
+//! Runs one batch through the layers on the device.
 
 use crate::config::{Activation, ModelConfig, Pooling};
 use crate::device::weights::{DeviceDense, DeviceNorm, DeviceWeights, Layer};
@@ -8,10 +8,10 @@ use lodestone_compute::cuda::encoder::{
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{Buffer, Device, DeviceError, DeviceTraits, Queue};
 
-/// The smallest size class, in tokens: most queries.
+/// The smallest size class, in tokens: fits most queries.
 const CLASS_TOKENS_MIN: usize = 64;
 
-/// Sizes of a batch, or of the memory for one.
+/// Sizes of a batch, or capacity of the memory for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BatchSize {
     tokens: usize,
@@ -25,7 +25,7 @@ impl BatchSize {
         Self { tokens, passages, tiles: packed.tiles().len() }
     }
 
-    /// Rounded up to powers of two, so that most batches need no new memory.
+    /// Rounds up to powers of two, so that most batches reuse memory.
     fn class(self) -> Self {
         let tokens = self.tokens.next_power_of_two().max(CLASS_TOKENS_MIN);
         let passages = self.passages.next_power_of_two();
@@ -38,8 +38,8 @@ impl BatchSize {
     }
 }
 
-/// Scratch memory of one batch. `broad` holds queries, keys and values, and later what lies
-/// between the two dense layers of a block: less memory, and more of it in the device's cache.
+/// Scratch memory of one batch. `broad` holds queries, keys and values, and later the activations
+/// between the two dense layers of a block: sharing saves memory and cache on the device.
 #[derive(Debug)]
 struct Memory {
     size: BatchSize,
@@ -78,7 +78,7 @@ impl Memory {
     }
 }
 
-/// A queue of work with its memory, for one batch at a time.
+/// A queue of work with its scratch memory, for one batch at a time.
 #[derive(Debug)]
 pub(super) struct EncoderStream {
     queue: Box<dyn Queue>,
@@ -87,7 +87,7 @@ pub(super) struct EncoderStream {
 }
 
 impl EncoderStream {
-    /// A stream without memory yet.
+    /// Creates a stream that has no memory yet.
     ///
     /// # Errors
     /// As [`Device::queue`].
@@ -95,12 +95,12 @@ impl EncoderStream {
         Ok(Self { queue: device.queue()?, memory: None, scratch })
     }
 
-    /// Tokens that there is memory for.
+    /// Returns the number of tokens that its memory can hold.
     pub fn tokens(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.size.tokens)
     }
 
-    /// Whether a batch needs no new memory.
+    /// Whether a batch can use the present memory.
     pub fn fits(&self, packed: &Packed) -> bool {
         let asked = BatchSize::of(packed);
         self.memory.as_ref().is_some_and(|memory| match self.scratch {
@@ -109,10 +109,11 @@ impl EncoderStream {
         })
     }
 
-    /// The vectors of a batch, one behind the other. Calls `pause` once all is under way.
+    /// Returns the vectors of a batch, concatenated. Calls `pause` once all work is enqueued.
     ///
     /// # Errors
-    /// Errors of the device. Work may be under way then: the stream must not be used again.
+    /// Errors of the device. Work may still be in progress then, and the stream must not be used
+    /// again.
     pub fn run(
         &mut self,
         device: &dyn Device,
@@ -122,7 +123,7 @@ impl EncoderStream {
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<f32>, DeviceError> {
         if !self.fits(packed) {
-            // The old memory first: both may not fit.
+            // Free the old memory first, since both may not fit.
             self.memory = None;
             let asked = BatchSize::of(packed);
             let size = match self.scratch {
@@ -147,14 +148,14 @@ impl EncoderStream {
 }
 
 impl Drop for EncoderStream {
-    /// Waits for what may be under way, so that its memory can be freed.
+    /// Waits for work in progress, so that its memory can be freed.
     fn drop(&mut self) {
-        // Work is under way only after an error or a panic, which is reported instead of this.
+        // Work is in progress only after an error or a panic, which is already being reported.
         let _ = self.queue.synchronise();
     }
 }
 
-/// The launches of one batch.
+/// The kernel launches of one batch.
 struct Pass<'a> {
     queue: &'a mut dyn Queue,
     traits: &'a DeviceTraits,
@@ -240,7 +241,7 @@ impl Pass<'_> {
         self.send(self.product(dense, states, output, widths))
     }
 
-    /// A dense layer to `rows`, what went into the block added.
+    /// Applies a dense layer and adds the block's input `residual`; the result is in `rows`.
     fn dense_onto(
         &mut self,
         dense: &DeviceDense,

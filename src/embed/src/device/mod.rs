@@ -1,34 +1,34 @@
-//! The model on a GPU: token ids of a batch to vectors, with a CPU fallback.
+//! The forward pass on a GPU, with a CPU fallback.
 //!
-//! Not here: kernels and their launches (`compute::cuda::encoder`), the queue before the model.
-//! Nothing here is needed to embed a text: whatever fails on the device, the CPU computes the same
-//! batch, and a counter rises.
+//! Out of scope: kernels and their launches (`compute::cuda::encoder`), and the queue in front of
+//! the model. Embedding never depends on the device: if anything fails there, the CPU computes the
+//! same batch, and a counter is incremented.
 //!
 //! ```text
-//! forward --(device there?)-- no -------------------------------------> CPU, batch by batch
-//!            '- yes -> weights: copied to the device once -- error ------> CPU for a pause
-//!                      check: some passages beside the CPU -- wrong ----> CPU from now on
+//! forward --(device active?)-- no ------------------------------------> CPU, batch by batch
+//!            '- yes -> weights: copied to the device once -- error ------> CPU for a while
+//!                      check: some passages compared to the CPU -- wrong -> CPU from now on
 //!                      stream: a queue of work with scratch memory of its size class
-//!                      forward: every layer launched, vectors copied back
+//!                      forward: launches every layer, copies the vectors back
 //!                      checked: finite, of length 1 -- no ---------------> CPU
 //! ```
 //!
 //! Invariants
-//! - f16 in the device's memory and f32 between; vectors differ from the CPU's by a cosine of at
-//!   least [`COSINE_MIN`]. Rounding to f16 puts up to 2^-11 of a number on each number of a state;
-//!   what that comes to over the six layers of all-MiniLM-L6-v2 is a cosine of 1 - 1e-6 on the
-//!   texts of the tests, so a model of two dozen layers stays within it.
-//! - Memory is freed only after the work that uses it was waited for.
-//! - The weights stay in the host's memory as f16 too, for a device that was lost and came back.
+//! - Memory on the device holds f16, arithmetic is f32; vectors differ from the CPU's by a cosine
+//!   of at least [`COSINE_MIN`]. Rounding to f16 has a relative error of up to 2^-11 for each
+//!   component of a state. Over the six layers of all-MiniLM-L6-v2 that results in a cosine of 1 -
+//!   1e-6 on the texts of the tests, so a model of two dozen layers stays within the limit.
+//! - Memory is freed only after waiting for the work that uses it.
+//! - The host also keeps the weights as f16, for a device that was lost and comes back.
 //!
-//! It serves BERT and RoBERTa without dense layers behind the pooling; `model` leaves all others to
-//! the CPU.
+//! Supports BERT and RoBERTa without dense layers after pooling; `model` leaves all others to the
+//! CPU.
 //!
-//! In builds with the feature `candle-cuda`, `candle` embeds on the GPU models that have no kernels
-//! here, and models whose vectors differ from the CPU's; [`with_fallback`] decides at the start.
+//! In builds with the feature `candle-cuda`, `candle` runs models on the GPU that have no kernels
+//! here or whose vectors differ from the CPU's; [`with_fallback`] decides when the model is loaded.
 //!
-//! Children: `weights`: what is copied; `forward`: a batch through the layers; `check`: whether the
-//! device is right; `choice`: kernels or candle; `fallback`: the CPU fallback
+//! Children: `weights`: the weights on host and device; `forward`: the layers for one batch;
+//! `check`: verification of the device; `choice`: kernels or candle; `fallback`: the CPU fallback
 
 mod check;
 mod choice;
@@ -55,23 +55,24 @@ use lodestone_compute::cuda::manager::{ActiveDevice, DeviceManager};
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_types::{Timestamp, limits};
 
-/// Smallest cosine between a device's vector and the CPU's.
+/// Minimum cosine between a device's vector and the CPU's.
 pub const COSINE_MIN: f32 = 0.9999;
 
-/// EncoderStreams that are kept.
+/// Maximum number of idle streams that are kept.
 const STREAMS_MAX: usize = 4;
-/// Largest difference of a vector's squared length from 1.
+/// Maximum difference of a vector's squared length from 1.
 const SQUARE_SLACK: f32 = 1e-3;
 
 /// Limits of the model's use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceLimits {
-    /// Tokens of a bulk batch. A query waits for what is under way: some 2 ms of an H200 a batch,
-    /// by estimate, at the default and with all-MiniLM-L6-v2.
+    /// Maximum tokens of a bulk batch. A query waits for the batches in progress: an estimated 2 ms
+    /// per batch on an H200, at the default size and with all-MiniLM-L6-v2.
     pub batch_tokens: usize,
-    /// Tokens of the batch that a fresh device must get right before it is used; 0 for none.
+    /// Tokens of the batch that a new device must compute correctly before it is used; 0 disables
+    /// the check.
     pub check_tokens: usize,
-    /// Size of scratch memory.
+    /// Allocation policy of scratch memory.
     pub scratch: Scratch,
 }
 
@@ -82,17 +83,17 @@ impl Default for DeviceLimits {
     }
 }
 
-/// Vectors that a device computes for a batch: one for each passage.
+/// Vectors that a device computes for a batch, one per passage.
 pub(super) type Vectors = Result<Vec<Vec<f32>>, DeviceError>;
 
-/// Processor and code that embed.
+/// Processor and implementation that compute embeddings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// The CPU.
     Cpu,
-    /// A GPU, by the project's own kernels.
+    /// A GPU, with the project's own kernels.
     Kernels,
-    /// A GPU, by candle.
+    /// A GPU, with candle.
     Candle,
 }
 
@@ -109,13 +110,13 @@ impl fmt::Display for Engine {
 /// A device for the model.
 #[derive(Debug, Clone)]
 pub struct EmbedDevice {
-    /// Opens the device, and opens it again after it was lost.
+    /// Opens the device, and reopens it after it was lost.
     pub manager: Arc<DeviceManager>,
     /// Limits of its use.
     pub limits: DeviceLimits,
 }
 
-/// The model on a device, over the one on the CPU.
+/// A model on a device, with the CPU as fallback.
 #[derive(Debug)]
 pub(super) struct DeviceBert {
     fallback: CpuFallback,
@@ -125,7 +126,7 @@ pub(super) struct DeviceBert {
     state: Mutex<DeviceState>,
 }
 
-/// The model on the active device.
+/// The model's weights and streams on the active device.
 #[derive(Debug)]
 struct Resident {
     active: Arc<ActiveDevice>,
@@ -133,20 +134,21 @@ struct Resident {
     streams: Mutex<Vec<EncoderStream>>,
 }
 
-/// The model's state on the device.
+/// State of the model on the device.
 #[derive(Debug, Default)]
 enum DeviceState {
     #[default]
     Absent,
     Ready(Arc<Resident>),
-    /// Not brought to this device before some moment: there was no memory, or another error.
+    /// Not copied to this device again before the given time, because memory ran out or another
+    /// error occurred.
     Paused(Arc<ActiveDevice>, DeviceError, Timestamp),
-    /// This device computes something else.
+    /// The check found that this device computes wrong vectors.
     Refused(Arc<ActiveDevice>, DeviceError),
 }
 
 impl DeviceBert {
-    /// Copies `weights` to the device.
+    /// Creates the model and tries to copy the weights to the device; on an error the CPU computes.
     fn new(
         fallback: CpuFallback,
         config: ModelConfig,
@@ -165,7 +167,7 @@ impl DeviceBert {
         model
     }
 
-    /// The difference from the CPU's vectors that the check found, if it did.
+    /// Returns the error of a failed check, if the check failed.
     fn refusal(&self) -> Option<DeviceError> {
         match &*self.state.lock() {
             DeviceState::Refused(_, reason) => Some(reason.clone()),
@@ -173,7 +175,8 @@ impl DeviceBert {
         }
     }
 
-    /// The model on the device as it is now; copied there and checked if need be, by one caller.
+    /// Returns the model on the active device. Copies and checks it if necessary, one caller at a
+    /// time.
     fn resident(&self) -> Result<Arc<Resident>, DeviceError> {
         let active = self.device.manager.active()?;
         let mut state = self.state.lock();
@@ -206,7 +209,7 @@ impl DeviceBert {
         brought
     }
 
-    /// Copies the model to a device, and checks what it computes there.
+    /// Copies the model to a device and checks the vectors that it computes there.
     fn bring(&self, active: &Arc<ActiveDevice>) -> Result<Arc<Resident>, DeviceError> {
         let uploaded = self.weights.upload(active.device());
         let weights = uploaded.inspect_err(|error| self.device.manager.report(active, error))?;
@@ -217,7 +220,7 @@ impl DeviceBert {
         Ok(fresh)
     }
 
-    /// The vectors of a batch as the device computes them.
+    /// Computes the vectors of a batch on the device.
     fn run(&self, resident: &Resident, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors {
         let packed = Packed::new(batch, self.config.vocabulary, self.config.window())?;
         let device = resident.active.device();
@@ -257,7 +260,7 @@ impl OnDevice for DeviceBert {
     }
 }
 
-/// The smallest stream whose memory fits a batch, else any.
+/// Takes the smallest stream whose memory fits the batch, otherwise any.
 fn take_stream(streams: &mut Vec<EncoderStream>, packed: &Packed) -> Option<EncoderStream> {
     let size =
         |stream: &EncoderStream| if stream.fits(packed) { stream.tokens() } else { usize::MAX };
@@ -265,11 +268,11 @@ fn take_stream(streams: &mut Vec<EncoderStream>, packed: &Packed) -> Option<Enco
     Some(streams.swap_remove(best))
 }
 
-/// The vectors, unless one is not of length 1: numbers beyond f16 end so.
+/// Returns the vectors, or an error if one is not of length 1, which happens on f16 overflow.
 pub(super) fn checked(vectors: Vec<Vec<f32>>) -> Vectors {
     for vector in &vectors {
         let square: f32 = vector.iter().map(|x| x * x).sum();
-        // NaN is not within.
+        // False for NaN.
         let is_unit = (square - 1.0).abs() < SQUARE_SLACK;
         if !is_unit {
             let reason = format!("a vector of squared length {square}");

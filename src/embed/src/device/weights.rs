@@ -9,7 +9,7 @@ use crate::weights::Weights;
 use lodestone_compute::cuda::encoder::Norm;
 use lodestone_compute::cuda::{Buffer, Device, DeviceError, Queue};
 
-/// A layer of the model: dense layers as `D`, norms as `N`.
+/// A layer of the model, generic over the types of dense layers `D` and of norms `N`.
 #[derive(Debug)]
 pub(super) struct Layer<D, N> {
     pub query_key_value: D,
@@ -20,7 +20,7 @@ pub(super) struct Layer<D, N> {
     pub output_norm: N,
 }
 
-/// All of the model: tables as `M`, the rest as in [`Layer`].
+/// The whole model, generic over the type of tables `M`, and as [`Layer`].
 #[derive(Debug)]
 pub(super) struct Encoder<M, D, N> {
     pub words: M,
@@ -55,13 +55,13 @@ pub(super) struct DeviceNorm {
 }
 
 impl DeviceNorm {
-    /// As launchers take it.
+    /// Returns the norm in the form that launchers take.
     pub fn view(&self) -> Norm<'_> {
         Norm { scale: &self.scale, shift: &self.shift, epsilon: self.epsilon }
     }
 }
 
-/// The model in the host's memory, ready to be copied.
+/// The model in host memory, ready to be copied.
 #[derive(Debug)]
 pub(crate) struct HostWeights(Encoder<Vec<f16>, HostDense, elementwise::Norm>);
 
@@ -69,10 +69,10 @@ pub(crate) struct HostWeights(Encoder<Vec<f16>, HostDense, elementwise::Norm>);
 pub(super) type DeviceWeights = Encoder<Buffer, DeviceDense, DeviceNorm>;
 
 impl HostWeights {
-    /// Takes the encoder's tensors out of `weights`.
+    /// Loads the encoder's tensors from `weights`.
     ///
     /// # Errors
-    /// As [`Weights`], and [`EmbedError::Unsupported`] for numbers beyond the range of f16.
+    /// As [`Weights`], and [`EmbedError::Unsupported`] for values beyond the range of f16.
     pub fn new(config: &ModelConfig, weights: &Weights) -> Result<Self, EmbedError> {
         let ModelConfig { hidden, norm_epsilon, .. } = *config;
         let name = "embeddings.word_embeddings.weight";
@@ -88,7 +88,7 @@ impl HostWeights {
         }))
     }
 
-    /// Bytes on the device.
+    /// Returns the number of bytes that the model takes on the device.
     pub(super) fn bytes(&self) -> usize {
         let Encoder { words, positions, norm, layers } = &self.0;
         let of_norm = |norm: &elementwise::Norm| 8 * norm.scale.len();
@@ -103,10 +103,10 @@ impl HostWeights {
         2 * (words.len() + positions.len()) + of_norm(norm) + layers
     }
 
-    /// Copies the model to a device. It is there when this returns.
+    /// Copies the model to a device and waits for the copy to complete.
     ///
     /// # Errors
-    /// Errors of the device; nothing is left there then.
+    /// Errors of the device; nothing remains allocated there.
     pub(super) fn upload(&self, device: &dyn Device) -> Result<DeviceWeights, DeviceError> {
         let mut copy = Copy { device, queue: device.queue()? };
         let copied = copy.encoder(&self.0)?;
@@ -128,15 +128,15 @@ impl Copy<'_> {
             sent.map(|()| buffer)
         });
         if copied.is_err() {
-            // What was copied before may be on its way still, and will be freed. The first error
-            // is the one that counts.
+            // Earlier copies may still be in progress, and their buffers are about to be freed. The
+            // first error is the one to report.
             let _ = self.queue.synchronise();
         }
         copied
     }
 
     fn matrix(&mut self, numbers: &[f16]) -> Result<Buffer, DeviceError> {
-        // As their bits, which is what the kernels take.
+        // As bits, which is the form that the kernels take.
         let bits: Vec<u16> = numbers.iter().map(|x| x.to_bits()).collect();
         self.bytes(bytemuck::cast_slice(&bits))
     }
@@ -207,7 +207,7 @@ fn host_dense(
     Ok(HostDense { weight, bias: weights.vector(&format!("{name}.bias"), outputs)? })
 }
 
-/// As on the CPU: one layer for all three, the scale of attention within the queries.
+/// As on the CPU: one layer for all three, with the scale of attention folded into the queries.
 fn host_query_key_value(
     weights: &Weights,
     attention: &str,
