@@ -1,4 +1,4 @@
-//! The order of service, by counts: nothing here waits and no model runs.
+//! Tests the order of service on plain data: nothing waits and no model runs.
 
 use super::*;
 use lodestone_types::RequestContext;
@@ -55,12 +55,12 @@ fn tenants_take_turns_however_many_calls_they_have() {
     let served: Vec<QueuedText> = (0..80).flat_map(|_| lane.take(20)).collect();
     let of_single = served.iter().filter(|text| Arc::ptr_eq(&text.reply, &single)).count();
     assert_eq!((served.len(), of_single, lane.tokens_of(&single)), (160, 80, 0));
-    // Its calls share what the tenant gets.
+    // Its calls share the tenant's turns.
     let left = many.iter().map(|reply| lane.tokens_of(reply));
     assert!(left.clone().all(|tokens| (780..=790).contains(&tokens)), "{left:?}");
 }
 
-/// However many answers wait, a query is in the next batch.
+/// A query is in the next batch, no matter how many answers wait.
 #[test]
 fn a_query_goes_before_all_answers_and_documents() {
     let mut lanes = Lanes::default();

@@ -1,4 +1,4 @@
-//! The queue over a model that does nothing until told to, so that no test waits for time.
+//! Tests the queue over a model that blocks until it gets orders, so that no test depends on time.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -45,17 +45,17 @@ impl Forward for Gated {
     }
 }
 
-/// Fields are dropped in this order: a failed assertion must hang up on the workers before the
-/// queue waits for them, or the test would hang instead of failing.
+/// Fields are dropped in this order: after a failed assertion the orders must be closed before the
+/// queue joins its workers, or the test would hang instead of failing.
 struct Fixture {
     orders: Sender<Order>,
     entered: Receiver<Vec<u32>>,
     queue: Arc<Queue>,
 }
 
-/// Passages of ten tokens; a batch holds one of them, a bulk call may have two waiting.
+/// Passages have ten tokens; a batch holds one of them, a bulk call may have two waiting.
 const BOUNDS: QueueBounds = QueueBounds { batch: 10, call: 20, lane: 1000, query: 40 };
-/// Policy under which a batch of queries or of answers holds one passage too.
+/// A policy under which a batch of queries or answers holds one passage too.
 const SMALL: BatchPolicy = BatchPolicy { batch: 10, share: 10, workers: 1 };
 
 fn bench(workers: usize) -> Fixture {
@@ -71,7 +71,7 @@ fn bench_with_policy(workers: usize, bounds: QueueBounds, policy: Option<BatchPo
 }
 
 impl Fixture {
-    /// Embeds one ten-token passage for each tag, each pushed on its own, in a thread.
+    /// Embeds one ten-token passage per tag, each pushed separately, on its own thread.
     fn call(&self, lane: Lane, tags: &'static [u32]) -> JoinHandle<Result<Vec<f32>, EmbedError>> {
         self.call_within(&RequestContext::default(), lane, tags)
     }
@@ -96,7 +96,7 @@ impl Fixture {
         })
     }
 
-    /// Waits until so many tokens of queries and of documents wait.
+    /// Waits until the waiting tokens of queries and documents satisfy `holds`.
     fn wait_until(&self, holds: impl Fn((usize, usize)) -> bool) {
         while !holds((self.queue.waiting(Lane::Query), self.queue.waiting(Lane::Bulk))) {
             thread::yield_now();
@@ -136,7 +136,7 @@ fn a_query_goes_before_waiting_bulk() {
     assert_eq!((stats.passages, stats.tokens), (4, 40));
 }
 
-/// As beside a device: one worker in bulk batches, which are larger; the others for queries.
+/// As with a device: one worker computes bulk batches, which are larger; the others serve queries.
 #[test]
 fn a_policy_bars_workers_from_bulk_but_not_from_queries() {
     let policy = BatchPolicy { batch: 20, share: 20, workers: 1 };
@@ -168,7 +168,7 @@ fn a_query_is_answered_in_the_middle_of_a_bulk_batch() {
     bench.wait_until(|(query, _)| query == 10);
     bench.order(Order::LookAtQueries);
     assert_eq!(bench.next(), [9]);
-    // A query's own batch does not look again.
+    // A batch of queries does not look for more queries in its pauses.
     bench.order(Order::LookAtQueries);
     bench.order(Order::Finish);
     assert_eq!(query.join().expect("no panic"), Ok(vec![9.0]));
@@ -177,7 +177,7 @@ fn a_query_is_answered_in_the_middle_of_a_bulk_batch() {
     assert_eq!(bulk.join().expect("no panic"), Ok(vec![1.0]));
 }
 
-/// The answers of one tenant and its own queries stand behind a query of another.
+/// The answers of a tenant and its own queries wait behind another tenant's query.
 #[test]
 fn a_query_is_answered_in_the_middle_of_an_answer() {
     let bench = bench(1);
@@ -197,7 +197,7 @@ fn a_query_is_answered_in_the_middle_of_an_answer() {
     assert_eq!(answer.join().expect("no panic"), Ok(vec![1.0, 2.0, 3.0]));
 }
 
-/// The texts of a call leave with its client, and a push that waits for room waits no longer.
+/// The texts of a call leave when its client disconnects, and a push waiting for space returns.
 #[test]
 fn a_cancelled_call_leaves_the_queue() {
     let bench = bench(1);
@@ -211,7 +211,7 @@ fn a_cancelled_call_leaves_the_queue() {
         assert_eq!(bench.queue.waiting(lane), 0);
         let late = bench.call_within(&context, Lane::Query, &[6]).join().expect("no panic");
         assert_eq!(late, Err(Stopped::ClientGone.into()));
-        // The batch in progress is finished, and nothing of the call comes behind it.
+        // The batch in progress is completed, and nothing else of the call follows.
         let next = bench.call(Lane::Query, &[7]);
         bench.wait_for(Lane::Query, 10);
         bench.order(Order::Finish);
@@ -221,7 +221,7 @@ fn a_cancelled_call_leaves_the_queue() {
     }
 }
 
-/// A request waits for the model until its time is over, whether it is in the queue or before it.
+/// A request waits for the model until its deadline, in the queue as well as in a blocked push.
 #[test]
 fn a_call_ends_with_the_time_of_its_request() {
     let bench = bench(1);
@@ -310,7 +310,7 @@ fn closing_fails_what_waits_and_finishes_what_runs() {
     let bench = bench(1);
     let running = bench.call(Lane::Query, &[1]);
     assert_eq!(bench.next(), [1]);
-    // Two passages wait, the third blocks in its push.
+    // Two passages wait; the third blocks in its push.
     let waiting = bench.call(Lane::Bulk, &[2, 3, 4]);
     bench.wait_until(|(_, bulk)| bulk == 20);
     bench.queue.close();

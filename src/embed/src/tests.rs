@@ -1,5 +1,5 @@
-//! The model against vectors computed elsewhere: `golden.json` by an independent forward pass
-//! in f64 with its own WordPiece, and a small encoder whose weights a formula gives.
+//! Compares the model to independently computed vectors: `golden.json`, from a forward pass in f64
+//! with its own WordPiece, and a small encoder whose weights are given by a formula.
 
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ fn vectors_are_those_of_the_reference() {
     let Some(files) = model_files() else { return };
     let model = Model::load(&files, 2).expect("the model loads");
     assert_eq!((model.dimension(), model.name()), (384, "all-MiniLM-L6-v2"));
-    // Tenants are bound to it: it never changes.
+    // Tenants are bound to it, so it must never change.
     let fingerprint = "2a5d6cfafccb9b3b974bf375bfa5861cc564ca01227970a3c6c6fa3e30c97fa6";
     assert_eq!(model.fingerprint(), fingerprint);
     let golden: Value = serde_json::from_str(include_str!("golden.json")).expect("a fixture");
@@ -106,7 +106,7 @@ fn vectors_are_those_of_the_reference() {
     assert!(model.embed(Lane::Bulk, Vec::new()).expect("nothing asked").is_empty());
 }
 
-/// The floor that mixing the two precisions in one collection rests upon.
+/// Mixing both precisions in one collection relies on this minimum cosine.
 #[test]
 fn fast_vectors_are_those_of_the_reference_but_for_a_cosine() {
     let Some(files) = model_files() else { return };
@@ -126,12 +126,12 @@ fn fast_vectors_are_those_of_the_reference_but_for_a_cosine() {
     for (((case, text), vector), wanted) in cases.iter().zip(&texts).zip(&vectors).zip(&wanted) {
         let cosine = dot(vector, wanted);
         assert!(cosine >= 0.99998, "{text}: {cosine}");
-        // The committed numbers themselves, each within what that cosine leaves.
+        // The committed values themselves, within the tolerance that the cosine implies.
         for (x, expected) in vector.iter().zip(numbers(&case["head"])) {
             assert!((f64::from(*x) - expected).abs() < 2e-3, "{text}: {x} for {expected}");
         }
         assert!((dot(vector, vector) - 1.0).abs() < 1e-5);
-        // Sums are exact: alone as with others, to the bit.
+        // Sums are exact, so the result alone equals that with others, to the bit.
         let alone = fast.embed(Lane::Query, vec![text.clone()]).expect("a vector");
         if has_fast {
             assert_eq!(&alone[0], vector, "{text}");
@@ -143,7 +143,7 @@ fn golden_config(files: &ModelFiles) -> ModelConfig {
     ModelConfig::parse(&files.config, Pooling::Mean).expect("a configuration")
 }
 
-/// Heads of 4 numbers have no fast mode anywhere: f32 is computed, to the bit, and says so.
+/// Heads of 4 components have no int16 mode anywhere: f32 is computed, to the bit, and reported.
 #[test]
 fn a_model_without_a_fast_mode_is_computed_in_f32() {
     let (config, weights) = (tiny_config().to_string(), tiny_weights(&tiny_shapes(), ""));
@@ -175,7 +175,7 @@ fn offsets_are_byte_ranges_of_the_whole_text() {
     let expected = ["Gr", "ö", "ße", ":", "12", "em", "bed", "ding", "s", ",", "東", "京", "𐀀x"];
     assert_eq!(parts, expected);
 
-    // Far beyond the window and beyond one piece; ranges stay in order and inside.
+    // Far beyond the window and beyond one piece; ranges stay in order and within the text.
     let sentence = "The harbour's lamp — 灯 — burns. ";
     let long = sentence.repeat(3_000);
     let offsets = model.token_offsets(&long);
@@ -186,7 +186,7 @@ fn offsets_are_byte_ranges_of_the_whole_text() {
         assert_eq!(*found, last + expected.start..last + expected.end);
     }
     assert!(offsets.windows(2).all(|pair| pair[0].start <= pair[1].start));
-    // The vector of a long text is that of what fits the window.
+    // The vector of a long text depends only on the part that fits the window.
     let head = sentence.repeat(200);
     let vectors = model.embed(Lane::Bulk, vec![long, head]).expect("vectors");
     assert!(dot(&vectors[0], &vectors[1]) > 0.999_999);
@@ -207,7 +207,7 @@ pub(super) fn tiny_config() -> Value {
         "hidden_act": "gelu"})
 }
 
-/// Names and shapes of the small encoder's tensors; the place in the list seeds the numbers.
+/// Names and shapes of the small encoder's tensors; the index in the list seeds the values.
 pub(super) fn tiny_shapes() -> Vec<(String, Vec<usize>)> {
     let (hidden, wide) = (12, 20);
     let mut shapes = vec![
@@ -243,14 +243,15 @@ pub(super) fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec
     weights_of(shapes, prefix, |salt, i| ((i as f64 * 0.37 + salt as f64).sin() * 0.5) as f32)
 }
 
-/// Number `i` of tensor `salt`, -1 to 1, scrambled: in matrices of full rank every word tells.
+/// Returns value `i` of tensor `salt`, -1 to 1, pseudo-random: matrices of full rank make every
+/// word matter.
 pub(super) fn number(salt: usize, i: usize) -> f32 {
     let mixed = ((salt << 32 | i) as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
-/// The bytes of a weights file; `number` gives number i of the tensor at a place of `shapes`.
+/// Returns the bytes of a weights file; `number(tensor, i)` gives value i of a tensor of `shapes`.
 pub(super) fn weights_of(
     shapes: &[(String, Vec<usize>)],
     prefix: &str,

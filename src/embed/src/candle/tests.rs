@@ -1,5 +1,5 @@
-//! candle's layers on the CPU: against our own forward pass over small models of every kind, and
-//! against the numbers of an independent computation over the real one.
+//! Tests candle's layers on the CPU: against our own forward pass over small models of every kind,
+//! and against independently computed vectors of the real model.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn vectors_are_those_of_our_own_forward_pass() {
     }
 }
 
-/// The numbers that `golden.json` holds, and the cosine with our own forward pass.
+/// The vectors of `golden.json`, and the cosine with our own forward pass.
 #[test]
 fn the_real_model_gives_the_vectors_of_the_reference() {
     let Some(files) = model_files() else { return };
@@ -80,7 +80,7 @@ fn the_real_model_gives_the_vectors_of_the_reference() {
     }
 }
 
-/// The check that a device must pass lets candle pass, and another model not.
+/// The check that a device must pass accepts candle, and rejects another model.
 #[test]
 fn a_check_tells_models_apart() {
     let (config, shapes) = (config("gelu", false), tiny_shapes());

@@ -1,12 +1,12 @@
-//! The head of a sequence classifier: from the states of a pair to a score.
+//! The head of a sequence classifier: maps the states of a pair to a score.
 //!
 //! ```text
-//! BERT        first state -> tanh(pooler), where the weights have one -> classifier
+//! BERT        first state -> tanh(pooler), if the weights have one    -> classifier
 //! RoBERTa     first state -> tanh(classifier.dense)                   -> classifier.out_proj
 //! ModernBERT  first state, or the mean -> norm(activation(head))      -> classifier
 //!             1 logit, or 2 -> sigmoid(logit), or sigmoid(logit 1 - logit 0): their softmax
 //! ```
-//! One token of a pair comes here: plain sums in f64 are nothing beside the encoder.
+//! Only one state per pair comes here, so plain sums in f64 cost little next to the encoder.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,15 +17,15 @@ use crate::elementwise::{self, Norm};
 use crate::modern;
 use crate::weights::Weights;
 
-/// Architectures that `config.json` of a cross-encoder may name.
+/// Architectures of cross-encoders in `config.json`.
 const ARCHITECTURES: [&str; 4] = [
     "BertForSequenceClassification", "RobertaForSequenceClassification",
     "XLMRobertaForSequenceClassification", "ModernBertForSequenceClassification",
 ];
-/// Labels of a classifier whose configuration lists none.
+/// Number of labels if the configuration lists none.
 const LABELS_DEFAULT: usize = 2;
 
-/// The fields of `config.json` that matter here.
+/// The fields of interest of `config.json`.
 #[derive(Debug, Deserialize)]
 struct RawHead {
     #[serde(default)]
@@ -34,11 +34,11 @@ struct RawHead {
     num_labels: Option<usize>,
 }
 
-/// Labels of the classifier that a `config.json` describes: one, relevance, or two, of which the
-/// second is relevance.
+/// Returns the number of labels of the classifier that a `config.json` describes: one, relevance,
+/// or two, the second of which is relevance.
 ///
 /// # Errors
-/// [`EmbedError::Unsupported`] for a model that is no cross-encoder.
+/// [`EmbedError::Unsupported`] for a model that is not a cross-encoder.
 pub(super) fn labels(config: &[u8]) -> Result<usize, EmbedError> {
     let raw: RawHead = parsed(config)?;
     if !raw.architectures.iter().any(|name| ARCHITECTURES.contains(&name.as_str())) {
@@ -60,7 +60,7 @@ pub(super) fn labels(config: &[u8]) -> Result<usize, EmbedError> {
     }
 }
 
-/// From the states of a pair to one, that to the classifier's input, and the classifier.
+/// Pooling of a pair's states, an optional pooler, and the classifier.
 #[derive(Debug)]
 pub(super) struct Head {
     pooling: Pooling,
@@ -75,7 +75,7 @@ enum Pooler {
 }
 
 impl Head {
-    /// Takes the tensors of the head out of `weights`; `raw` is the text of `config.json`.
+    /// Loads the tensors of the head from `weights`; `raw` is the contents of `config.json`.
     pub fn new(
         config: &ModelConfig,
         raw: &[u8],
@@ -108,7 +108,7 @@ impl Head {
         Ok(Self { pooling, pooler, classifier })
     }
 
-    /// The relevance of a pair, 0 to 1, from the states of its tokens.
+    /// Returns the relevance of a pair, 0 to 1, from the states of its tokens.
     pub fn score(&self, states: &[f32], hidden: usize) -> Result<f32, EmbedError> {
         let state = self.pooling.state(states, hidden);
         let state: Vec<f64> = state.iter().map(|x| f64::from(*x)).collect();
@@ -122,7 +122,7 @@ impl Head {
             }
             None => state,
         };
-        // The last logit speaks for relevance, the one before it against.
+        // The last logit is for relevance, the one before it, if any, against it.
         let logit = self.classifier.forward(&state).fold(0.0, |before, logit| logit - before);
         let score = 1.0 / (1.0 + (-logit).exp());
         if score.is_nan() {
@@ -143,10 +143,10 @@ fn modern_pooling(named: Option<String>) -> Result<Pooling, EmbedError> {
     }
 }
 
-/// A small dense layer.
+/// A small dense layer computed in f64.
 #[derive(Debug)]
 struct Plain {
-    /// (outputs, inputs), as it is in the file.
+    /// (outputs, inputs), as in the file.
     weight: Vec<f32>,
     bias: Vec<f32>,
 }

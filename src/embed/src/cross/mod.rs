@@ -1,24 +1,26 @@
-//! Query and passage read together: a sequence classifier (Nogueira and Cho 2019) of any family of
-//! encoders, such as cross-encoder/ms-marco-MiniLM-L-6-v2, behind [`Reranker`].
+//! A cross-encoder: reads query and passage together. A sequence classifier (Nogueira and Cho 2019)
+//! on an encoder of any family, such as cross-encoder/ms-marco-MiniLM-L-6-v2, behind [`Reranker`].
 //!
-//! Not here: the choice of candidates and the weight of their scores (`engine`, `rank`).
+//! Out of scope: the choice of candidates and the weight of their scores (`engine`, `rank`).
 //!
 //! ```text
-//! query, passages -> pairs   [CLS] query [SEP] passage [SEP], cut at the window
-//!                 -> queue   workers of its own, the query lane alone: searches take turns
+//! query, passages -> pairs   [CLS] query [SEP] passage [SEP], truncated to the window
+//!                 -> queue   its own workers, the query lane only: searches take turns
 //!                 -> encoder packed batch -> token states
 //!                 -> head    state of the first token -> pooler -> classifier -> 0 to 1
 //! ```
 //!
 //! Invariants:
-//! - A score depends on its pair only, to the bit: every sum of the encoder runs over one token or
-//!   over one pair, in an order that does not change with the batch.
-//! - One call reads a bounded number of tokens, and a bounded number of calls wait; others are
-//!   refused, and their searches go on without.
-//! - At the end of its time a call has what was read of its first passages, and waits no more.
+//! - A score depends on its pair only, to the bit: every sum in the encoder runs over one token or
+//!   one pair, in an order that does not depend on the batch.
+//! - One call reads a bounded number of tokens, and a bounded number of calls wait; further calls
+//!   are refused, and their searches proceed without scores.
+//! - At its deadline a call returns the scores computed so far, for the first of its passages.
 //!
-//! - `pairs`: two texts to the ids and token types of one; `head`: the layers behind the encoder
-//! - `reader`: the cross-encoder that comes with the program
+//! Modules:
+//! - `pairs`: encodes two texts as one pair of token ids and types; `head`: the layers after the
+//!   encoder
+//! - `reader`: the built-in cross-encoder
 
 mod head;
 mod pairs;
@@ -44,13 +46,13 @@ use lodestone_rank::{RerankError, Reranker, Verdicts};
 use lodestone_types::{RequestContext, limits};
 use pairs::Pairs;
 
-/// Tokens of a batch at most: a few pairs, so that workers share the pairs of one search.
+/// Maximum tokens of a batch: a few pairs, so that workers share the pairs of one search.
 const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
-/// Searches of one tenant that wait at most, by their tokens. They take turns pair by pair, so that
-/// all have their first passages read when the time for it is over.
+/// Maximum waiting tokens of one tenant's searches. They take turns pair by pair, so that all of
+/// them have their first passages scored by their deadlines.
 const WAITING_TOKENS_MAX: usize = 16 * limits::RERANK_TOKENS_MAX;
 
-/// Nothing waits in the other lanes.
+/// Nothing waits in the lanes other than that of queries.
 const BOUNDS: QueueBounds = QueueBounds {
     batch: BATCH_TOKENS,
     call: BATCH_TOKENS,
@@ -68,7 +70,7 @@ pub struct CrossEncoder {
 }
 
 impl CrossEncoder {
-    /// Loads a model and starts `workers` threads for it, each of which computes on its own.
+    /// Loads a model and starts `workers` threads for it, each of which computes single-threaded.
     ///
     /// # Errors
     /// [`EmbedError`] naming the malformed, missing or unsupported part of the files; a model that
@@ -77,7 +79,7 @@ impl CrossEncoder {
         Self::load_in(files, workers, Precision::F32)
     }
 
-    /// Loads a model as [`Self::load`] does, with less than f32 if `precision` allows it.
+    /// Loads a model like [`Self::load`], at reduced precision if `precision` allows it.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -98,18 +100,18 @@ impl CrossEncoder {
         Ok(Self { name: files.name.clone(), fingerprint, pairs, queue })
     }
 
-    /// Hexadecimal hash over everything that decides a score.
+    /// Returns a hexadecimal hash over everything that determines a score.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// Tokens that the model has read so far, framing included, and one more for each pair.
+    /// Returns the number of tokens read so far, including framing tokens, plus one per pair.
     #[cfg(test)]
     fn tokens_read(&self) -> u64 {
         self.queue.stats().tokens
     }
 
-    /// The first passages, as many as may be read for one search, each behind the query.
+    /// Pairs the query with the first passages, as many as one search may read.
     fn first_pairs(&self, query: &str, passages: &[&str]) -> Result<Vec<Vec<u32>>, EmbedError> {
         let query = self.pairs.query(query)?;
         let mut pairs = Vec::with_capacity(passages.len());
@@ -147,7 +149,7 @@ impl CrossEncoder {
         Ok(Verdicts { scores, is_cut_short: !is_whole })
     }
 
-    /// Tokens of pairs that wait.
+    /// Returns the number of tokens of waiting pairs.
     #[cfg(test)]
     fn waiting(&self) -> usize {
         self.queue.waiting(Lane::Query)
@@ -175,7 +177,7 @@ impl Reranker for CrossEncoder {
     }
 }
 
-/// The encoder with its head, as a forward pass. The vector of a pair is its score alone.
+/// The encoder with its head, as a forward pass. The "vector" of a pair is its score.
 #[derive(Debug)]
 struct PairScorer {
     encoder: Encoder,

@@ -1,7 +1,7 @@
-//! Two texts to the ids of one pair, with the position of the second.
+//! Encodes two texts as the token ids of one pair, with the position of the second.
 //!
-//! The queue carries lists of ids. A pair's list begins with the number of tokens of the first
-//! token type, behind which all are of the second; so it is one number longer than the pair.
+//! The queue carries lists of ids. The list of a pair starts with the number of tokens of the first
+//! token type; all after them are of the second. It is therefore one element longer than the pair.
 
 use tokenizers::Encoding;
 
@@ -12,22 +12,23 @@ use crate::tokens::Tokeniser;
 #[derive(Debug)]
 pub(super) struct Pairs {
     tokeniser: Tokeniser,
-    /// Tokens that frame a pair.
+    /// Framing tokens of a pair.
     frame: usize,
 }
 
 impl Pairs {
-    /// Finds out how `tokeniser` frames pairs for a model of `token_types` token types.
+    /// Determines how `tokeniser` frames pairs for a model with `token_types` token types.
     ///
     /// # Errors
-    /// [`EmbedError::Malformed`] where it has no frame for them, or its window is too small.
+    /// [`EmbedError::Malformed`] if it does not frame pairs, or if the window is too small.
     pub fn new(tokeniser: Tokeniser, token_types: usize) -> Result<Self, EmbedError> {
         let (first, second) = (tokeniser.content("", 1)?, tokeniser.content("", 1)?);
         let framed = tokeniser.pair(first, second)?;
         let (frame, window) = (framed.len(), tokeniser.window());
         let types = framed.get_type_ids();
-        // Around the first text two tokens, or one behind it; behind the second one. A model of
-        // one token type needs no types, but more of a frame than single texts have.
+        // Two framing tokens surround the first text, or one follows it; one follows the second. A
+        // model with one token type needs no types, but a larger frame for pairs than for single
+        // texts.
         let is_told = match token_types {
             1 => frame > tokeniser.frame(),
             _ => types.first() == Some(&0) && types.last() == Some(&1),
@@ -39,12 +40,13 @@ impl Pairs {
         Ok(Self { tokeniser, frame })
     }
 
-    /// A query, cut so that half of a pair is left for the passage.
+    /// Tokenises a query, truncated to half of a pair so that the other half remains for the
+    /// passage.
     pub fn query(&self, text: &str) -> Result<Encoding, EmbedError> {
         self.tokeniser.content(text, self.content_max() / 2)
     }
 
-    /// The list of a pair, the passage cut at the window.
+    /// Returns the list of a pair, with the passage truncated to the window.
     pub fn ids(&self, query: &Encoding, passage: &str) -> Result<Vec<u32>, EmbedError> {
         let passage = self.tokeniser.content(passage, self.content_max() - query.len())?;
         let pair = self.tokeniser.pair(query.clone(), passage)?;
@@ -55,13 +57,13 @@ impl Pairs {
         Ok(list)
     }
 
-    /// Most tokens of both texts together.
+    /// Returns the maximum number of tokens of both texts together.
     fn content_max(&self) -> usize {
         self.tokeniser.window() - self.frame
     }
 }
 
-/// Position of the second token type in a pair, and its ids, from its list.
+/// Splits a list into the position of the second token type and the ids of the pair.
 pub(super) fn split(list: &[u32]) -> (usize, &[u32]) {
     list.split_first().map_or((0, list), |(first, ids)| (*first as usize, ids))
 }

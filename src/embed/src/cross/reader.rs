@@ -1,9 +1,9 @@
-//! The reader that comes with the program: how sure it is that a passage answers a question.
+//! The built-in reader: scores how likely a passage answers a question.
 //!
-//! all-MiniLM-L6-v2 with an adapter of low rank (Hu et al. 2021) and a head, which
-//! `scripts/train_reader` trains on the questions in `benches/reader`. The adapter, 1.6 MB,
-//! is part of the program; the rest are the files of the embedding model, so that nothing is to be
-//! installed. Its weights come into memory with the first question, and stay.
+//! It is all-MiniLM-L6-v2 with a low-rank adapter (Hu et al. 2021) and a head, which
+//! `scripts/train_reader` trains on the questions in `benches/reader`. The adapter, 1.6 MB, is part
+//! of the program; the rest are the files of the embedding model, so nothing needs to be installed.
+//! The weights are loaded with the first question and stay in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +22,19 @@ use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, ModelFiles};
 
-/// The adapter, as safetensors.
+/// The adapter in safetensors format.
 const ADAPTER: &[u8] = include_bytes!("reader.safetensors");
-/// Fingerprint of the model that it adapts.
+/// Fingerprint of the model that the adapter was trained for.
 const BASE: &str = "2a5d6cfafccb9b3b974bf375bfa5861cc564ca01227970a3c6c6fa3e30c97fa6";
-/// Time until weights that could not be read are tried again.
+/// Time before weights that failed to load are tried again.
 const AGAIN: Duration = Duration::from_secs(60);
-/// Tokens of a pair, as in training.
+/// Maximum tokens of a pair, as in training.
 const WINDOW: usize = 160;
 
 impl CrossEncoder {
-    /// The reader beside the model with the fingerprint `base`, whose files `source` reads, now and
-    /// when the first pair comes; `None` beside any other model.
+    /// Opens the reader on top of the model with fingerprint `base`; `None` for any other model
+    /// than the one it was trained for. `source` reads the files of that model, now and with the
+    /// first pair.
     ///
     /// # Errors
     /// [`EmbedError`] naming the malformed part of the files.

@@ -1,4 +1,5 @@
-//! A small classifier of pairs whose weights a formula gives, against a plain forward pass in f64.
+//! Compares a small pair classifier, whose weights are given by a formula, to a plain forward pass
+//! in f64.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,7 +15,8 @@ const HIDDEN: usize = 12;
 const HEADS: usize = 3;
 const WINDOW: usize = 16;
 
-/// `[UNK]`, `[CLS]`, `[SEP]` and the words `w3` to `w16`, framed as BERT frames.
+/// Returns a tokenizer with `[UNK]`, `[CLS]`, `[SEP]` and the words `w3` to `w16`, framed as in
+/// BERT.
 fn tokenizer() -> Value {
     let special = ["[UNK]", "[CLS]", "[SEP]"].map(str::to_owned);
     let words = special.into_iter().chain((3..17).map(|id| format!("w{id}")));
@@ -40,7 +42,7 @@ fn tokenizer() -> Value {
     })
 }
 
-/// Tensors of the classifier; the encoder's have the prefix of exports.
+/// Returns the classifier's tensors; those of the encoder have the prefix that exports use.
 fn shapes(labels: usize, has_pooler: bool) -> Vec<(String, Vec<usize>)> {
     let mut shapes = tiny_shapes();
     if has_pooler {
@@ -59,7 +61,7 @@ fn config(labels: usize) -> Value {
     let mut config = tiny_config();
     config["hidden_act"] = json!("relu");
     config["architectures"] = json!(["BertForSequenceClassification"]);
-    // Two labels are what a configuration without any means.
+    // A configuration without labels means two.
     if labels != 2 {
         let names = (0..labels).map(|label| (label.to_string(), json!(format!("LABEL_{label}"))));
         config["id2label"] = Value::Object(names.collect());
@@ -82,7 +84,7 @@ fn tiny() -> CrossEncoder {
     CrossEncoder::load(&files(&config(1), &shapes(1, true)), 2).expect("a model")
 }
 
-/// Oracle: the scores computed one by one in f64, as the papers write them.
+/// Oracle: computes scores one at a time in f64, as in the papers.
 struct Plainly {
     tensors: HashMap<String, Vec<f64>>,
 }
@@ -149,7 +151,7 @@ impl Plainly {
         output
     }
 
-    /// The score of a pair of which the first `first` tokens are of the first type.
+    /// Returns the score of a pair whose first `first` tokens are of the first type.
     fn score(&self, ids: &[u32], first: usize) -> f64 {
         let embedded = |(place, id): (usize, &u32)| {
             let word = self.row("embeddings.word_embeddings.weight", *id as usize);
@@ -185,7 +187,7 @@ fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
 
 #[test]
 fn scores_are_those_of_a_plain_forward_pass() {
-    // What stands behind "w3 w5" in the ids: a special token inside a text ends no text.
+    // The ids that follow "w3 w5": a special token inside a text does not end it.
     let pairs: [(&str, &[u32]); 4] =
         [("w7 w8 w9", &[7, 8, 9]), ("w4 nowhere", &[4, 0]), ("", &[]), ("w6 [SEP] w6", &[6, 2, 6])];
     for (labels, has_pooler) in [(1, true), (2, true), (1, false)] {
@@ -204,7 +206,7 @@ fn scores_are_those_of_a_plain_forward_pass() {
         for (found, expected) in found.iter().zip(&expected) {
             assert!((f64::from(*found) - expected).abs() < 2e-6, "{found} for {expected}");
         }
-        // The second type tells: the same ids of the first type alone score otherwise.
+        // Token types matter: with all tokens of the first type, the ids have another score.
         let untyped = plainly.score(&[1, 3, 5, 2, 7, 8, 9, 2], 8);
         assert!((f64::from(found[0]) - untyped).abs() > 1e-3, "{untyped}");
     }
@@ -249,7 +251,7 @@ fn long_texts_are_cut_the_query_to_half_at_most() {
     assert_eq!(score(&model, &long, &[&long]).expect("a score"), cut);
 }
 
-/// More than a search may read: the first passages have scores, the others none.
+/// More than one search may read: the first passages have scores, the others none.
 #[test]
 fn one_call_reads_a_bounded_number_of_tokens() {
     let model = tiny();
@@ -263,8 +265,8 @@ fn one_call_reads_a_bounded_number_of_tokens() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
-/// A call ends at the end of its time with what was read, and with its client; nothing of it waits
-/// on.
+/// A call ends at its deadline with the scores computed so far, and when its client disconnects;
+/// nothing of it keeps waiting.
 #[test]
 fn a_call_ends_with_its_time_and_its_client() {
     let model = tiny();
@@ -323,7 +325,7 @@ fn what_reads_no_pairs_is_refused_by_name() {
     assert!(told.contains("tokenizer.json") && told.contains("no pairs"), "{told}");
 }
 
-/// The reader that comes with the program, beside its model: near misses in other words and rows.
+/// The built-in reader with its model: paraphrased questions, and passages that almost answer them.
 #[test]
 fn the_reader_tells_answers_from_near_misses() {
     let Some(files) = crate::tests::model_files() else { return };

@@ -1,8 +1,8 @@
-//! Small models of every family against transformers and sentence-transformers, whose numbers
+//! Compares small models of every family to transformers and sentence-transformers, whose results
 //! `scripts/model_goldens` wrote to `goldens.json`.
 //!
-//! - `refusals`: directories that are wrong or not whole; `named`: the shapes of published models;
-//!   `on_demand`: weights that come with their first use
+//! - `refusals`: invalid and incomplete directories; `named`: the shapes of published models;
+//!   `on_demand`: weights loaded on first use
 
 mod named;
 mod on_demand;
@@ -19,14 +19,14 @@ use crate::{Arithmetic, CrossEncoder, Embedder, Lane, Model, Precision, Prompts,
 use lodestone_rank::Reranker;
 use lodestone_types::RequestContext;
 
-/// Largest difference from the numbers of the reference, which come from sums in another order.
+/// Maximum difference from the reference, which sums in another order.
 const TOLERANCE: f64 = 1e-4;
 
 fn goldens() -> Value {
     serde_json::from_str(include_str!("goldens.json")).expect("a fixture")
 }
 
-/// The bytes of a weights file from a list of (name, shape, offset, factor).
+/// Returns the bytes of a weights file from a list of (name, shape, offset, factor).
 fn weights(listed: &Value) -> Vec<u8> {
     let listed = listed.as_array().expect("a list");
     let shape = |entry: &Value| {
@@ -88,8 +88,8 @@ fn compare(name: &str, found: &[Vec<f32>], expected: &Value) {
     }
 }
 
-/// Batches of mixed lengths, empty texts, unknown words, texts beyond the window and beyond the
-/// reach of local layers; each text alone as in company; queries behind their prompts.
+/// Batches of mixed lengths, empty texts, unknown words, texts longer than the window and than the
+/// reach of local layers; each text alone as with others; queries with their prompts.
 #[test]
 fn vectors_are_those_of_sentence_transformers() {
     let goldens = goldens();
@@ -125,7 +125,7 @@ fn texts_of_one_call_may_have_roles_of_their_own() {
     let document = model.embed(Lane::Bulk, vec![text]).expect("a vector");
     assert!(dot(&mixed[0], &query[0]) > 0.999_999 && dot(&mixed[1], &document[0]) > 0.999_999);
     assert!(dot(&mixed[0], &mixed[1]) < 0.999);
-    // What a prompt takes of the window is counted.
+    // The prompt's share of the window counts.
     let (tokens, is_cut) = model.tokens_read("wind");
     assert!(tokens > model.token_offsets("wind").len() && !is_cut);
 }
@@ -149,7 +149,7 @@ fn scores_are_those_of_the_cross_encoder() {
     }
 }
 
-/// A fingerprint has whatever decides a stored vector for a part, and nothing else.
+/// A fingerprint covers everything that determines a stored vector, and nothing else.
 #[test]
 fn fingerprints_tell_what_decides_stored_vectors() {
     let fingerprint =
@@ -216,7 +216,7 @@ fn prompts_and_widths_are_written_as_they_are_read() {
     assert!(files.set(None, None, None).is_err());
 }
 
-/// A model makes the first numbers of its vectors alone, if its configuration allows it.
+/// A model truncates its vectors throughout, if its configuration allows it.
 #[test]
 fn a_model_may_be_cut_to_a_width_that_it_was_trained_for() {
     let mut files = sentence_files("bert-dense");
@@ -243,7 +243,7 @@ fn a_model_may_be_cut_to_a_width_that_it_was_trained_for() {
     }
 }
 
-/// Byte-level tokens may begin inside a character; their ranges must be ranges of text.
+/// Byte-level tokens may start inside a character; their ranges must still be valid ranges of text.
 #[test]
 fn offsets_of_every_tokenizer_are_ranges_of_the_text() {
     for name in ["bert", "xlm-roberta", "modernbert"] {
@@ -260,14 +260,14 @@ fn offsets_of_every_tokenizer_are_ranges_of_the_text() {
             assert!((0.0..=1.0).contains(&model.unread_share(text)));
         }
         let (one, all) = (model.token_offsets(sentence).len(), model.token_offsets(&long).len());
-        // A piece may end with the white space that would have begun the next token.
+        // A piece may end with the white space that would have started the next token.
         assert!(all.abs_diff(900 * one) <= 900 + 3, "{name}: {all} for {one}");
         let unknown = model.unknown("lamp \u{10000} lamp");
         assert_eq!(unknown.is_empty(), name == "modernbert", "{name}: {unknown:?}");
     }
 }
 
-/// Heads of 8 numbers have no 16-bit mode in any family.
+/// Heads of 8 components have no int16 mode in any family.
 #[test]
 fn a_fast_mode_that_is_not_there_is_f32() {
     for name in ["modernbert", "xlm-roberta"] {

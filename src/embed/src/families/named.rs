@@ -1,6 +1,6 @@
-//! The shapes of published models: their configurations are accepted and mean what their authors
-//! meant. Sizes and weights are small; `scripts/model_goldens` has written both, with the tensors
-//! that transformers gives a model of these sizes.
+//! The shapes of published models: their configurations are accepted and interpreted as their
+//! authors intended. Sizes and weights are small; `scripts/model_goldens` wrote both, with the
+//! tensors that transformers creates for a model of these sizes.
 
 use super::*;
 use crate::config::{ModelConfig, Pooling};
@@ -23,7 +23,7 @@ fn name_of(model: &Value) -> &str {
     model["name"].as_str().expect("a name")
 }
 
-/// Small files of a published model.
+/// Returns small files in the shape of a published model.
 fn small_files(model: &Value) -> ModelFiles {
     let goldens = goldens();
     let tokenizer = &goldens["tokenizers"][model["tokenizer"].as_str().expect("a name")];
@@ -37,7 +37,7 @@ fn small_files(model: &Value) -> ModelFiles {
     }
 }
 
-/// The files that sentence-transformers adds to those of an encoder.
+/// Returns the files that sentence-transformers adds to those of an encoder.
 fn parts(model: &Value) -> BTreeMap<String, Vec<u8>> {
     let module = |kind: &str, path: &str| {
         let kind = format!("sentence_transformers.models.{kind}");
@@ -111,7 +111,7 @@ fn published_cross_encoders_are_read_as_their_authors_meant() {
         let context = RequestContext::default();
         let scores = loaded.score(&context, None, "lamp", &passages).expect("scores").scores;
         assert!(scores[0] != scores[1] && scores.iter().all(|x| (0.0..=1.0).contains(x)), "{name}");
-        // In 16-bit integers, where the machine has them: nearly the same, alone as in company.
+        // In 16-bit integers, if the machine supports them: nearly equal, alone as with others.
         let fast = CrossEncoder::load_in(&small_files(model), 1, Precision::Auto).expect(name);
         let found = fast.score(&context, None, "lamp", &passages).expect("scores").scores;
         assert!(found.iter().zip(&scores).all(|(x, y)| (x - y).abs() < 2e-3), "{name}: {found:?}");
@@ -120,9 +120,9 @@ fn published_cross_encoders_are_read_as_their_authors_meant() {
     }
 }
 
-/// The 16-bit layers serve every family where the machine has the instructions: heads and wide
-/// layers that are whole registers, local layers whose reach is less than a passage, biases or
-/// none, both activations, and a wide layer of more than one share.
+/// The int16 layers support every family if the machine has the instructions: heads and
+/// feed-forward layers of whole registers, local layers whose reach is less than a passage, with
+/// and without biases, both activations, and a feed-forward layer of more than one share.
 #[test]
 fn every_family_has_a_fast_mode_of_the_same_vectors() {
     for model in published()["models"].as_array().expect("a list") {
@@ -146,7 +146,7 @@ fn every_family_has_a_fast_mode_of_the_same_vectors() {
     }
 }
 
-/// Only a model that says so is cut to fewer numbers, whatever its family.
+/// Only a model that declares it is truncated to fewer components, whatever its family.
 #[test]
 fn matryoshka_is_read_from_the_configuration() {
     let models = published()["models"].clone();

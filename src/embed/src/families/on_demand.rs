@@ -1,4 +1,4 @@
-//! Weights that come into memory with their first use.
+//! Weights that are loaded on first use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::tests::dot;
 use crate::{EmbedError, Embedder, Lane, Model, ModelFiles, Precision};
 use lodestone_types::{RequestContext, Stopped};
 
-/// The files of a model, how often they were read, and a gate before them.
+/// The files of a model, the number of times they were read, and a gate that blocks reads.
 #[derive(Clone)]
 struct Source {
     reads: Arc<AtomicUsize>,

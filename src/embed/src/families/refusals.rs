@@ -1,4 +1,4 @@
-//! Directories that are wrong or not whole are refused, and the message names the part.
+//! Invalid and incomplete directories are refused with a message that names the part.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn refusal(files: &ModelFiles) -> EmbedError {
     Model::load(files, 1).expect_err("a wrong directory")
 }
 
-/// The refusal of a model with one part replaced.
+/// Returns the refusal of a model with one part replaced.
 fn with(model: &str, path: &str, value: &Value) -> EmbedError {
     let mut files = sentence_files(model);
     files.parts.insert(path.to_owned(), value.to_string().into_bytes());
@@ -128,7 +128,7 @@ fn choices_of_encoders_that_are_not_computed_are_named() {
     told(&xlm("model_type", json!("t5")), &["model_type is t5", "xlm-roberta"]);
 }
 
-/// Files that `modules.json` names and that are not there, or cannot be read.
+/// Files that `modules.json` names but that are missing or unreadable.
 #[test]
 fn a_directory_that_is_not_whole_is_refused_by_the_path_of_the_file() {
     let files = sentence_files("bert-dense");
@@ -154,7 +154,7 @@ fn a_directory_that_is_not_whole_is_refused_by_the_path_of_the_file() {
         let error = read(name, io::ErrorKind::NotFound).expect_err(name);
         told(&error, &["models/dense", name]);
     }
-    // What may be missing must be readable where it is there.
+    // Optional files must be readable if they exist.
     assert!(read(PROMPTS, io::ErrorKind::NotFound).is_ok());
     for name in [PROMPTS, "modules.json"] {
         told(&read(name, io::ErrorKind::PermissionDenied).expect_err(name), &[name]);
@@ -185,7 +185,7 @@ fn heads_of_cross_encoders_are_checked() {
     told(&error, &["classifier_pooling is max"]);
 }
 
-/// The library behind it panics there.
+/// The tokenizer library panics on it.
 #[test]
 fn a_tokenizer_with_a_broken_decoder_is_refused() {
     let mut files = sentence_files("roberta");

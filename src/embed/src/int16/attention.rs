@@ -1,12 +1,12 @@
-//! Attention of one head over one passage: both of its products in 16-bit integers, by the inner
-//! loop of the dense layers, the softmax between them in f32.
+//! Attention of one head over one passage. Both products run in 16-bit integers on the inner loop
+//! of the dense layers, the softmax between them in f32.
 //!
 //! ```text
-//! queries  one step for all of them                  -> strips of codes
-//! keys     one step for all of them                  -> panels: 32 keys, 2 components a step
+//! queries  one common step                           -> strips of codes
+//! keys     one common step                           -> panels: 32 keys, 2 components per step
 //! scores   queries x keys, exact in i32; powers of 2 of (score - largest) in f32
-//! weights  powers, as many codes as the sums leave    -> strips of codes
-//! values   a step for each component                  -> panels: 32 components, 2 keys a step
+//! weights  powers, with as many codes as sums allow  -> strips of codes
+//! values   one step per component                    -> panels: 32 components, 2 keys per step
 //! ```
 
 use std::arch::x86_64::*;
@@ -16,44 +16,44 @@ use crate::int16::LANES;
 use crate::int16::panel::{PANEL, PanelStep, REGISTERS, STRIP, TAIL};
 use crate::int16::x86::strip_times_panel;
 
-/// The largest code of a value. It leaves the codes of a query's weights a sum of 2^19: were both
-/// sides given 16 bits, weights over some hundred keys would be left with 8.
+/// The largest code of a value. It allows the codes of a query's weights a sum of 2^19; with 16
+/// bits on both sides, weights over some hundred keys would be left with 8 bits.
 const VALUE_MAX: f32 = 4095.0;
-/// Largest sum of the codes of one query's weights.
+/// Maximum sum of the codes of one query's weights.
 const WEIGHT_SUM_MAX: f32 = (i32::MAX / 4095) as f32;
-/// Queries, keys and values of a row.
+/// Query, key and value in each row.
 const PARTS: usize = 3;
 
-/// Memory of attention over one passage.
+/// Scratch memory of attention over one passage.
 #[derive(Debug, Default)]
 pub(super) struct Attention {
-    /// (queries filled up to whole strips, head).
+    /// (queries padded to whole strips, head).
     queries: Vec<i16>,
     keys: Vec<PanelStep>,
     values: Vec<PanelStep>,
-    /// Value of one code step, for each component of a value.
+    /// Value of one code step, per component of a value.
     value_steps: Vec<[f32; PANEL]>,
-    /// (queries of a strip, keys filled up to whole panels): scores, then the bits of powers.
+    /// (queries of a strip, keys padded to whole panels): scores, later the bits of powers.
     scores: Vec<[i32; LANES]>,
-    /// (queries of a strip, keys filled up to whole registers).
+    /// (queries of a strip, keys padded to whole registers).
     weights: Vec<[i16; LANES]>,
 }
 
-/// Values that the strips of a passage have in common.
+/// Parameters that all strips of a passage share.
 #[derive(Debug, Clone, Copy)]
 struct PassageShape {
-    /// Keys.
+    /// Number of keys.
     count: usize,
     head: usize,
-    /// Keys to either side that a query sees.
+    /// Number of keys on either side that a query attends to.
     reach: usize,
-    /// Exponent of 2 per unit of a score's integer.
+    /// Exponent of 2 per unit of an integer score.
     exponent: f32,
 }
 
-/// `rows` (tokens, 3, head) are queries, already divided by the square root of `head`, keys and
-/// values; the results go to the columns from `at` on of `context`, rows of `hidden` numbers. With
-/// a `reach`, a token attends to those that are at most so far away.
+/// Computes attention. `rows`, (tokens, 3, head), holds queries, already divided by the square root
+/// of `head`, keys and values. Writes the results to the columns of `context` from `at` on, whose
+/// rows have `hidden` values. With a `reach`, a token attends only to tokens at most that far away.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn attend(
     rows: &[f32],
@@ -63,7 +63,7 @@ pub(super) fn attend(
     scratch: &mut Attention,
 ) {
     let count = rows.len() / (PARTS * head);
-    // A score is a sum of `head` products: this is the largest code with which it is within i32.
+    // A score is a sum of `head` products: this is the largest code for which it fits i32.
     let limit = (f64::from(i32::MAX) / head as f64).sqrt().min(f64::from(i16::MAX)).floor() as f32;
     let [query_largest, key_largest] = [0, 1].map(|part| largest(rows, head, part));
     let Attention { queries, keys, values, value_steps, .. } = scratch;
@@ -81,8 +81,8 @@ pub(super) fn attend(
     }
 }
 
-/// The queries from `first` on: their scores, weights and mixed values, over the panels of keys
-/// that one of them sees.
+/// Computes scores, weights and mixed values of the queries from `first` on, over the panels of
+/// keys that at least one of them attends to.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn strip<const ROWS: usize>(
     passage: &PassageShape,
@@ -108,7 +108,7 @@ fn strip<const ROWS: usize>(
             *row = bytemuck::must_cast(sums);
         });
     }
-    // The last strip has more rows than there are queries.
+    // The last strip may have more rows than there are queries.
     let mut steps = [0.0; ROWS];
     let steps = &mut steps[..context.len() / hidden];
     let rows = scores.chunks_exact_mut(row_scores).zip(weights.chunks_exact_mut(row_weights));
@@ -135,8 +135,8 @@ fn strip<const ROWS: usize>(
     }
 }
 
-/// Turns one query's scores into codes of its weights over the keys `within`, zeros around them;
-/// returns the value of one code step. `scores` holds the powers afterwards.
+/// Converts one query's scores to codes of its weights over the keys `within`, with zeros around
+/// them. Returns the value of one code step. Leaves the powers in `scores`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn softmax(
     scores: &mut [[i32; LANES]],
@@ -159,7 +159,7 @@ fn softmax(
         top = _mm512_mask_max_epi32(top, is_seen(at), top, bytemuck::must_cast(*scores));
     }
     let factor = _mm512_set1_ps(exponent);
-    // Taken off before the product, whose rounding may be more than any power can hold.
+    // Subtracted before the multiplication, because its rounding error could exceed any exponent.
     let top = _mm512_cvtepi32_ps(_mm512_set1_epi32(_mm512_reduce_max_epi32(top)));
     let power = |scores: [i32; LANES]| {
         let below = _mm512_sub_ps(_mm512_cvtepi32_ps(bytemuck::must_cast(scores)), top);
@@ -173,7 +173,7 @@ fn softmax(
         *scores = bytemuck::must_cast(power);
     }
     let total = _mm512_reduce_add_ps(total);
-    // Half a code for each key is what rounding may add.
+    // Rounding may add half a code per key.
     let scale = ((WEIGHT_SUM_MAX - within.len() as f32) / total).min(f32::from(i16::MAX));
     for (codes, power) in weights.iter_mut().zip(scores) {
         let scaled = _mm512_mul_ps(bytemuck::must_cast(*power), _mm512_set1_ps(scale));
@@ -182,13 +182,13 @@ fn softmax(
     1.0 / (scale * total)
 }
 
-/// 2^x for x of at most 0: x = n + r with |r| at most 1/2, 2^r by a polynomial whose largest
-/// relative error is least among those of its degree: 3e-6, a tenth of half a code of the largest
-/// weight. Below -126 it stays at the smallest normal number.
+/// 2^x for x of at most 0: x = n + r with |r| at most 1/2, 2^r by the minimax polynomial of its
+/// degree. The relative error is at most 3e-6, a tenth of half a code of the largest weight. Below
+/// -126 the result stays at the smallest normal number.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn power_of_2(x: __m512) -> __m512 {
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-    // The second operand passes where one is not a number.
+    // The second operand is returned if one is NaN.
     let x = _mm512_max_ps(_mm512_set1_ps(-126.0), x);
     let n = _mm512_roundscale_ps::<NEAREST>(x);
     let r = _mm512_sub_ps(x, n);
@@ -199,19 +199,19 @@ fn power_of_2(x: __m512) -> __m512 {
     _mm512_scalef_ps(p, n)
 }
 
-/// Factor from a number to its code, 0 where all are too small for a reciprocal.
+/// Returns the factor from a value to its code; 0 if all values are too small for a reciprocal.
 fn inverse(limit: f32, largest: f32) -> f32 {
     if largest < f32::MIN_POSITIVE { 0.0 } else { limit / largest }
 }
 
-/// The bits of the absolute numbers: ordered as they are, with what is not a number at the top.
+/// Returns the bits of the absolute values, which sort like the values, with NaN at the top.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 fn magnitudes(numbers: &[f32; LANES]) -> __m512i {
     _mm512_and_si512(bytemuck::must_cast(*numbers), _mm512_set1_epi32(0x7fff_ffff))
 }
 
-/// The largest absolute number of a part of all rows; NaN where there is one.
+/// Returns the largest absolute value of one part of all rows; NaN if there is one.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn largest(rows: &[f32], head: usize, part: usize) -> f32 {
     let mut top = _mm512_setzero_si512();
@@ -229,7 +229,7 @@ fn rounded(numbers: &[f32; LANES], inverse: __m512) -> __m512i {
     _mm512_cvtps_epi32(_mm512_mul_ps(bytemuck::must_cast(*numbers), inverse))
 }
 
-/// Codes of as many numbers as fill a register with them.
+/// Rounds 32 values to a register of codes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn register_of_codes(numbers: &[f32; 2 * LANES], inverse: __m512) -> __m512i {
     let [low, high]: [[f32; LANES]; 2] = bytemuck::must_cast(*numbers);
@@ -252,7 +252,7 @@ fn take_queries(rows: &[f32], head: usize, inverse: f32, queries: &mut Vec<i16>)
     }
 }
 
-/// A key's codes are turned from a row into a column, two components to a number.
+/// Rounds keys and transposes them into columns of panels, two components per 32-bit element.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn take_keys(rows: &[f32], head: usize, inverse: f32, keys: &mut Vec<PanelStep>) {
     let count = rows.len() / (PARTS * head);
@@ -276,7 +276,7 @@ fn take_keys(rows: &[f32], head: usize, inverse: f32, keys: &mut Vec<PanelStep>)
     }
 }
 
-/// Two keys' values lie side by side; zeros behind the last.
+/// Rounds values to panels in which the values of two keys are interleaved, padded with zeros.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn take_values(
     rows: &[f32],
@@ -317,7 +317,7 @@ fn take_values(
     }
 }
 
-/// Rows to columns.
+/// Transposes a 16 by 16 matrix of 32-bit elements.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn transposed(rows: [__m512i; LANES]) -> [__m512i; LANES] {
     let mut fours = rows;

@@ -9,10 +9,10 @@ use crate::int16::machine::attend;
 use crate::int16::product::Dense;
 use crate::int16::quantize::Codes;
 
-/// Tokens that go through a layer at once, or the passage that reaches beyond them.
+/// Tokens that go through a layer at a time; more only to complete the last passage.
 const BLOCK: usize = 192;
 
-/// Memory that one forward pass uses over and over.
+/// Scratch memory that one forward pass reuses.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(super) codes: Codes,
@@ -26,7 +26,7 @@ pub(crate) struct Scratch {
     attention: Attention,
 }
 
-/// The layer from states to queries, keys and values, those of a head side by side.
+/// The dense layer from states to queries, keys and values, grouped by head.
 #[derive(Debug)]
 pub(super) struct Heads {
     count: usize,
@@ -34,7 +34,8 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// From weights (hidden, 3 * hidden) and a bias that have all queries before all keys.
+    /// Builds the layer from weights, (hidden, 3 * hidden), and a bias, both with all queries
+    /// before all keys.
     pub fn new(
         config: &ModelConfig,
         name: &str,
@@ -45,14 +46,14 @@ impl Heads {
         Ok(Self { count: config.heads, query_key_value })
     }
 
-    /// The dense layer, which encodes its states into `Scratch::codes`.
+    /// Returns the dense layer. The caller encodes states with it into `Scratch::codes`.
     pub fn dense(&self) -> &Dense {
         &self.query_key_value
     }
 
-    /// Attention within the passages at `spans`, from the codes to the context. `turn` changes the
-    /// rows (tokens, 3, head) of a passage; with a `reach`, a token attends to those that are at
-    /// most so far away.
+    /// Computes attention within the passages at `spans`, from `codes` to `context`. Applies `turn`
+    /// to the rows, (tokens, 3, head), of each passage. With a `reach`, a token attends only to
+    /// tokens at most that far away.
     pub fn mix(
         &self,
         spans: &[Range<usize>],
@@ -79,7 +80,7 @@ impl Heads {
     }
 }
 
-/// The passages that go through a layer at once.
+/// Groups passages that go through a layer together.
 pub(super) fn blocks(spans: &[Range<usize>]) -> impl Iterator<Item = &[Range<usize>]> {
     let mut rest = spans;
     std::iter::from_fn(move || {
@@ -91,7 +92,7 @@ pub(super) fn blocks(spans: &[Range<usize>]) -> impl Iterator<Item = &[Range<usi
     })
 }
 
-/// Rows of (3, heads, head) as (heads, 3, head), so that a head's numbers are neighbours.
+/// Reorders rows of (3, heads, head) to (heads, 3, head), so that a head's columns are contiguous.
 fn by_head(rows: &[f32], config: &ModelConfig) -> Vec<f32> {
     let (hidden, head) = (config.hidden, config.head());
     let mut turned = Vec::with_capacity(rows.len());

@@ -1,14 +1,14 @@
-//! A block of the encoder over packed passages, as `bert` has it in f32.
+//! A transformer block of BERT over packed passages in int16, equivalent to that of `bert` in f32.
 //!
 //! ```text
-//! states                     codes        one head after the other: query, key, value -> context
-//!        + context x weights -> norm -> codes     a share of the wide layer after the other
+//! states                     codes        head by head: query, key, value -> context
+//!        + context x weights -> norm -> codes     share by share of the feed-forward layer
 //!        + share x weights   -> norm
 //! ```
 //!
-//! The wide layer is never in memory as a whole: a head's part of queries, keys and values and a
-//! share of the wide layer's numbers stay in a level-2 cache for so many tokens that the time to
-//! read the weights does not matter.
+//! The feed-forward layer's activations are never in memory as a whole: one head's queries, keys
+//! and values, and one share of the activations stay in a level-2 cache for enough tokens that the
+//! time to read the weights does not matter.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::int16::machine::activate;
 use crate::int16::product::Dense;
 use crate::weights::Weights;
 
-/// Numbers of the wide layer that are there at once: with their codes, 1.5 KiB a token.
+/// Feed-forward activations computed at a time: with their codes, 1.5 KiB per token.
 const SHARE: usize = 256;
 
 /// A block: attention and two dense layers.
@@ -36,7 +36,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Takes the tensors of block `index` out of `weights`. Only where `missing` returns `None`.
+    /// Loads the tensors of block `index` from `weights`. Requires that `missing` returned `None`.
     pub fn new(config: &ModelConfig, weights: &Weights, index: usize) -> Result<Self, EmbedError> {
         let ModelConfig { hidden, intermediate, norm_epsilon, .. } = *config;
         let at = |part: &str| format!("encoder.layer.{index}.{part}");
@@ -60,7 +60,7 @@ impl Layer {
         })
     }
 
-    /// Replaces the states of a packed batch by those behind the block, some passages at once.
+    /// Applies the block to the states of a packed batch in place, several passages at a time.
     pub fn forward(&self, states: &mut [f32], spans: &[Range<usize>], scratch: &mut Scratch) {
         let hidden = self.attended.outputs();
         for spans in blocks(spans) {
@@ -74,7 +74,8 @@ impl Layer {
         }
     }
 
-    /// From the sums that attention leaves to the block's states.
+    /// Applies the rest of the block to the sums of attention and residual: norm, feed-forward,
+    /// norm.
     fn wide(&self, states: &mut [f32], scratch: &mut Scratch) {
         let Scratch { codes, share, share_codes, .. } = scratch;
         self.widen.encode_changed(states, codes, |row| {
@@ -92,8 +93,7 @@ impl Layer {
     }
 }
 
-/// The layer from the wide numbers back to narrow ones, `SHARE` inputs each; the first adds the
-/// bias.
+/// Splits the second feed-forward layer by its inputs, `SHARE` each; the first part adds the bias.
 pub(super) fn shares(
     name: &str,
     (weights, bias): (Vec<f32>, Vec<f32>),

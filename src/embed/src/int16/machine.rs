@@ -1,4 +1,4 @@
-//! Safe access to the inner loops: checks the processor's instructions once a call.
+//! Safe access to the inner loops: checks the processor's instructions on every call.
 
 use crate::config::Activation;
 use crate::elementwise;
@@ -10,12 +10,12 @@ use crate::int16::quantize::Codes;
 #[cfg(target_arch = "x86_64")]
 use crate::int16::x86;
 
-/// Memory of attention, where there is none.
+/// Placeholder for attention's scratch memory on other architectures.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Debug, Default)]
 pub(super) struct Attention;
 
-/// Whether the processor has the instructions of the inner loops.
+/// Whether the processor supports the instructions of the inner loops.
 pub(super) fn has_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -29,8 +29,8 @@ pub(super) fn has_instructions() -> bool {
     }
 }
 
-/// `codes` times the `panels`, which have `width` outputs together, and their bias; the products
-/// replace the numbers of `output` (tokens, outputs) or are added to them.
+/// Multiplies `codes` by `panels`, which have `width` outputs in total, and adds the bias. The
+/// results replace `output`, (tokens, outputs), or are added to it if `adds`.
 pub(super) fn multiply<'p>(
     (panels, width): (impl Iterator<Item = Panel<'p>>, usize),
     codes: &Codes,
@@ -39,7 +39,7 @@ pub(super) fn multiply<'p>(
 ) {
     assert!(has_instructions(), "layers are made only where the instructions are");
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instructions are there, as was found above.
+    // SAFETY: the assertion above ensures that the instructions are present.
     #[allow(unsafe_code)]
     unsafe {
         x86::multiply((panels, width), codes, output, adds);
@@ -48,10 +48,10 @@ pub(super) fn multiply<'p>(
     let _ = (panels, width, codes, output, adds);
 }
 
-/// Attention of one head over one passage: `rows` (tokens, 3, head) are queries, already divided
-/// by the square root of `head`, keys and values; the results go to the columns from `at` on of
-/// `context`, rows of `hidden` numbers. With a `reach`, a token attends to those that are at most
-/// so far away.
+/// Computes attention of one head over one passage. `rows`, (tokens, 3, head), holds queries,
+/// already divided by the square root of `head`, keys and values. Writes the results to the columns
+/// of `context` from `at` on, whose rows have `hidden` values. With a `reach`, a token attends only
+/// to tokens at most that far away.
 pub(super) fn attend(
     rows: &[f32],
     (head, reach): (usize, Option<usize>),
@@ -61,7 +61,7 @@ pub(super) fn attend(
 ) {
     assert!(has_instructions(), "layers are made only where the instructions are");
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instructions are there, as was found above.
+    // SAFETY: the assertion above ensures that the instructions are present.
     #[allow(unsafe_code)]
     unsafe {
         attention::attend(rows, (head, reach), context, (at, hidden), scratch);
@@ -74,7 +74,7 @@ pub(super) fn attend(
 pub(super) fn activate(row: &mut [f32], activation: Activation) {
     #[cfg(target_arch = "x86_64")]
     if activation == Activation::Gelu && has_instructions() {
-        // SAFETY: the instructions are there, as was found above.
+        // SAFETY: the condition above ensures that the instructions are present.
         #[allow(unsafe_code)]
         unsafe {
             x86::activate(row);

@@ -1,33 +1,35 @@
-//! The encoder's layers in 16-bit integers: half the multiplications' time of f32, with vectors
+//! The encoder's layers in 16-bit integers: half the multiplication time of f32, with vectors
 //! within a cosine of .99998 of those of f32.
 //!
-//! Not here: embeddings before the layers and pooling behind them (`bert`), which stay f32, as do
-//! softmax, layer norm, activation, rotary positions and the product of gates.
+//! Out of scope: embeddings before the layers and pooling after them (`bert`). These stay in f32,
+//! as do softmax, layer norm, activation, rotary positions and the product of gates.
 //!
 //! ```text
-//! weights  once: each column by its largest number      -> codes in -WEIGHT_MAX..=WEIGHT_MAX
-//! states   each token by its largest number             -> codes in -limit..=limit
+//! weights  once: each column scaled by its largest value -> codes in -WEIGHT_MAX..=WEIGHT_MAX
+//! states   each token scaled by its largest value        -> codes in -limit..=limit
 //! product  codes x codes, i32 sums, AVX-512 VNNI         -> x token's step x column's step: f32
 //! heads    queries x keys and weights x values likewise, each passage with steps of its own
 //! ```
 //!
-//! Why not 8 bits: at the price of one half of these products, the lowest cosine over real texts
-//! was .9975 with every layer in int8, .9983 with 8 bits in the weights alone; bf16 costs what
-//! int16 costs and gave .99996 where int16 gave .999997 (benches/runs).
+//! Why not 8 bits: at half the cost of these products, the lowest cosine over real texts was .9975
+//! with every layer in int8, and .9983 with 8 bits for the weights only. bf16 costs as much as
+//! int16, and gave .99996 where int16 gave .999997 (benches/runs).
 //!
 //! Invariants
-//! - No sum can overflow, whatever the states are: a layer's `limit` is the largest number for
-//!   which `limit` times the column with the largest sum of absolute codes is within i32; scores
-//!   and mixed values have bounds of their own (`attention`).
-//! - Sums are exact, so a token's numbers do not depend on its batch.
-//! - A state that is not finite makes its whole row not finite, never a wrong number.
-//! - Without the instructions there is no such layer: [`missing`] says why, and f32 computes.
+//! - No sum can overflow, whatever the states: a layer's `limit` is the largest value for which
+//!   `limit` times the column with the largest sum of absolute codes fits i32. Scores and mixed
+//!   values have their own bounds (`attention`).
+//! - Sums are exact, so the result for a token does not depend on its batch.
+//! - A non-finite value in a state makes the whole row non-finite, never silently wrong.
+//! - Without the instructions there are no such layers: [`missing`] returns the reason, and f32
+//!   computes.
 //!
 //! Children
-//! - `quantize`: numbers to codes; `product`: dense layers; `panel`: the tiles of their products
-//! - `layer`: a block of BERT; `modern`: one of ModernBERT; `heads`: what both have of attention
+//! - `quantize`: rounds values to codes; `product`: dense layers; `panel`: the tiles of their
+//!   products
+//! - `layer`: a block of BERT; `modern`: a block of ModernBERT; `heads`: attention for both
 //! - `attention`: one head over one passage
-//! - `machine`: whether the instructions are there; `x86`: the inner loops
+//! - `machine`: detects the instructions; `x86`: the inner loops
 
 #[cfg(target_arch = "x86_64")]
 mod attention;
@@ -54,11 +56,11 @@ use crate::EmbedError;
 use crate::config::ModelConfig;
 use crate::precision::Precision;
 
-/// Numbers of a register.
+/// Values per register.
 const LANES: usize = 16;
 
-/// The blocks that `layer` makes, by their index; `None` where f32 computes them, for the operator
-/// asked for it, or for a reason that the log then tells.
+/// Builds all blocks by calling `layer` with their indices; `None` if f32 is used instead, because
+/// the operator chose it or for a reason that is logged.
 pub(super) fn layers<L>(
     config: &ModelConfig,
     precision: Precision,
@@ -80,12 +82,12 @@ pub(super) fn layers<L>(
     }
 }
 
-/// Why this machine or this model stays with f32, if it does.
+/// Returns the reason why this machine or this model needs f32, if there is one.
 pub(super) fn missing(config: &ModelConfig) -> Option<String> {
     if !machine::has_instructions() {
         return Some("the processor lacks AVX-512 VNNI".to_owned());
     }
-    // A head's queries, keys and values are whole panels, and so is what the wide layer has.
+    // Heads and the feed-forward layer must consist of whole panels.
     let ModelConfig { intermediate, .. } = *config;
     let widths = [("heads", config.head()), ("an intermediate layer", intermediate)];
     let odd = widths.into_iter().find(|(_, width)| !width.is_multiple_of(panel::PANEL));

@@ -1,7 +1,8 @@
-//! A block of ModernBERT over packed passages, as `modern` has it in f32.
+//! A transformer block of ModernBERT over packed passages in int16, equivalent to that of `modern`
+//! in f32.
 //!
 //! ```text
-//! norm(states)   codes        one head after the other: query and key turned, value -> context
+//! norm(states)   codes        head by head: query and key rotated, value -> context
 //!                             + context x weights -> states
 //! norm(states)   codes        activation(a share of the first half) x that of the second -> codes
 //!                             + share x weights   -> states
@@ -19,24 +20,24 @@ use crate::int16::product::Dense;
 use crate::modern::{Rotation, norm};
 use crate::weights::Weights;
 
-/// Attention and a gated wide layer.
+/// Attention and a gated feed-forward layer.
 #[derive(Debug)]
 pub(crate) struct ModernLayer {
     activation: Activation,
-    /// `None` for the whole passage.
+    /// `None` for a global layer, which attends to the whole passage.
     reach: Option<usize>,
-    /// The first block has none: the words were normalised.
+    /// `None` in the first block, whose input is already normalised.
     attention_norm: Option<Norm>,
     heads: Heads,
     attended: Dense,
     wide_norm: Norm,
     widen: Dense,
-    /// The wide layer's numbers back to narrow ones.
+    /// The second feed-forward layer, split by its inputs.
     narrow: Vec<Dense>,
 }
 
 impl ModernLayer {
-    /// Takes the tensors of block `index` out of `weights`. Only where `missing` returns `None`.
+    /// Loads the tensors of block `index` from `weights`. Requires that `missing` returned `None`.
     pub fn new(
         config: &ModelConfig,
         modern: &ModernConfig,
@@ -69,7 +70,7 @@ impl ModernLayer {
         })
     }
 
-    /// Replaces the states of a packed batch by those behind the block, some passages at once.
+    /// Applies the block to the states of a packed batch in place, several passages at a time.
     pub fn forward(
         &self,
         states: &mut [f32],
@@ -95,7 +96,7 @@ impl ModernLayer {
         }
     }
 
-    /// Adds what the wide layer makes of the states.
+    /// Adds the output of the feed-forward layer to the states.
     fn wide(&self, states: &mut [f32], scratch: &mut Scratch) {
         let Scratch { codes, share, gates, share_codes, .. } = scratch;
         self.widen.encode_apart(states, codes, |row| {

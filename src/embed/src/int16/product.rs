@@ -1,8 +1,8 @@
-//! Dense layers over codes: weights packed once, products in i32, scaled back to f32.
+//! Dense layers over codes: weights packed once, products summed in i32 and scaled back to f32.
 //!
 //! ```text
 //! weights (inputs, outputs) -> panel 0 | panel 1 | ...  each for every 2 inputs: PANEL x 2 codes
-//! codes   (tokens, inputs)  as they lie, STRIP tokens at once, what is left over by TAIL
+//! codes   (tokens, inputs)  unpacked, STRIP tokens at a time, the remainder in groups of TAIL
 //! ```
 
 use std::ops::Range;
@@ -12,14 +12,15 @@ use crate::int16::panel::{PANEL, Panel, PanelStep, STEP};
 use crate::int16::quantize::Codes;
 use crate::int16::{LANES, machine};
 
-/// The largest code of a weight: 12 bits with the sign. What is left of the 31 bits of a sum goes
-/// to the states.
+/// The largest code of a weight: 12 bits with the sign. The states get the remaining bits of a
+/// 31-bit sum.
 const WEIGHT_MAX: f32 = 2047.0;
-/// Codes of states need at least this many values for the promised cosine; layers so wide that
-/// their sums leave less are not computed here.
+/// Smallest acceptable `limit` of states, for the promised cosine. Layers so wide that their sums
+/// leave less are not computed in int16.
 const LIMIT_MIN: i64 = 1024;
 
-/// The weights of a dense layer as codes. Inputs are even, outputs are whole panels.
+/// The weights of a dense layer as codes. The number of inputs is even, and outputs fill whole
+/// panels.
 #[derive(Debug)]
 pub(super) struct Dense {
     inputs: usize,
@@ -31,10 +32,10 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    /// Rounds `weights`, (inputs, outputs) row by row, all of them finite.
+    /// Rounds `weights`, (inputs, outputs) in row-major order.
     ///
     /// # Errors
-    /// Why there are no codes for them.
+    /// The reason why the weights cannot be represented as codes.
     pub fn new(weights: &[f32], inputs: usize, bias: Vec<f32>) -> Result<Self, String> {
         let outputs = bias.len();
         assert_eq!(weights.len(), inputs * outputs, "the caller has checked the shape");
@@ -67,10 +68,10 @@ impl Dense {
         Ok(Self { inputs, outputs, panels, steps, bias, limit })
     }
 
-    /// The layer `name` of the file, of these weights.
+    /// Rounds the weights of layer `name`, as [`Self::new`] does.
     ///
     /// # Errors
-    /// [`EmbedError::Compute`] where there are no codes for them.
+    /// [`EmbedError::Compute`] naming the layer if its weights cannot be represented as codes.
     pub fn named(
         name: &str,
         (weights, bias): (&[f32], Vec<f32>),
@@ -80,23 +81,24 @@ impl Dense {
             .map_err(|problem| EmbedError::Compute { problem: format!("{name}: {problem}") })
     }
 
-    /// Numbers of a row that this layer takes.
+    /// Returns the number of inputs per row.
     pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// Numbers of a row of the product.
+    /// Returns the number of outputs per row.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Rounds `states` (tokens, inputs) to codes that this layer takes.
+    /// Rounds `states`, (tokens, inputs), to this layer's range of codes.
     pub fn encode(&self, states: &[f32], codes: &mut Codes) {
         codes.begin(states.len() / self.inputs, self.inputs);
         codes.set(0, states, self.limit);
     }
 
-    /// Applies `change` to each row and rounds it to codes, while the row is in the nearest cache.
+    /// Applies `change` to each row in place and rounds it to codes while it is in the level-1
+    /// cache.
     pub fn encode_changed(
         &self,
         states: &mut [f32],
@@ -110,7 +112,7 @@ impl Dense {
         }
     }
 
-    /// Rounds the rows as `change` makes them to codes, and leaves `states` as they are.
+    /// Rounds a changed copy of each row to codes, leaving `states` unmodified.
     pub fn encode_apart(&self, states: &[f32], codes: &mut Codes, change: impl Fn(&mut [f32])) {
         let mut row = vec![0.0; self.inputs];
         codes.begin(states.len() / self.inputs, self.inputs);
@@ -121,7 +123,8 @@ impl Dense {
         }
     }
 
-    /// `codes` times the weights of `columns`, whole panels, and their bias: (tokens, columns).
+    /// Multiplies `codes` by the weights of `columns`, which are whole panels, and adds the bias:
+    /// (tokens, columns).
     pub fn multiply(&self, codes: &Codes, columns: Range<usize>, output: &mut Vec<f32>) {
         assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
         output.resize(codes.steps().len() * columns.len(), 0.0);
@@ -129,14 +132,14 @@ impl Dense {
         machine::multiply((self.panels(columns), width), codes, output, false);
     }
 
-    /// Adds `codes` times the weights and the bias to `output`, (tokens, outputs).
+    /// Adds the product of `codes` and the weights, and the bias, to `output`, (tokens, outputs).
     pub fn add_product(&self, codes: &Codes, output: &mut [f32]) {
         assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
         let width = self.outputs;
         machine::multiply((self.panels(0..width), width), codes, output, true);
     }
 
-    /// The panels of `columns`, which begin and end with a panel.
+    /// Returns the panels of `columns`, which start and end at panel boundaries.
     fn panels(&self, columns: Range<usize>) -> impl Iterator<Item = Panel<'_>> {
         assert!(columns.start.is_multiple_of(PANEL) && columns.end.is_multiple_of(PANEL));
         let panel_steps = self.inputs / STEP;
@@ -151,7 +154,7 @@ impl Dense {
     }
 }
 
-/// The largest code of a state with which no sum leaves i32.
+/// Returns the largest code of a state for which no sum overflows i32.
 fn limit(sums: &[i64]) -> Result<i16, String> {
     let widest = sums.iter().copied().max().unwrap_or(0).max(1);
     let limit = (i64::from(i32::MAX) / widest).min(i64::from(i16::MAX));

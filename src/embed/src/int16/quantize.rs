@@ -1,21 +1,21 @@
-//! Numbers to 16-bit codes, row by row.
+//! Rounds values to 16-bit codes, row by row.
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::int16::LANES;
 use crate::int16::panel::TAIL;
 
-/// Rows of states as codes, each with its step: `state = code * step`, but for rounding.
+/// Rows of states as codes, each with its step: `state = code * step`, up to rounding.
 #[derive(Debug, Default)]
 pub(super) struct Codes {
-    /// (rows, stride), zeros behind the last row.
+    /// (rows, stride), padded with zeros after the last row.
     codes: Vec<i16>,
     steps: Vec<f32>,
     stride: usize,
 }
 
 impl Codes {
-    /// Reserves memory for `count` rows of `width` numbers, to be set one by one.
+    /// Allocates `count` rows of `width` values, to be filled with [`Self::set`].
     pub fn begin(&mut self, count: usize, width: usize) {
         self.stride = width;
         self.codes.resize(count.next_multiple_of(TAIL) * self.stride, 0);
@@ -24,22 +24,22 @@ impl Codes {
         self.steps.resize(count, 0.0);
     }
 
-    /// Rounds rows from row `first` on to codes of at most `limit`.
+    /// Rounds rows to codes of at most `limit` and stores them from row `first` on.
     pub fn set(&mut self, first: usize, rows: &[f32], limit: i16) {
         Arch::new().dispatch(Quantize { rows, limit, first, into: self });
     }
 
-    /// The codes of the rows, filled up to a whole TAIL of them.
+    /// Returns the codes of all rows, padded to a multiple of TAIL rows.
     pub fn codes(&self) -> &[i16] {
         &self.codes
     }
 
-    /// One number a row.
+    /// Returns the step of each row.
     pub fn steps(&self) -> &[f32] {
         &self.steps
     }
 
-    /// Codes of a row.
+    /// Returns the number of codes per row.
     pub fn stride(&self) -> usize {
         self.stride
     }
@@ -63,7 +63,7 @@ impl WithSimd for Quantize<'_> {
         for ((row, codes), step) in rows.zip(codes).zip(&mut steps[first..]) {
             let largest = largest(row);
             *step = largest / f32::from(limit);
-            // A row of zeros, or of numbers so small that a reciprocal would not be finite, is 0.
+            // A row of zeros, or of values so small that the reciprocal would overflow, becomes 0.
             let inverse =
                 if largest < f32::MIN_POSITIVE { 0.0 } else { f32::from(limit) / largest };
             for (code, x) in codes.iter_mut().zip(row) {
@@ -73,7 +73,7 @@ impl WithSimd for Quantize<'_> {
     }
 }
 
-/// The largest absolute number; NaN where there is one, since its bits are above infinity's.
+/// Returns the largest absolute value; NaN if there is one, since its bits are above infinity's.
 #[inline(always)]
 fn largest(row: &[f32]) -> f32 {
     let magnitude = |x: &f32| x.to_bits() & 0x7fff_ffff;
@@ -89,8 +89,8 @@ fn largest(row: &[f32]) -> f32 {
     f32::from_bits(lanes.into_iter().chain(rest).fold(0, u32::max))
 }
 
-/// The nearest integer, ties to even, of a number within i16: adding 1.5 * 2^23 leaves it in the
-/// low bits.
+/// Rounds to the nearest integer, ties to even; `x` must fit i16. Adding 1.5 * 2^23 leaves the
+/// integer in the low bits.
 #[inline(always)]
 fn rounded(x: f32) -> i16 {
     const ROUND: f32 = 12_582_912.0;
@@ -117,7 +117,7 @@ mod tests {
                     let start = at * codes.stride();
                     for (code, x) in codes.codes()[start..start + codes.stride()].iter().zip(row) {
                         assert!(code.unsigned_abs() <= limit.unsigned_abs());
-                        // Half a step, and what f32 rounds on the way.
+                        // Half a step, and the rounding of f32 along the way.
                         let slack = (0.5 + f64::from(limit) * 2e-7) * step + 1e-30;
                         assert!((f64::from(*code) * step - f64::from(*x)).abs() <= slack);
                     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn zeros_stay_zeros_and_what_is_not_finite_stays_so() {
         let mut codes = Codes::default();
-        // Used before: nothing of it may be left.
+        // Used before: no value of it may remain.
         codes.begin(20, 3);
         codes.set(0, &[7.0; 60], 100);
         let tiny = f32::from_bits(1);

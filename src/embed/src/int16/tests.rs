@@ -1,4 +1,5 @@
-//! The inner loops against plain sums in f64 and i64, at the edges of strips, panels and numbers.
+//! Compares the inner loops to plain sums in f64 and i64, at the boundaries of strips, panels and
+//! value ranges.
 
 use super::Attention;
 use super::machine::{activate, attend};
@@ -12,7 +13,7 @@ fn number(i: usize, salt: f64) -> f32 {
     (i as f64 * 0.61 + salt).sin() as f32
 }
 
-/// False, with a word about it, where this processor has no such loops.
+/// Returns false, and prints that the test is skipped, if this processor lacks the instructions.
 fn has_machine(test: &str) -> bool {
     let has = super::machine::has_instructions();
     if !has {
@@ -21,7 +22,7 @@ fn has_machine(test: &str) -> bool {
     has
 }
 
-/// A layer without bias of the weights that `weight(input, output)` gives.
+/// Returns a layer without bias whose weights are `weight(input, output)`.
 fn dense(inputs: usize, outputs: usize, weight: impl Fn(usize, usize) -> f32) -> Dense {
     let place = |place| weight(place / outputs, place % outputs);
     let weights: Vec<f32> = (0..inputs * outputs).map(place).collect();
@@ -55,7 +56,7 @@ fn products_are_within_the_rounding_of_codes_at_every_edge() {
                     (state, f64::from(weights[i * outputs + column]))
                 });
                 let expected: f64 = terms.clone().map(|(state, weight)| state * weight).sum();
-                // Half a step of each side times the other, and f32's rounding of the result.
+                // Half a step of each side times the other side, and f32's rounding of the result.
                 let largest = terms.clone().map(|(_, weight)| weight.abs()).fold(0.0, f64::max);
                 let weight_slack = largest / 2047.0 / 2.0 * 1.01;
                 let state_slack = f64::from(codes.steps()[token]) / 2.0 * 1.01;
@@ -76,7 +77,7 @@ fn products_are_within_the_rounding_of_codes_at_every_edge() {
     }
 }
 
-/// The largest codes on both sides with equal signs: the sums that come nearest to the end of i32.
+/// The largest codes on both sides with equal signs: the sums that come closest to overflowing i32.
 #[test]
 fn sums_of_the_largest_codes_do_not_overflow() {
     if !has_machine("sums") {
@@ -87,7 +88,7 @@ fn sums_of_the_largest_codes_do_not_overflow() {
             let layer = dense(inputs, PANEL, |_, _| 0.25 * sign);
             let states = vec![3.0; inputs * (STRIP + 1)];
             let (codes, output) = multiply(&layer, &states);
-            // What the kernel added up, in integers.
+            // The kernel's sum in integers.
             let largest = i64::from(codes.codes()[0]);
             let sum = largest * 2047 * inputs as i64;
             assert!(sum <= i64::from(i32::MAX), "{sum}");
@@ -121,7 +122,7 @@ fn weights_without_codes_are_refused_and_zeros_are_not() {
     }
 }
 
-/// A share of the columns is what the whole has there, and sums come on top of what is there.
+/// A range of columns equals that part of the full product, and sums are added to present values.
 #[test]
 fn columns_and_sums_are_those_of_the_whole_product() {
     if !has_machine("columns") {
@@ -208,13 +209,14 @@ fn attention_is_that_of_the_plain_sums() {
     if !has_machine("attention") {
         return;
     }
-    // One memory for all, so that nothing of an earlier passage may be left.
+    // One scratch memory for all, so that leftovers of an earlier passage would show.
     let mut scratch = Attention::default();
     let reaches = [None, Some(0), Some(5), Some(32), Some(64)];
     for (head, reach) in [32, 64, 96].into_iter().flat_map(|head| reaches.map(|at| (head, at))) {
         for tokens in [70, 1, 5, 6, 7, 12, 13, 31, 32, 33, 64, 65, 256] {
-            // Flat weights, usual ones, and those of some keys only. Far beyond, keys whose scores
-            // differ by less than a code trade places, but nothing may overflow.
+            // Nearly uniform weights, typical ones, and ones concentrated on few keys. At extreme
+            // sizes, keys whose scores differ by less than a code may swap, but nothing may
+            // overflow.
             for (size, tolerance) in [(0.1, 3e-4), (1.0, 6e-3), (3.0, 0.05), (1e4, 2.001)] {
                 let part = |i: usize| if i / head % 3 == 2 { 1.0 } else { size };
                 let rows: Vec<f32> =

@@ -7,8 +7,8 @@ use crate::int16::LANES;
 use crate::int16::panel::{PANEL, Panel, PanelStep, REGISTERS, STRIP, TAIL};
 use crate::int16::quantize::Codes;
 
-/// `codes` times the `panels`, which have `width` outputs together, and their bias; the products
-/// replace the numbers of `output` (tokens, outputs) or are added to them.
+/// Multiplies `codes` by `panels`, which have `width` outputs in total, and adds the bias. The
+/// results replace `output`, (tokens, outputs), or are added to it if `adds`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn multiply<'p>(
     (panels, width): (impl Iterator<Item = Panel<'p>>, usize),
@@ -27,7 +27,7 @@ pub(super) fn multiply<'p>(
     }
 }
 
-/// All strips over one panel, whose results are at column `at` of rows of `width` numbers.
+/// Multiplies all strips by one panel; the results go to column `at` of rows of `width` values.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn strips_times_panel<const ROWS: usize>(
     codes: &[i16],
@@ -42,7 +42,7 @@ fn strips_times_panel<const ROWS: usize>(
     let strips = codes.chunks_exact(ROWS * panel.codes.len() * 2).zip(steps.chunks(ROWS));
     for ((strip, steps), rows) in strips.zip(output.chunks_mut(ROWS * width)) {
         strip_times_panel::<ROWS>(strip, panel.codes, |number, sums| {
-            // The last strip has codes of more rows than there are.
+            // The last strip may have codes of more rows than there are.
             let Some(step) = steps.get(number) else { return };
             let row = rows[number * width + at..].first_chunk_mut().expect("whole panels");
             let row: &mut [f32; PANEL] = row;
@@ -63,7 +63,7 @@ fn strips_times_panel<const ROWS: usize>(
     }
 }
 
-/// Hands the sums of a strip over one panel to `put`, row by row.
+/// Multiplies a strip by one panel and passes the sums to `put`, row by row.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn strip_times_panel<const ROWS: usize>(
     strip: &[i16],
@@ -80,8 +80,8 @@ pub(super) fn strip_times_panel<const ROWS: usize>(
     for (at, weights) in panel.iter().enumerate() {
         let weights: [__m512i; REGISTERS] = bytemuck::must_cast(weights.0);
         for (pairs, sums) in rows.iter().zip(&mut sums) {
-            // SAFETY: `at` is below `steps`, and the strip was found to have ROWS rows of as many
-            // pairs.
+            // SAFETY: `at` is below `steps`, and the assertion above ensures that the strip has
+            // ROWS rows of `steps` pairs.
             #[allow(unsafe_code)]
             let pair = unsafe { *pairs.get_unchecked(at) };
             let pair = _mm512_set1_epi32(bytemuck::must_cast(pair));
@@ -90,19 +90,18 @@ pub(super) fn strip_times_panel<const ROWS: usize>(
             }
         }
     }
-    // By reference: an iterator over the array itself would have all of it copied twice.
+    // By reference: an iterator over the array itself would copy the whole of it twice.
     for (row, sums) in sums.iter().enumerate() {
         put(row, *sums);
     }
 }
 
-/// The sums of two products each, added to `sum`. Written out, because the compiler takes the
-/// instruction that it has for this apart into two wherever it believes that to be faster, which
-/// costs a third of the rate here.
+/// Adds two products each to `sum`. Inline assembly, because the compiler splits this intrinsic
+/// into two instructions if it considers that faster, which costs a third of the throughput here.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 fn multiply_add(mut sum: __m512i, pairs: __m512i, weights: __m512i) -> __m512i {
-    // SAFETY: the instruction touches registers only, and it is there where this function is.
+    // SAFETY: the instruction only touches registers, and `target_feature` guarantees its presence.
     #[allow(unsafe_code)]
     unsafe {
         asm!(
@@ -116,7 +115,7 @@ fn multiply_add(mut sum: __m512i, pairs: __m512i, weights: __m512i) -> __m512i {
     sum
 }
 
-/// Replaces `row`, whole registers, by x * Phi(x), Phi by the error function.
+/// Replaces each value of `row`, which is whole registers, by its GELU in exact form, x * Phi(x).
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn activate(row: &mut [f32]) {
     let (registers, rest) = row.as_chunks_mut::<LANES>();
@@ -126,13 +125,13 @@ pub(super) fn activate(row: &mut [f32]) {
     }
 }
 
-/// x * Phi(x) by the rational function that `elementwise` has, with a reciprocal refined once
-/// (Newton) in place of the division, which would take longer than all else here.
+/// x * Phi(x) by the rational function of `elementwise`. One Newton step refines an approximate
+/// reciprocal, in place of a division, which would take longer than everything else here.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn gelu(x: __m512) -> __m512 {
     let bound = _mm512_set1_ps(4.0);
     let argument = _mm512_mul_ps(x, _mm512_set1_ps(std::f32::consts::FRAC_1_SQRT_2));
-    // The second operand passes where the first is not a number.
+    // The second operand is returned if the first is NaN.
     let t =
         _mm512_max_ps(_mm512_sub_ps(_mm512_setzero_ps(), bound), _mm512_min_ps(bound, argument));
     let s = _mm512_mul_ps(t, t);

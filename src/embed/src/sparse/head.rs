@@ -1,11 +1,11 @@
-//! The head of a masked language model: from token states to logits of the vocabulary.
+//! The head of a masked language model: maps token states to logits over the vocabulary.
 //!
 //! ```text
 //! BERT        norm(activation(cls.predictions.transform)) -> decoder
 //! RoBERTa     norm(gelu(lm_head.dense))                   -> lm_head.decoder
 //! ModernBERT  norm(activation(head.dense))                -> decoder
 //! ```
-//! A decoder that the file lacks has the weights of the word table: the two are tied.
+//! If the file has no decoder, its weights are tied to the word embedding table.
 
 use crate::EmbedError;
 use crate::config::{Activation, Family, HeadConfig, ModelConfig, parsed};
@@ -13,7 +13,7 @@ use crate::elementwise::{self, Norm};
 use crate::modern;
 use crate::weights::{Dense, Weights};
 
-/// The layers behind the encoder.
+/// The layers after the encoder.
 #[derive(Debug)]
 pub(super) struct Head {
     dense: Dense,
@@ -22,16 +22,16 @@ pub(super) struct Head {
     decoder: Dense,
 }
 
-/// Names of a decoder in a file, and whether it has a bias.
+/// Names of the decoder's tensors in a file.
 struct Decoder {
     name: &'static str,
-    /// The table that it is tied to where the file has no decoder.
+    /// The word embedding table, used if the file has no decoder.
     words: &'static str,
     biases: &'static [&'static str],
 }
 
 impl Head {
-    /// Takes the tensors of the head out of `weights`; `raw` is the text of `config.json`.
+    /// Loads the tensors of the head from `weights`; `raw` is the contents of `config.json`.
     ///
     /// # Errors
     /// [`EmbedError::MissingTensor`] for a model without such a head.
@@ -79,12 +79,12 @@ impl Head {
         })
     }
 
-    /// Tokens of the vocabulary.
+    /// Returns the size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
         self.decoder.bias.len()
     }
 
-    /// Logits (tokens, vocabulary) of states (tokens, hidden).
+    /// Returns logits, (tokens, vocabulary), for states, (tokens, hidden).
     pub fn logits(&self, states: &[f32]) -> Vec<f32> {
         let mut states = self.dense.forward(states);
         elementwise::activate(&mut states, self.activation);

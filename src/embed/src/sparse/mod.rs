@@ -1,16 +1,16 @@
-//! Texts to weights of the tokens of a vocabulary, by which they are found like by words: a masked
-//! language model says for each token of a text what else might stand there (SPLADE, Formal et al.
-//! 2021).
+//! Sparse models: map texts to weights over the tokens of a vocabulary, which are indexed like
+//! words. A masked language model predicts for each token of a text which others could take its
+//! position (SPLADE, Formal et al. 2021).
 //!
-//! Not here: the postings of such weights (`text`), and the search over them (`engine`).
+//! Out of scope: the postings of such weights (`text`), and the search over them (`engine`).
 //!
 //! ```text
-//! document -> tokens -> encoder -> head: logits of the vocabulary for each token
-//!                    -> log(1 + max(0, logit)), the greatest over the tokens
-//! query    -> the same, or, without the encoder: its tokens with the weights of a table
+//! document -> tokens -> encoder -> head: logits over the vocabulary for each token
+//!                    -> log(1 + max(0, logit)), the maximum over the tokens
+//! query    -> as a document or, without the encoder, its tokens with weights from a table
 //! ```
 //!
-//! - `parts`: the steps that a directory describes; `head`: from token states to logits
+//! - `parts`: the steps that a directory describes; `head`: maps token states to logits
 
 mod head;
 mod parts;
@@ -35,10 +35,10 @@ use head::Head;
 use lodestone_types::{RequestContext, limits};
 use parts::{Activation, Parts, Pool};
 
-/// Tokens of a vocabulary with their weights, which are greater than 0, ascending by token.
+/// Token ids of a vocabulary with their weights. Weights are positive; ids ascend.
 pub type SparseVector = Vec<(u32, f32)>;
 
-/// Tokens whose logits are computed at once: with 250,000 tokens in the vocabulary they take 32 MB.
+/// Tokens whose logits are computed at a time: 32 MB for a vocabulary of 250,000.
 const SLAB_TOKENS: usize = 32;
 
 /// A sparse model with its worker threads.
@@ -49,17 +49,17 @@ pub struct SparseModel {
     arithmetic: Arithmetic,
     tokeniser: Tokeniser,
     prompts: Prompts,
-    /// Tokenizer and weights of queries; `None` where the encoder reads them too.
+    /// Tokenizer and weights for queries; `None` if the encoder also processes queries.
     table: Option<(Tokeniser, Vec<f32>)>,
     queue: Queue,
 }
 
 impl SparseModel {
-    /// Loads a model and starts `workers` threads for it, each of which computes on its own.
+    /// Loads a model and starts `workers` threads for it, each of which computes single-threaded.
     ///
     /// # Errors
     /// [`EmbedError`] naming the malformed, missing or unsupported part of the files; a model that
-    /// is no sparse encoder is unsupported.
+    /// is not a sparse encoder is unsupported.
     pub fn load(
         files: &ModelFiles,
         workers: usize,
@@ -87,35 +87,35 @@ impl SparseModel {
         Ok(Self { name, fingerprint, arithmetic, tokeniser, prompts, table, queue })
     }
 
-    /// The model's name.
+    /// Returns the model's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Hexadecimal SHA-256 over everything that decides the vector of a document.
+    /// Returns a hexadecimal SHA-256 over everything that determines the vector of a document.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// The bytes of [`Self::fingerprint`].
+    /// Returns the fingerprint as bytes.
     pub fn id(&self) -> [u8; 32] {
         let mut id = [0; 32];
         hex::decode_to_slice(&self.fingerprint, &mut id).expect("SHA-256 in hexadecimal digits");
         id
     }
 
-    /// Arithmetic of the encoder.
+    /// Returns the arithmetic of the encoder.
     pub fn arithmetic(&self) -> Arithmetic {
         self.arithmetic
     }
 
-    /// Whether the encoder reads queries, too, and not a table of weights in its place.
+    /// Whether the encoder processes queries too, as opposed to a table of weights.
     pub fn reads_queries(&self) -> bool {
         self.table.is_none()
     }
 
-    /// The vectors of documents, in their order, each of its [`limits::SPARSE_TERMS_MAX`] heaviest
-    /// tokens at most. Blocks as [`crate::Embedder::embed_within`].
+    /// Returns the vectors of documents, in order, each limited to its [`limits::SPARSE_TERMS_MAX`]
+    /// heaviest tokens. Blocks as [`crate::Embedder::embed_within`] does.
     ///
     /// # Errors
     /// As [`crate::Embedder::embed_within`].
@@ -131,10 +131,11 @@ impl SparseModel {
         Ok(vectors.iter().map(bounded).collect())
     }
 
-    /// The vector of a query, of its [`limits::SPARSE_QUERY_TERMS_MAX`] heaviest tokens at most.
+    /// Returns the vector of a query, limited to its [`limits::SPARSE_QUERY_TERMS_MAX`] heaviest
+    /// tokens.
     ///
     /// # Errors
-    /// As [`crate::Embedder::embed_within`] in the lane of queries.
+    /// As [`crate::Embedder::embed_within`] in the query lane.
     pub fn query(&self, context: &RequestContext, text: &str) -> Result<SparseVector, EmbedError> {
         let max = limits::SPARSE_QUERY_TERMS_MAX;
         if let Some((tokeniser, weights)) = &self.table {
@@ -162,19 +163,19 @@ impl SparseModel {
         model::embed(&self.queue, read, lane, context, texts)
     }
 
-    /// As [`crate::Embedder::close`].
+    /// Closes the queue, as [`crate::Embedder::close`] does.
     pub fn close(&self) {
         self.queue.close();
     }
 }
 
-/// Tokens and weights as the queue carries them, one number after the other. A token is below 2^20
-/// (`config`), which a float holds exactly.
+/// Decodes alternating token ids and weights, the form in which the queue carries a sparse vector.
+/// Ids are below 2^20 (`config`), so f32 represents them exactly.
 fn pairs(numbers: &[f32]) -> SparseVector {
     numbers.as_chunks::<2>().0.iter().map(|[token, weight]| (*token as u32, *weight)).collect()
 }
 
-/// The `max` heaviest tokens, ascending by token; of equal ones the first.
+/// Keeps the `max` heaviest tokens, ascending by token; of equal weights the lower tokens.
 fn heaviest(mut vector: SparseVector, max: usize) -> SparseVector {
     if vector.len() > max {
         vector.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -184,8 +185,8 @@ fn heaviest(mut vector: SparseVector, max: usize) -> SparseVector {
     vector
 }
 
-/// The encoder with its head, as a forward pass. The vector of a passage are its tokens and weights
-/// as [`pairs`] reads them.
+/// The encoder with its head, as a forward pass. The vector of a passage is in the form that
+/// [`pairs`] decodes.
 #[derive(Debug)]
 struct Expander {
     encoder: Encoder,
@@ -207,8 +208,8 @@ impl Forward for Expander {
 }
 
 impl Expander {
-    /// Weights of the vocabulary for the states of one passage. Logarithms rise, so that the
-    /// greatest logit has the greatest weight.
+    /// Computes the vocabulary weights of one passage from its states. Since the activation is
+    /// monotonic, the largest logit has the largest weight.
     fn weights(
         &self,
         states: &[f32],

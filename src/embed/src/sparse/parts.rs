@@ -1,6 +1,6 @@
-//! The steps of a sparse model, as its directory describes them: with `modules.json` those of
-//! sentence-transformers, without it a masked language model as it is, and `idf.json`, if it is
-//! there, for its queries.
+//! Parses the steps of a sparse model: of sentence-transformers if the directory has a
+//! `modules.json`; otherwise a plain masked language model, with an optional `idf.json` for
+//! queries.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::modules::{self, Module};
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 
-/// From the logits of the tokens of a text to those of the text.
+/// Pools the logits of a text's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pool {
@@ -21,7 +21,7 @@ pub(super) enum Pool {
     Sum,
 }
 
-/// From a logit to a weight.
+/// Maps a logit to a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Activation {
@@ -32,7 +32,7 @@ pub(super) enum Activation {
 }
 
 impl Activation {
-    /// The weight of a logit that is not below 0.
+    /// Returns the weight of a non-negative logit.
     pub fn of(self, logit: f32) -> f32 {
         match self {
             Self::Relu => logit.ln_1p(),
@@ -58,23 +58,23 @@ fn relu() -> Activation {
     Activation::Relu
 }
 
-/// The field of `config.json` that tells a masked language model.
+/// The field of `config.json` that identifies a masked language model.
 #[derive(Debug, Deserialize)]
 struct RawArchitectures {
     #[serde(default)]
     architectures: Vec<String>,
 }
 
-/// Weights of the tokens of queries.
+/// Source of the weights of query tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Table {
-    /// In this folder, with a tokenizer of its own.
+    /// This folder, which has its own tokenizer.
     Folder(String),
-    /// In `idf.json`, by the text of the token.
+    /// `idf.json`, keyed by the text of the token.
     Idf,
 }
 
-/// The steps behind the encoder, and those of queries.
+/// The steps after the encoder, and those for queries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     pub pool: Pool,
@@ -83,7 +83,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Reads what the files say.
+    /// Parses the steps that the files describe.
     ///
     /// # Errors
     /// [`EmbedError::Unsupported`] for the steps of another kind of model.
@@ -128,10 +128,11 @@ impl Parts {
         Ok(Self { pool, activation, table })
     }
 
-    /// Tokenizer and weights of queries, where the encoder does not read them.
+    /// Loads the tokenizer and weights for queries, if the encoder does not process them.
     ///
     /// # Errors
-    /// A table of another size than the vocabulary, or of unknown tokens.
+    /// [`EmbedError`] for a table that does not match the vocabulary, or for missing or malformed
+    /// files.
     pub fn table(
         &self,
         files: &ModelFiles,
@@ -169,7 +170,7 @@ fn unsupported(steps: &[Module]) -> EmbedError {
     }
 }
 
-/// Weights by token.
+/// Parses `idf.json` into weights indexed by token id.
 fn parse_idf(
     bytes: &[u8],
     tokeniser: &Tokeniser,

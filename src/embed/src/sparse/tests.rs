@@ -8,7 +8,7 @@ use crate::tests::{number, numbers, weights_of};
 use crate::{EmbedError, Lane, Model, Precision};
 use lodestone_types::{RequestContext, limits};
 
-/// Largest difference from the numbers of the reference, which come from sums in another order.
+/// Maximum difference from the reference, which sums in another order.
 const TOLERANCE: f64 = 1e-4;
 
 fn goldens() -> (Value, Value) {
@@ -16,7 +16,7 @@ fn goldens() -> (Value, Value) {
     (read(include_str!("../families/goldens.json")), read(include_str!("goldens.json")))
 }
 
-/// The bytes of a weights file from a list of (name, shape, offset, factor).
+/// Returns the bytes of a weights file from a list of (name, shape, offset, factor).
 fn weights(listed: &Value) -> Vec<u8> {
     let listed = listed.as_array().expect("a list");
     let shape = |entry: &Value| numbers(&entry[1]).into_iter().map(|size| size as usize).collect();
@@ -57,7 +57,7 @@ fn load(files: &ModelFiles) -> Result<SparseModel, EmbedError> {
     SparseModel::load(files, 2, Precision::F32)
 }
 
-/// Differences of a vector from pairs of token and weight; tokens that one lacks count as 0.
+/// Compares a vector to expected pairs of token and weight; tokens missing on one side count as 0.
 fn compare(name: &str, found: &SparseVector, expected: &Value) {
     let mut differences: BTreeMap<u32, f64> = BTreeMap::new();
     for (token, weight) in found {
@@ -72,8 +72,8 @@ fn compare(name: &str, found: &SparseVector, expected: &Value) {
     }
 }
 
-/// Directories with and without the steps of sentence-transformers, both ways of pooling, both
-/// activations, queries by the encoder and by a table.
+/// Directories with and without the steps of sentence-transformers, both pooling modes, both
+/// activations, and queries encoded by the encoder and by a table.
 #[test]
 fn vectors_are_those_of_sentence_transformers() {
     let (goldens, sparse) = goldens();
@@ -99,7 +99,7 @@ fn vectors_are_those_of_sentence_transformers() {
             let count = expected.as_array().expect("pairs").len();
             assert!(query.len() == count.min(limits::SPARSE_QUERY_TERMS_MAX), "{name}, {at}");
             if count > query.len() {
-                // The rest is as light as the lightest of it or lighter.
+                // The other tokens are at most as heavy as the lightest returned.
                 let least = query.iter().map(|(_, weight)| *weight).fold(f32::MAX, f32::min);
                 for pair in expected.as_array().expect("pairs") {
                     let token = pair[0].as_u64().expect("a token") as u32;
@@ -116,7 +116,7 @@ fn vectors_are_those_of_sentence_transformers() {
     }
 }
 
-/// The table of a directory without steps; a Router with its encoder in a folder.
+/// The table of a directory without steps; a Router whose encoder is in a folder.
 #[test]
 fn other_layouts_give_the_same_vectors() {
     let context = RequestContext::default();
@@ -201,7 +201,7 @@ fn what_is_no_sparse_model_is_refused() {
     strategy.parts.insert("1_SpladePooling/config.json".to_owned(), pooling);
     refused(&strategy, "1_SpladePooling/config.json is malformed");
 
-    // Nor is it an embedding model.
+    // Sparse models are not embedding models.
     let error = Model::load(&files("xlm-roberta-masked"), 1).expect_err("no pooling").to_string();
     assert!(error.contains("Splade"), "{error}");
 }
