@@ -1,4 +1,4 @@
-//! The trait that CPU and GPU implementations share.
+//! The [`ComputeBackend`] trait that CPU and GPU implementations share.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use lodestone_types::{Hit, RowId};
 
 /// Kernels over the rows of one segment.
 ///
-/// `scan` and `exact` clear the output and write one value a row, in the order of the rows asked
-/// for. The value of a row depends on the query and that row alone. An error leaves the output
-/// unspecified: the caller then asks another backend or fails the query.
+/// `scan` and `exact` clear the output and write one value per row, in the order of the requested
+/// rows. The value of a row depends on the query and that row alone. After an error the output is
+/// unspecified: the caller tries another backend or fails the query.
 pub trait ComputeBackend: fmt::Debug + Send + Sync {
-    /// A short name for plans and logs.
+    /// Returns a short name for query plans and logs.
     fn name(&self) -> &'static str;
 
-    /// Estimated cosines from T1: `(codes . codes) * query scale * row scale`, the dot product
-    /// exact in integers, the products in f64, rounded once to f32. Each is within `ErrorBound`
-    /// of the exact score. All backends give the same bits.
+    /// Computes estimated cosines from T1: `(codes . codes) * query scale * row scale`, with an
+    /// exact integer dot product, multiplied in f64 and rounded once to f32. Each is within
+    /// `ErrorBound` of the exact score. All backends give the same bits.
     ///
     /// # Errors
-    /// [`ComputeError::DimensionMismatch`], or what `Selection::check` refuses.
+    /// [`ComputeError::DimensionMismatch`], or the errors of `Selection::check`.
     fn scan(
         &self,
         rows: &VectorRows<'_>,
@@ -32,11 +32,10 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         estimates: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
 
-    /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
-    /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
-    /// are among them, ties included. Queries may be many; they share one pass where that pays.
-    /// A backend may use T2 too for rows that T1 cannot tell apart, and names fewer rows then, with
-    /// upper bounds by T2.
+    /// Returns, per query, the selected rows whose upper bound by T1 (estimate plus bound) reaches
+    /// the k-th best lower bound, scored by upper bound, highest first. They include the true best
+    /// k and all ties. Many queries share one pass where that pays. For rows that T1 cannot
+    /// separate, a backend may also use T2 and return fewer rows, with upper bounds by T2.
     ///
     /// # Errors
     /// As [`Self::scan`].
@@ -50,8 +49,8 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         one_by_one(self, rows, queries, selection, k)
     }
 
-    /// Cosines from T2 in [-1, 1], accumulated in f32 or wider; 0 if query or row is zero. Never
-    /// NaN for finite rows, never minus zero. Rows may repeat.
+    /// Computes cosines from T2, in [-1, 1], accumulated in f32 or wider; 0 if query or row is
+    /// zero. Never NaN for finite rows, never minus zero. Rows may repeat.
     ///
     /// # Errors
     /// [`ComputeError::DimensionMismatch`] or [`ComputeError::RowOutOfRange`].
@@ -63,9 +62,9 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
 
-    /// Whether [`Self::candidates`] for so many queries, over so many passing ones of `rows`, costs
-    /// less than going through lists: where a device holds the rows. It may begin to fetch them on
-    /// this call. Never where rows are read by the processor.
+    /// Whether [`Self::candidates`] costs less than a search through lists, for `queries` queries
+    /// over `passing` passing rows of `rows`: possible only if a device holds the rows. May start
+    /// to copy them to the device. Always false for the CPU.
     fn prefers_scan(
         &self,
         rows: &VectorRows<'_>,
@@ -77,35 +76,35 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Holds `count` rows on a device while lists are built from them, to find the points near them
-    /// in less time. `None` where the CPU has to do it.
+    /// Copies `count` rows to a device while lists are built from them, which finds the centroids
+    /// nearest to them faster. `None` if the CPU has to do it.
     fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
         let _ = (rows, count);
         None
     }
 
-    /// Blocks of T0 of lists, as [`encode_lists`] makes them.
+    /// Encodes lists as T0 blocks, like [`encode_lists`].
     fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
         encode_lists(rotation, lists)
     }
 
-    /// One line for operators: the device that computes.
+    /// Describes the device in one line for operators.
     fn device(&self) -> String {
         "CPU".to_owned()
     }
 
-    /// Free and all bytes of the device's own memory; `None` where it has none or is lost.
+    /// Returns the free and total bytes of the device's memory; `None` if it has none or is lost.
     fn device_memory(&self) -> Option<(u64, u64)> {
         None
     }
 
-    /// Counts since the start, for operators: name and value, in a fixed order.
+    /// Returns counters since the start for operators, as names and values in a fixed order.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
 
-/// The candidates of one scan after the other.
+/// Computes the candidates of each query with a scan of its own.
 pub(super) fn one_by_one<B: ComputeBackend + ?Sized>(
     backend: &B,
     rows: &VectorRows<'_>,

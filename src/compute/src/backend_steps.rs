@@ -1,8 +1,8 @@
-//! Steps that all backends share, so that they agree to the last bit.
+//! Steps that all backends share, so that their results agree to the last bit.
 
 use crate::{ComputeError, PreparedQuery, Selection, VectorRows};
 
-/// Refuses what no kernel may see, and empties the output. Every backend begins with it.
+/// Validates the arguments of a kernel and clears the output. Every backend starts with it.
 pub(super) fn begin(
     rows: &VectorRows<'_>,
     query: &PreparedQuery,
@@ -16,13 +16,13 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// A cosine as it leaves the core: rounding past 1 is cut off, minus zero becomes zero.
+/// Converts a cosine to its final form: clamps rounding errors beyond 1, and makes minus zero zero.
 pub(super) fn settled(cosine: f64) -> f32 {
     cosine.clamp(-1.0, 1.0) as f32 + 0.0
 }
 
-/// Cosine of a unit vector and any finite row. f64 holds the square of every f32, so neither the
-/// largest nor the smallest rows overflow or vanish.
+/// Computes the cosine of a unit vector and any finite row. In f64 the square of an f32 neither
+/// overflows nor underflows, so neither do very large and very small rows.
 pub(super) fn cosine(unit: &[f32], row: &[f32]) -> f64 {
     let mut dot = 0.0;
     let mut norm_squared = 0.0;

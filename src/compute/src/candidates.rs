@@ -1,4 +1,4 @@
-//! Rows that may be among the best k by T1 and its bound alone.
+//! Finds rows that may be among the best k by T1 and its error bound alone.
 
 use crate::backend_steps::begin;
 use crate::rows::estimate;
@@ -6,9 +6,10 @@ use crate::tiles::{PackedCodes, STRIP};
 use crate::{ComputeError, ErrorBound, PreparedQuery, Selection, TopK, VectorRows};
 use lodestone_types::{Hit, RowId, by_rank};
 
-/// Queries from which tiles are faster than one scan after the other (`benches/flat_batch.rs`).
+/// Number of queries from which on tiles are faster than one scan per query
+/// (`benches/flat_batch.rs`).
 pub(super) const TILED_QUERIES_MIN: usize = 8;
-/// The quick test rounds otherwise than the estimate does; this much and more is allowed for it.
+/// The quick test rounds differently from the estimate; this margin exceeds the difference.
 const SLACK: f32 = 1e-5;
 
 /// A query, and the error bound of its estimates.
@@ -16,7 +17,7 @@ const SLACK: f32 = 1e-5;
 pub struct BoundedQuery<'a> {
     /// The query.
     pub query: &'a PreparedQuery,
-    /// The bound over the rows that are searched.
+    /// The bound over the rows being searched.
     pub bound: ErrorBound,
 }
 
@@ -43,7 +44,7 @@ impl Candidates {
         }
     }
 
-    /// Highest upper bound first.
+    /// Returns the candidates, highest upper bound first.
     pub(super) fn finish(mut self) -> Vec<Hit> {
         let threshold = self.threshold();
         self.hits.retain(|hit| hit.score >= threshold);
@@ -52,7 +53,7 @@ impl Candidates {
     }
 }
 
-/// The candidates of many queries in one pass over the rows.
+/// Finds the candidates of many queries in one pass over the rows.
 pub(super) fn by_tiles(
     rows: &VectorRows<'_>,
     queries: &[BoundedQuery<'_>],
@@ -77,7 +78,7 @@ pub(super) fn by_tiles(
     Ok(tiled.candidates.into_iter().map(Candidates::finish).collect())
 }
 
-/// Many queries side by side.
+/// State of one pass for many queries.
 struct Tiled<'a> {
     rows: &'a VectorRows<'a>,
     queries: &'a [BoundedQuery<'a>],
@@ -86,7 +87,7 @@ struct Tiled<'a> {
     candidates: Vec<Candidates>,
 }
 
-/// Values of the quick test of one query.
+/// Parameters of one query's quick test.
 #[derive(Debug, Clone, Copy)]
 struct Quick {
     scale: f32,
@@ -128,7 +129,7 @@ impl<'a> Tiled<'a> {
             let row = strip[at];
             let (scale, residual) = (rows.scale(row), rows.residual(row));
             let tile = &mut quick[first..first + dots.len()];
-            // Without a branch, so that the compiler tests several queries at once.
+            // Branch-free, so that the compiler tests several queries at a time.
             let any = tile
                 .iter()
                 .zip(dots)

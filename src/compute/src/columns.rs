@@ -9,22 +9,22 @@ use crate::{ComputeError, FullRows, VectorRows};
 /// Number format of T2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FullKind {
-    /// Embeddings of our models, in f16.
+    /// f16, for embeddings of our models.
     F16,
-    /// Vectors of clients, exactly.
+    /// f32, for vectors of clients, kept exactly.
     F32,
 }
 
-/// Columns that own their memory. A writer stores each as it is, little-endian; a reader of the
-/// stored bytes views them with `VectorRows::new`.
+/// Columns that own their memory. A writer stores each one as is, little-endian; a reader views the
+/// stored bytes with `VectorRows::new`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorColumns {
     dimension: usize,
-    /// T1 codes, `code_stride(dimension)` bytes a row.
+    /// T1 codes, `code_stride(dimension)` bytes per row.
     pub codes: Vec<i8>,
-    /// T1 scales, one a row.
+    /// T1 scales, one per row.
     pub scales: Vec<f32>,
-    /// T1 residuals, one a row.
+    /// T1 residuals, one per row.
     pub residuals: Vec<f32>,
     /// T2.
     pub full: FullColumns,
@@ -33,9 +33,9 @@ pub struct VectorColumns {
 /// T2 columns that own their memory.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FullColumns {
-    /// f16 bits, `dimension` a row.
+    /// f16 bits, `dimension` per row.
     F16(Vec<u16>),
-    /// f32 values, `dimension` a row, and the length of each row.
+    /// f32 values, `dimension` per row, and the length of each row.
     F32 {
         /// The values.
         values: Vec<f32>,
@@ -45,7 +45,7 @@ pub enum FullColumns {
 }
 
 impl VectorColumns {
-    /// Columns without rows.
+    /// Creates columns without rows.
     ///
     /// # Errors
     /// [`ComputeError::DimensionOutOfRange`].
@@ -59,8 +59,8 @@ impl VectorColumns {
         Ok(Self { dimension, codes, scales, residuals, full })
     }
 
-    /// Reserves memory for so many more rows at once: columns of gigabytes that grow step by step
-    /// are copied several times, always to fresh memory.
+    /// Reserves memory for `rows` more rows at once. Growing columns of gigabytes step by step
+    /// would copy them several times, always to newly allocated memory.
     pub fn reserve(&mut self, rows: usize) {
         self.codes.reserve(rows * code_stride(self.dimension));
         self.scales.reserve(rows);
@@ -74,12 +74,12 @@ impl VectorColumns {
         }
     }
 
-    /// Components of a row.
+    /// Returns the number of components of a row.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.scales.len()
     }
@@ -96,8 +96,8 @@ impl VectorColumns {
     pub fn push(&mut self, vector: &[f32]) -> Result<(), ComputeError> {
         self.check_width(vector.len())?;
         let factors = match &mut self.full {
-            // The codes are those of the vector as it is kept: a row that is read and written
-            // again, by an export or for a passage that stayed, keeps its score.
+            // The codes are computed from the stored vector, so that a row that is read and
+            // rewritten, by an export or for an unchanged passage, keeps its score.
             FullColumns::F16(bits) => {
                 let begin = bits.len();
                 encode_f16(vector, bits)?;
@@ -117,7 +117,7 @@ impl VectorColumns {
         Ok(())
     }
 
-    /// The rows as searches see them.
+    /// Returns the rows as searches see them.
     pub fn view(&self) -> VectorRows<'_> {
         let full = match &self.full {
             FullColumns::F16(bits) => FullRows::F16(bits),

@@ -1,11 +1,11 @@
-//! Errors of arithmetic over vectors.
+//! Errors for invalid vectors, columns and rows.
 
 use lodestone_types::ErrorKind;
 
-/// Error of a refused vector, column or row.
+/// Reason why a vector, a column or a row was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
-    /// A vector of another width than the rows.
+    /// The vector has another dimension than the rows.
     #[error("the vector has {received} components, the rows have {expected}")]
     DimensionMismatch {
         /// Components of a row.
@@ -13,48 +13,48 @@ pub enum ComputeError {
         /// Components of the vector.
         received: usize,
     },
-    /// A vector without components, or with more than the product supports.
+    /// The vector has no components, or more than the product supports.
     #[error("a vector of {dimension} components is outside 1 to {dimension_max}")]
     DimensionOutOfRange {
         /// Components of the vector.
         dimension: usize,
-        /// The most that are supported.
+        /// Maximum number of components.
         dimension_max: usize,
     },
-    /// NaN or an infinity.
+    /// A component is NaN or infinite.
     #[error("component {position} of the vector is not a finite number")]
     NotFinite {
-        /// Its position, counted from 0.
+        /// Position of the component, from 0.
         position: usize,
     },
-    /// A column of a segment whose length contradicts its rows.
+    /// The length of a segment's column does not match its rows.
     #[error("column {column} holds {received} elements, expected {expected}")]
     Shape {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
-        /// Elements that rows and dimension ask for.
+        /// Number of elements that rows and dimension require.
         expected: usize,
-        /// Elements found.
+        /// Number of elements found.
         received: usize,
     },
-    /// More rows than a row id can name.
+    /// There are more rows than row ids.
     #[error("{rows} rows are more than a segment can number")]
     TooManyRows {
-        /// Rows of the columns.
+        /// Number of rows.
         rows: usize,
     },
-    /// A row that the segment does not have.
+    /// The segment does not have the row.
     #[error("row {row} is outside a segment of {rows} rows")]
     RowOutOfRange {
-        /// The row asked for.
+        /// The requested row.
         row: u32,
-        /// Rows of the segment.
+        /// Number of rows of the segment.
         rows: usize,
     },
 }
 
 impl ComputeError {
-    /// Its kind, which says what a caller should do.
+    /// Returns the kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::DimensionMismatch { .. }

@@ -4,8 +4,8 @@
 //! sample -> k1 coarse centroids -> the rows of each, split again -> k centroids
 //!        -> rounds of: assign through the nearest coarse ones, take means
 //! ```
-//! Two levels cost `k1 + k / k1 * probes` products a row and round instead of k. Means are
-//! normalised for assignment (Dhillon and Modha 2001); empty lists take half of the largest.
+//! Two levels cost `k1 + k / k1 * probes` products per row and round instead of k. Means are
+//! normalised for assignment (Dhillon and Modha 2001); an empty list takes half of the largest.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::rows::VectorRows;
 use crate::tiles::{PackedCodes, STRIP};
 use crate::{code_stride, encode_row};
 
-/// Callback for the points nearest to one row, best first: their products with it, and their
-/// numbers.
+/// Receives the nearest centroids of one row, best first, as pairs of product and centroid number.
+/// The first argument is the position of the row in the list.
 pub type TakeNearest<'a> = dyn FnMut(usize, &[(f32, u32)]) + 'a;
 
-/// Rows of T1 codes by position; what k-means reads.
+/// T1 codes of rows by row id; the input of k-means.
 pub trait CodeRows {
-    /// Codes of a row, padded.
+    /// Returns the padded codes of a row.
     fn codes(&self, row: u32) -> &[i8];
-    /// Scale of a row.
+    /// Returns the scale of a row.
     fn scale(&self, row: u32) -> f32;
 
-    /// [`Centroids::assign`] of listed rows, one call of `take` a row. Rows that are on a device
-    /// may be assigned there in less time.
+    /// Assigns listed rows like [`Centroids::assign`], calling `take` once per row. Rows held on a
+    /// device may be assigned there in less time.
     fn assign(
         &self,
         points: &Centroids,
@@ -37,7 +37,7 @@ pub trait CodeRows {
     }
 }
 
-/// The points nearest to some rows, as many for each row.
+/// The nearest centroids of some rows, equally many per row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
     pub(super) rows: usize,
@@ -46,7 +46,8 @@ pub struct Nearest {
 }
 
 impl Nearest {
-    /// Points of each row and their products with it, without the row's scale, best first.
+    /// Iterates over the rows: centroids of each and their products with it, without the row's
+    /// scale, best first.
     pub fn rows(&self) -> impl Iterator<Item = &[(f32, u32)]> {
         (0..self.rows).map(|row| &self.points[row * self.each..][..self.each])
     }
@@ -54,8 +55,8 @@ impl Nearest {
 
 /// Rows of codes that a device holds while lists are built from them.
 pub trait HeldRows: fmt::Debug {
-    /// The `nearest` points of each listed row, as [`Centroids::assign`] finds them; `None` where
-    /// the processor has to.
+    /// Returns the `nearest` centroids of each listed row, as [`Centroids::assign`] finds them;
+    /// `None` if the CPU has to do it.
     fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Nearest>;
 }
 
@@ -69,7 +70,7 @@ impl CodeRows for VectorRows<'_> {
     }
 }
 
-/// Normalised centroids in codes, ready for products.
+/// Normalised centroids in codes, packed for products.
 #[derive(Debug)]
 pub struct Centroids {
     packed: PackedCodes,
@@ -77,7 +78,7 @@ pub struct Centroids {
 }
 
 impl Centroids {
-    /// Packs centroids of `dimension` components; their lengths do not matter.
+    /// Packs centroids of `dimension` components; they need not be normalised.
     pub fn new(centroids: &[Vec<f32>], dimension: usize) -> Self {
         let mut codes = Vec::with_capacity(centroids.len() * code_stride(dimension));
         let scales = centroids
@@ -87,7 +88,7 @@ impl Centroids {
         Self { packed: PackedCodes::new(codes, code_stride(dimension)), scales }
     }
 
-    /// Number of centroids.
+    /// Returns the number of centroids.
     pub fn len(&self) -> usize {
         self.scales.len()
     }
@@ -97,12 +98,12 @@ impl Centroids {
         self.scales.is_empty()
     }
 
-    /// Codes of all centroids, padded, and code times scale is a component of one.
+    /// Returns the padded codes of all centroids and their scales.
     pub fn codes(&self) -> (&[i8], &[f32]) {
         (self.packed.all_codes(), &self.scales)
     }
 
-    /// The `nearest` centroids of each row, best first, one call of `take` a row.
+    /// Finds the `nearest` centroids of each row, best first, calling `take` once per row.
     pub fn assign<R: CodeRows + ?Sized>(
         &self,
         rows: &R,
@@ -123,7 +124,7 @@ impl Centroids {
                 let mut threshold =
                     if best.len() < nearest { f32::NEG_INFINITY } else { best[nearest - 1].0 };
                 let scored = dots.iter().zip(scales).map(|(dot, scale)| *dot as f32 * scale);
-                // Without a branch, so that the compiler tests several centroids at once.
+                // Branch-free, so that the compiler tests several centroids at a time.
                 let any = scored.clone().fold(0, |any, score| any | u32::from(score > threshold));
                 if any == 0 {
                     return;
@@ -146,7 +147,7 @@ impl Centroids {
     }
 }
 
-/// Means of the rows of each list; `None` where a list is empty.
+/// Returns the mean of the rows of each list; `None` for an empty list.
 pub fn means(
     rows: &dyn CodeRows,
     listed: &[u32],
@@ -168,7 +169,7 @@ pub fn means(
     sums.chunks_exact(dimension).zip(&sizes).map(mean).collect()
 }
 
-/// `count` centroids of the listed rows after `rounds` rounds of Lloyd's algorithm.
+/// Returns `count` centroids of the listed rows after `rounds` rounds of Lloyd's algorithm.
 pub fn lloyd(
     rows: &dyn CodeRows,
     listed: &[u32],
@@ -180,7 +181,7 @@ pub fn lloyd(
     let decode = |row: u32| -> Vec<f32> {
         rows.codes(row)[..dimension].iter().map(|code| f32::from(*code)).collect()
     };
-    // Rows at equal steps of a list in random order.
+    // Initial centroids: rows at equal distances in the list, which is in random order.
     let mut centroids: Vec<Vec<f32>> =
         (0..count).map(|at| decode(listed[at * listed.len() / count])).collect();
     let mut list_of = vec![0; listed.len()];
@@ -193,7 +194,7 @@ pub fn lloyd(
     centroids
 }
 
-/// Takes new means; an empty list takes its centroid from the neighbourhood of the largest.
+/// Replaces centroids by new means; that of an empty list moves next to the largest list's.
 fn refill(centroids: &mut [Vec<f32>], found: Vec<Option<Vec<f32>>>, list_of: &[u32]) {
     let mut sizes = vec![0_u32; centroids.len()];
     list_of.iter().for_each(|list| sizes[*list as usize] += 1);

@@ -1,12 +1,12 @@
 //! Distance kernels over the vector tiers of one segment: scans, exact scores, selection.
 //!
-//! This crate is arithmetic on slices. It owns no file, no thread and no policy: filters, the
+//! This crate is pure computation on slices. It owns no files and sets no policy: filters, the
 //! choice of a search path and merges of segments belong to higher layers.
 //!
 //! ```text
-//! vector - OneBitEncoder -> T0  one bit a component, 3 factors (read whole by scans)
-//!        + encode_row --> T1  i8 codes, scale, residual       (read where T0 cannot rule out)
-//!        + encode_f16 --> T2  f16, or the client's f32 as is  (read for the rows that may win)
+//! vector - OneBitEncoder -> T0  one bit per component, 3 factors (scans read all of it)
+//!        + encode_row --> T1  i8 codes, scale, residual          (read for rows that T0 keeps)
+//!        + encode_f16 --> T2  f16, or the client's f32 unchanged (read for potential winners)
 //!
 //! query - OneBitQuery   -> OneBitRows::scan (T0) -> upper bounds
 //!       + PreparedQuery -> backend.scan (T1) -> estimate +- ErrorBound -> candidates
@@ -17,33 +17,32 @@
 //! The GPU backend (`cuda`) implements the same trait, with a CPU fallback.
 //!
 //! Invariants
-//! - An estimate differs from the exact score by at most [`ErrorBound::of`]; the bound is derived
-//!   in `bound`, and is what makes a scan over T1 lose nothing.
-//! - A score is a function of query and row alone: never of the other rows asked for with it.
-//! - All backends give bit-equal estimates, and exact scores within [`ErrorBound::rounding`].
-//! - Queries whose scores are no cosines go to [`SimdBackend`] only.
-//! - Scores are never NaN and never minus zero; a zero query and a zero row score 0.
+//! - An estimate differs from the exact score by at most [`ErrorBound::of`]. The bound is derived
+//!   in `bound`, and makes a scan over T1 lossless.
+//! - A score is a function of query and row alone, never of other rows in the same call.
+//! - All backends give bit-identical estimates, and exact scores within [`ErrorBound::rounding`].
+//! - Queries whose scores are not cosines go to [`SimdBackend`] only.
+//! - Scores are never NaN and never minus zero; a zero query or a zero row scores 0.
 //!
 //! Children
-//! - `rows`: borrowed views of the tiers, shapes checked once
-//! - `quantize`: a vector to i8 codes (T1) or to f16 (T2)
-//! - `columns`: the same tiers in the making, for writers
+//! - `rows`: borrowed views of the tiers, whose shapes are checked once
+//! - `quantize`: encodes a vector as i8 codes (T1) or as f16 (T2)
+//! - `columns`: the tiers of a segment that is being written
 //! - `prepared`: a query, normalised and quantised once for all segments
 //! - `scoring`: scores by dot product and by distance, from the same tiers
-//! - `bound`: the largest difference of an estimate from the exact score
+//! - `bound`: the maximum difference between an estimate and the exact score
 //! - `candidates`: rows that may be among the best k by T1, for one query or many at once
-//! - `rotation`, `one_bit`: T0: the rotation that makes components alike, codes, and their scan
-//! - `tiles`: products of many rows with many; `kmeans`: points for lists of rows
-//! - `prefetch`: prefetching memory before it is needed
-//! - `mask`: passing rows as dense words, and the three ways to name rows; `serialised`: the form
-//!   of a roaring bitmap that they come from
+//! - `rotation`, `one_bit`: T0: the rotation that equalises components, the codes, and their scan
+//! - `tiles`: products of many rows with many vectors; `kmeans`: centroids for lists of rows
+//! - `prefetch`: prefetches memory before it is needed
+//! - `mask`: passing rows as dense words, and the three ways to select rows; `serialised`: parses
+//!   the serialised roaring bitmaps from which masks are made
 //! - `backend`: the trait that CPU and GPU implementations share; `backend_steps`: their common
 //!   steps
-//! - `listed`: rows in lists, for a backend that searches through lists itself
-//! - `scalar`: the oracle, slow and plain in f64, for tests; `simd`: the CPU backend, on simsimd
+//! - `scalar`: the oracle for tests, slow and simple in f64; `simd`: the CPU backend, on simsimd
 //! - `cuda`: the GPU backend, whose kernels are in `kernels/`
 //! - `select`: the best k, ties to the lower row, NaN below every number
-//! - `error`: errors of refused vectors
+//! - `error`: errors for invalid vectors, columns and rows
 
 pub mod backend;
 mod backend_steps;

@@ -1,4 +1,4 @@
-//! Naming rows to a backend: all, those of a dense mask, or a list.
+//! Selects rows for a backend: all, those of a dense mask, or a list.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,8 +8,8 @@ use crate::ComputeError;
 use crate::serialised::{self, ChunkRows};
 use lodestone_types::RowId;
 
-/// Passing rows of one segment as dense words: row r is bit `r % 64` of word `r / 64`.
-/// No bit at or above the number of rows is ever set.
+/// The passing rows of a segment as a dense bit mask: row r is bit `r % 64` of word `r / 64`. Bits
+/// at or above the number of rows are never set.
 #[derive(Debug, Clone)]
 pub struct RowMask {
     words: Vec<u64>,
@@ -18,7 +18,7 @@ pub struct RowMask {
     identity: u64,
 }
 
-/// Equal words over as many rows, whatever the identities.
+/// Compares words and number of rows, ignoring identities.
 impl PartialEq for RowMask {
     fn eq(&self, other: &Self) -> bool {
         (self.rows, &self.words) == (other.rows, &other.words)
@@ -28,8 +28,8 @@ impl PartialEq for RowMask {
 impl Eq for RowMask {}
 
 impl RowMask {
-    /// The mask of the rows in `ranges` (both ends included, any order, overlaps allowed) over a
-    /// segment of `rows` rows; what lies outside the segment is left out.
+    /// Builds the mask of the rows in `ranges` over a segment of `rows` rows. Ranges may overlap
+    /// and come in any order; rows outside the segment are ignored.
     #[cfg(test)]
     pub(super) fn from_ranges(
         rows: usize,
@@ -44,9 +44,9 @@ impl RowMask {
         Self::of(words, rows)
     }
 
-    /// The mask of the rows in `bitmap`; what lies outside the segment is left out. Reads the
-    /// bitmap in its serialised form (RoaringFormatSpec, "portable"), where the rows of a dense
-    /// chunk of 65,536 already are words: going through them one by one takes ten times as long.
+    /// Builds the mask of the rows in `bitmap`, ignoring rows outside the segment. Reads the bitmap
+    /// in its serialised form (RoaringFormatSpec, "portable"), in which a dense chunk of 65,536
+    /// rows already consists of words: iterating over the rows would take ten times as long.
     pub fn from_bitmap(rows: usize, bitmap: &RoaringBitmap) -> Self {
         let mut bytes = Vec::with_capacity(bitmap.serialized_size());
         bitmap.serialize_into(&mut bytes).expect("memory takes all that is written to it");
@@ -87,8 +87,8 @@ impl RowMask {
         Self { words, rows, passing, identity: MADE.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The mask's number: masks of one process with the same number have the same words, so that a
-    /// device may keep a copy.
+    /// Returns the mask's number. Masks of one process with equal numbers have equal words, so that
+    /// a device may keep a copy.
     pub fn identity(&self) -> u64 {
         self.identity
     }
@@ -102,17 +102,17 @@ impl RowMask {
         self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// The words, the lowest rows first.
+    /// Returns the words, lowest rows first.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Rows of the segment, passing or not.
+    /// Returns the number of rows of the segment, passing or not.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Rows that pass.
+    /// Returns the number of rows that pass.
     pub fn passing(&self) -> usize {
         self.passing
     }
@@ -129,19 +129,19 @@ fn set_bits(words: &mut [u64], start: usize, end: usize) {
     }
 }
 
-/// Which rows a scan visits, and so the order of its estimates.
+/// Selects the rows that a scan visits, and thereby the order of its estimates.
 #[derive(Debug, Clone, Copy)]
 pub enum Selection<'a> {
-    /// Every row, ascending.
+    /// All rows in ascending order.
     All,
-    /// The rows of a mask, ascending.
+    /// The rows of a mask in ascending order.
     Masked(&'a RowMask),
-    /// These rows, in this order.
+    /// The given rows in the given order.
     Listed(&'a [RowId]),
 }
 
 impl Selection<'_> {
-    /// Number of rows that a scan over `rows` rows visits.
+    /// Returns the number of rows that a scan over `rows` rows visits.
     pub fn count(&self, rows: usize) -> usize {
         match self {
             Self::All => rows,
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(RowMask::from_ranges(0, [0..=9]).passing(), 0);
     }
 
-    /// Chunks of every kind, at the borders of words, of chunks and of the segment.
+    /// Chunks of every kind, at the boundaries of words, of chunks and of the segment.
     #[test]
     fn a_bitmap_becomes_the_same_bits_as_its_ranges() {
         let listed = (0..3000_u32).map(|row| row * 37 % 200_000);

@@ -1,4 +1,4 @@
-//! A query vector, checked, normalised and quantised once for all the segments that it visits.
+//! A query vector, validated, normalised and quantised once for all segments that it visits.
 
 use crate::quantize::{checked_norm, encode_row, rounded_up};
 use crate::scoring::Scoring;
@@ -20,7 +20,7 @@ pub struct PreparedQuery {
 }
 
 impl PreparedQuery {
-    /// Prepares `vector` for scores by cosine; its length does not matter, a zero vector scores 0
+    /// Prepares `vector` for scores by cosine. It need not be normalised; a zero vector scores 0
     /// with every row.
     ///
     /// # Errors
@@ -48,12 +48,13 @@ impl PreparedQuery {
         Ok(Self { given, metric, unit, codes, scale, residual, decoded_norm, is_zero, scoring })
     }
 
-    /// The vector and the metric that it was made of: they make the same query anywhere.
+    /// Returns the original vector and metric, from which another machine can prepare an equal
+    /// query.
     pub fn given(&self) -> (Metric, &[f32]) {
         (self.metric, &self.given)
     }
 
-    /// Components of the query.
+    /// Returns the number of components of the query.
     pub fn dimension(&self) -> usize {
         self.unit.len()
     }
@@ -63,37 +64,37 @@ impl PreparedQuery {
         self.is_zero
     }
 
-    /// The scores, where they are no cosines.
+    /// Returns the scoring, unless scores are cosines.
     pub fn scoring(&self) -> Option<&Scoring> {
         self.scoring.as_ref()
     }
 
-    /// The normalised query: `dimension` values.
+    /// Returns the normalised query: `dimension` values.
     pub fn unit(&self) -> &[f32] {
         &self.unit
     }
 
-    /// The normalised query in i8, padded like the rows.
+    /// Returns the codes of the normalised query, padded like the rows.
     pub fn codes(&self) -> &[i8] {
         &self.codes
     }
 
-    /// Code times scale is a component of the normalised query.
+    /// Returns the scale: code times scale is a component of the normalised query.
     pub fn scale(&self) -> f32 {
         self.scale
     }
 
-    /// Upper bound of the length of (normalised query minus decoded query).
+    /// Returns an upper bound of the length of (normalised query minus decoded query).
     pub fn residual(&self) -> f32 {
         self.residual
     }
 
-    /// Upper bound of the length of the decoded query.
+    /// Returns an upper bound of the length of the decoded query.
     pub fn decoded_norm(&self) -> f32 {
         self.decoded_norm
     }
 
-    /// Refuses rows of another width.
+    /// Refuses rows of another dimension.
     ///
     /// # Errors
     /// [`ComputeError::DimensionMismatch`].

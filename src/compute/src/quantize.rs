@@ -1,8 +1,9 @@
-//! A vector to its tiers: i8 codes with one scale (T1), and f16 (T2 of model embeddings).
+//! Encodes a vector for its tiers: i8 codes with one scale (T1), and f16 (T2 of model embeddings).
 //!
-//! T1 keeps the *normalised* vector x as `code * scale`, `scale = max |x_i| / 127`, codes rounded
-//! to nearest. The rounding error is kept beside it as a number: the residual `|x - x^|`, where x^
-//! is the decoded vector. From it every scan computes the bound of its estimate's error (`bound`).
+//! T1 stores the *normalised* vector x as `code * scale`, `scale = max |x_i| / 127`, with codes
+//! rounded to nearest. It also stores the length of the rounding error: the residual `|x - x^|`,
+//! where x^ is the decoded vector. From it every scan computes the error bound of its estimate
+//! (`bound`).
 
 use half::f16;
 use pulp::Arch;
@@ -10,28 +11,28 @@ use pulp::Arch;
 use crate::ComputeError;
 use crate::rows::{check_dimension, code_stride};
 
-/// The largest code. -128 is not used, so that codes negate without overflow.
+/// The largest code. -128 is unused, so that codes negate without overflow.
 const CODE_MAX: f64 = 127.0;
 
-/// Independent sums: one sum alone would wait for each of its additions.
+/// Independent sums; a single sum would wait for each of its additions.
 const LANES: usize = 8;
 
-/// Factors of a row of T1 beside its codes.
+/// Factors of a T1 row that accompany its codes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowFactors {
     /// Code times scale is a component of the normalised vector; 0 for a zero vector.
     pub scale: f32,
     /// Upper bound of the length of (normalised vector minus decoded vector).
     pub residual: f32,
-    /// Length of the vector as given: the `norms` column of T2 in f32.
+    /// Length of the given vector: the `norms` column of T2 in f32.
     pub norm: f32,
 }
 
-/// Appends the T1 codes of `vector` to `codes`, padded with zeros to `code_stride`.
-/// A zero vector becomes zero codes with zero scale and residual.
+/// Appends the T1 codes of `vector` to `codes`, zero-padded to `code_stride`. A zero vector gets
+/// zero codes, scale and residual.
 ///
 /// # Errors
-/// [`ComputeError::DimensionOutOfRange`] or [`ComputeError::NotFinite`]; `codes` is then as before.
+/// [`ComputeError::DimensionOutOfRange`] or [`ComputeError::NotFinite`]; `codes` is then unchanged.
 pub fn encode_row(vector: &[f32], codes: &mut Vec<i8>) -> Result<RowFactors, ComputeError> {
     let norm = checked_norm(vector)?;
     let begin = codes.len();
@@ -52,7 +53,7 @@ fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
     let code_of = |value: f32| {
         let unit = f64::from(value) / norm;
         let code = unit / scale;
-        // No processor has an instruction for `round`, which would be called for each value.
+        // Processors have no instruction for `round`, which would be a call for each value.
         let code = (code + 0.5_f64.copysign(code)).trunc().clamp(-CODE_MAX, CODE_MAX);
         (code as i32 as i8, (unit - code * scale).powi(2))
     };
@@ -74,27 +75,27 @@ fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
     lost.iter().sum()
 }
 
-/// Deviation from 1 of the length of a row of f16 at most: numbers are rounded by 2^-11 of
-/// themselves.
+/// Maximum deviation of the length of an f16 row from 1: components are rounded by up to 2^-11 of
+/// their value.
 const ROW_LENGTH_ERROR: f64 = 1.0 / 2048.0;
 
-/// Appends the normalised `vector`, rounded to nearest f16, to `bits`. This is the only form in
-/// which model embeddings may be stored: exact scores take the length of such a row as 1. A vector
-/// that is such a row already is kept as it is.
+/// Appends the normalised `vector`, rounded to nearest f16, to `bits`. Model embeddings must be
+/// stored in this form only, because exact scores take the length of such a row as 1. A vector that
+/// already has this form is kept unchanged.
 ///
 /// # Errors
-/// [`ComputeError::DimensionOutOfRange`] or [`ComputeError::NotFinite`]; `bits` is then as before.
+/// [`ComputeError::DimensionOutOfRange`] or [`ComputeError::NotFinite`]; `bits` is then unchanged.
 pub fn encode_f16(vector: &[f32], bits: &mut Vec<u16>) -> Result<(), ComputeError> {
     let norm = checked_norm(vector)?;
     let is_exact = |v: &f32| f16::from_f32(*v).to_f32() == *v;
     let is_row = (norm - 1.0).abs() <= ROW_LENGTH_ERROR && vector.iter().all(is_exact);
-    // A zero vector is divided by 1: it stays zero.
+    // A zero vector is divided by 1 and stays zero.
     let divisor = if is_row || norm == 0.0 { 1.0 } else { norm };
     bits.extend(vector.iter().map(|&v| f16::from_f64(f64::from(v) / divisor).to_bits()));
     Ok(())
 }
 
-/// Length of a vector of finite numbers. In f64 the squares of f32 neither overflow nor vanish.
+/// Returns the length of a finite vector. In f64 the squares of f32 neither overflow nor underflow.
 pub(super) fn checked_norm(vector: &[f32]) -> Result<f64, ComputeError> {
     check_dimension(vector.len())?;
     let squares = Arch::new().dispatch(|| sum_of_squares(vector));
@@ -118,7 +119,7 @@ fn sum_of_squares(vector: &[f32]) -> f64 {
     sums.iter().sum()
 }
 
-/// The nearest f32 above, so that a bound stays a bound.
+/// Rounds up to f32, so that a bound remains a bound.
 pub(super) fn rounded_up(value: f64) -> f32 {
     (value as f32).next_up()
 }

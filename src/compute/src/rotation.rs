@@ -1,44 +1,44 @@
-//! A random rotation of space, cheap to apply: random signs and Hadamard transforms.
+//! A random rotation that is cheap to apply: random signs and Hadamard transforms.
 //!
-//! 1-bit codes are precise where the components of a vector are of similar size. A random rotation
-//! makes them so for any vectors. A dense rotation costs d^2 products a vector; this one costs
+//! 1-bit codes are precise if the components of a vector are of similar size, which a random
+//! rotation achieves for any vector. A dense rotation costs d^2 products per vector; this one costs
 //! about 4 d log d additions:
 //!
 //! ```text
-//! four rounds of: random signs -> Hadamard transform of a power of two of the components, in
-//!                 turn the first and the last -> sums and differences of the two halves
+//! four rounds of: random signs -> Hadamard transform of a power of two of the components,
+//!                 alternately the first and the last -> sums and differences of the two halves
 //! ```
 //!
-//! Each step is orthogonal, so lengths and dot products stay. Where the width is a power of two
-//! the last step is not needed. Source: fast Johnson-Lindenstrauss transforms (Ailon and Chazelle
-//! 2009); butterflies between the halves as in Kac's walk.
+//! Each step is orthogonal, so lengths and dot products are preserved. If the width is a power of
+//! two, the last step is skipped. Sources: fast Johnson-Lindenstrauss transforms (Ailon and
+//! Chazelle 2009); butterflies between the halves as in Kac's walk.
 
 use std::f32::consts::FRAC_1_SQRT_2;
 
-/// Components of every rotated vector are a multiple of this.
+/// The width of rotated vectors is a multiple of this.
 const WIDTH_MULTIPLE: usize = 64;
-/// Rounds: with two, single large components still show in the result; four mix them.
+/// Rounds: after two, a single large component still shows in the result; four mix it in.
 const ROUNDS: usize = 4;
 
-/// Components of a rotated vector of `dimension` components.
+/// Returns the number of components of a rotated vector of `dimension` components.
 pub fn rotated_width(dimension: usize) -> usize {
     dimension.next_multiple_of(WIDTH_MULTIPLE)
 }
 
-/// Seed of the random signs of every rotation. Codes depend on the rotation that made them: another
-/// seed needs another section kind.
+/// Seed of the random signs of every rotation. Codes depend on the rotation that made them, so
+/// another seed requires another section kind.
 const SEED: u64 = 0x6c6f_6465_7374_6f6e;
 
-/// The rotation of one dimension, the same in every segment, so that codes survive merges.
+/// The rotation for one dimension, equal in all segments so that codes survive merges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rotation {
     dimension: usize,
-    /// One sign a component and round.
+    /// Signs of each round, one per component.
     signs: Vec<f32>,
 }
 
 impl Rotation {
-    /// The rotation of `dimension` components.
+    /// Creates the rotation for `dimension` components.
     pub fn new(dimension: usize) -> Self {
         let width = rotated_width(dimension);
         let mut state = SEED;
@@ -48,17 +48,17 @@ impl Rotation {
         Self { dimension, signs }
     }
 
-    /// Components of a rotated vector.
+    /// Returns the number of components of a rotated vector.
     pub fn width(&self) -> usize {
         rotated_width(self.dimension)
     }
 
-    /// Components of a vector before it is rotated.
+    /// Returns the number of components of a vector before rotation.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// One sign a component and round.
+    /// Returns the signs of each round, one per component.
     pub(super) fn signs(&self) -> &[f32] {
         &self.signs
     }
@@ -72,7 +72,7 @@ impl Rotation {
         rotated[..vector.len()].copy_from_slice(vector);
         rotated[vector.len()..].fill(0.0);
         let signs = &self.signs;
-        // Compiled for the widest registers of the machine.
+        // Dispatched to the widest registers of the machine.
         pulp::Arch::new().dispatch(|| rotate(signs, rotated));
     }
 }
@@ -95,11 +95,11 @@ fn rotate(signs: &[f32], rotated: &mut [f32]) {
     }
 }
 
-/// Neighbours whose sums and differences fit into a register.
+/// Values per register: butterflies between neighbours this close stay within a register.
 const NEAR: usize = 16;
 const _: () = assert!(WIDTH_MULTIPLE.is_multiple_of(NEAR));
 
-/// The Hadamard transform of a power of two of values, not normalised, in place.
+/// Computes the unnormalised Hadamard transform of a power of two of values, in place.
 #[inline(always)]
 fn hadamard(values: &mut [f32]) {
     for near in values.as_chunks_mut().0 {
@@ -115,7 +115,7 @@ fn hadamard(values: &mut [f32]) {
     }
 }
 
-/// As [`butterflies`], in one register.
+/// Computes [`butterflies`] within one register.
 #[inline(always)]
 fn near_butterflies<const HALF: usize>(values: &[f32; NEAR]) -> [f32; NEAR] {
     std::array::from_fn(|at| {
@@ -124,7 +124,7 @@ fn near_butterflies<const HALF: usize>(values: &[f32; NEAR]) -> [f32; NEAR] {
     })
 }
 
-/// Sums and differences of neighbouring runs of `half` values.
+/// Replaces neighbouring runs of `half` values by their sums and differences.
 #[inline(always)]
 fn butterflies(values: &mut [f32], half: usize) {
     for pair in values.chunks_exact_mut(2 * half) {
@@ -135,7 +135,7 @@ fn butterflies(values: &mut [f32], half: usize) {
     }
 }
 
-/// The next number of a SplitMix64 sequence (Steele, Lea and Flood 2014).
+/// Returns the next number of a SplitMix64 sequence (Steele, Lea and Flood 2014).
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// One large component must not show: afterwards no component holds more than a few times its
+    /// One large component must not dominate: after rotation no component exceeds a few times its
     /// share, whatever the width.
     #[test]
     fn a_single_component_spreads_over_all() {

@@ -9,16 +9,16 @@ use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use crate::{ComputeError, PreparedQuery, dot_codes, prefetch};
 use lodestone_types::limits::VECTOR_DIMENSION_MAX;
 
-/// Bytes to which a row of T1 codes is padded with zeros: a cache line, so that a row never
-/// shares one and kernels need no tail loop.
+/// Rows of T1 codes are zero-padded to a multiple of this many bytes, a cache line: no two rows
+/// share one, and kernels need no tail loop.
 const CODE_ALIGNMENT: usize = 64;
 
-/// Bytes from one row of T1 codes to the next.
+/// Returns the distance in bytes between consecutive rows of T1 codes.
 pub fn code_stride(dimension: usize) -> usize {
     dimension.next_multiple_of(CODE_ALIGNMENT)
 }
 
-/// Refuses widths that the product does not support.
+/// Refuses dimensions that the product does not support.
 pub(super) fn check_dimension(dimension: usize) -> Result<(), ComputeError> {
     if dimension == 0 || dimension > VECTOR_DIMENSION_MAX {
         let dimension_max = VECTOR_DIMENSION_MAX;
@@ -27,12 +27,12 @@ pub(super) fn check_dimension(dimension: usize) -> Result<(), ComputeError> {
     Ok(())
 }
 
-/// T2: the vectors themselves, row-major without padding.
+/// T2: the full vectors, row-major without padding.
 #[derive(Debug, Clone, Copy)]
 pub enum FullRows<'a> {
-    /// Embeddings of our models: normalised, then rounded to f16 (`encode_f16`); the bits.
+    /// Embeddings of our models, normalised and rounded to f16 (`encode_f16`), as bits.
     F16(&'a [u16]),
-    /// Vectors of clients, exactly as they were given.
+    /// Vectors from clients, unchanged.
     F32 {
         /// `rows * dimension` finite values.
         values: &'a [f32],
@@ -41,14 +41,14 @@ pub enum FullRows<'a> {
     },
 }
 
-/// Keeps the rows of a segment in memory, for a device that copies them while searches go on.
+/// Keeps the rows of a segment in memory while a device copies them in the background.
 pub trait RowsOwner: fmt::Debug + Send + Sync {
-    /// The rows, all of them verified; `None` where they are damaged. May read all of them from the
-    /// disk.
+    /// Returns the rows, all of them verified; `None` if they are damaged. May read all of them
+    /// from disk.
     fn rows(&self) -> Option<VectorRows<'_>>;
 }
 
-/// A shared owner, whatever its type.
+/// Type-erased `Arc` of a [`RowsOwner`].
 trait Shared: fmt::Debug + Send + Sync {
     fn share(&self) -> Arc<dyn RowsOwner>;
 }
@@ -107,11 +107,11 @@ impl<'a> VectorRows<'a> {
         Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None, owner: None })
     }
 
-    /// Views T1 of some of these rows that stand apart, and their lengths. T2 of the new rows is
-    /// empty: nothing may ask for an exact score.
+    /// Views T1 of some of these rows, copied elsewhere, together with their lengths. T2 of the
+    /// view is empty, so it must not be used for exact scores.
     ///
     /// # Errors
-    /// [`ComputeError::Shape`] naming the column whose length contradicts the others.
+    /// [`ComputeError::Shape`] naming the column whose length does not match the others.
     pub fn apart<'b>(
         &self,
         codes: &'b [i8],
@@ -131,36 +131,36 @@ impl<'a> VectorRows<'a> {
         Ok(VectorRows { dimension, stride, codes, scales, residuals, full, identity, owner })
     }
 
-    /// Gives the rows an identity, so that a device may keep a copy: rows of the same identity have
-    /// the same bytes for ever. It copies them at once where they have no owner.
+    /// Sets an identity, which lets a device keep a copy: rows of one identity must never change.
+    /// Without an owner, the device copies them synchronously.
     #[must_use]
     pub fn with_identity(self, identity: u128) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// Gives the rows an identity and an owner: a device copies them in the background, while
-    /// searches go on without it.
+    /// Sets an identity and an owner: a device copies the rows in the background, while searches
+    /// use the CPU.
     #[must_use]
     pub fn with_owner<T: RowsOwner + 'static>(self, identity: u128, owner: &'a Arc<T>) -> Self {
         Self { identity: Some(identity), owner: Some(owner), ..self }
     }
 
-    /// Owner of these rows, where they have one.
+    /// Returns the owner of these rows, if they have one.
     pub fn owner(&self) -> Option<Arc<dyn RowsOwner>> {
         self.owner.map(Shared::share)
     }
 
-    /// Identity of these rows, where they have one.
+    /// Returns the identity of these rows, if they have one.
     pub fn identity(&self) -> Option<u128> {
         self.identity
     }
 
-    /// Components of a row.
+    /// Returns the number of components of a row.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.scales.len()
     }
@@ -170,27 +170,27 @@ impl<'a> VectorRows<'a> {
         self.scales.is_empty()
     }
 
-    /// Bytes that a scan of T1 reads per row: codes, scale and residual.
+    /// Returns the number of bytes that a scan of T1 reads per row: codes, scale and residual.
     pub fn scan_bytes_per_row(&self) -> usize {
         self.stride + 2 * size_of::<f32>()
     }
 
-    /// T1 codes of `row`, padding included.
+    /// Returns the T1 codes of `row`, including padding.
     pub fn codes(&self, row: usize) -> &'a [i8] {
         &self.codes[row * self.stride..][..self.stride]
     }
 
-    /// T1 scale of `row`.
+    /// Returns the T1 scale of `row`.
     pub fn scale(&self, row: usize) -> f32 {
         self.scales[row]
     }
 
-    /// Upper bound of the length of the rounding error of T1 in `row`.
+    /// Returns an upper bound of the length of T1's rounding error in `row`.
     pub fn residual(&self, row: usize) -> f32 {
         self.residuals[row]
     }
 
-    /// Length of `row`: 0 for a zero vector, infinite beyond the range of f32.
+    /// Returns the length of `row`: 0 for a zero vector, infinite beyond the range of f32.
     pub fn norm(&self, row: usize) -> f32 {
         match self.full {
             FullRows::F16(_) => 1.0,
@@ -198,14 +198,14 @@ impl<'a> VectorRows<'a> {
         }
     }
 
-    /// Prefetches the parts of a row that an estimate and its bound read.
+    /// Prefetches the data of a row that an estimate and its bound read.
     pub fn prefetch(&self, row: usize) {
         prefetch(self.codes(row));
         prefetch(&self.scales[row..=row]);
         prefetch(&self.residuals[row..=row]);
     }
 
-    /// The bytes of a row that an estimate and its bound read.
+    /// Returns the bytes of a row that an estimate and its bound read.
     pub fn estimated_bytes(&self, row: usize) -> [&'a [u8]; 3] {
         let (codes, scales, residuals) = (self.codes, self.scales, self.residuals);
         let codes = &codes[row * self.stride..][..self.stride];
@@ -213,7 +213,7 @@ impl<'a> VectorRows<'a> {
         [bytemuck::cast_slice(codes), factors[0], factors[1]]
     }
 
-    /// The bytes of a row as it was stored in full.
+    /// Returns the bytes of a row in T2.
     pub fn full_bytes(&self, row: usize) -> &'a [u8] {
         let place = row * self.dimension..(row + 1) * self.dimension;
         match self.full {
@@ -222,13 +222,14 @@ impl<'a> VectorRows<'a> {
         }
     }
 
-    /// Estimated cosine of a row with a query of the same width, as a scan gives it.
+    /// Returns the estimated cosine of a row and a query of the same dimension, equal to that of a
+    /// scan.
     pub fn estimate(&self, row: usize, query: &PreparedQuery) -> f32 {
         let dot = dot_codes(query.codes(), self.codes(row));
         estimate(f64::from(dot), self, row, query)
     }
 
-    /// Writes the normalised row to `unit`, `dimension` values; zeros for a zero row.
+    /// Writes the normalised row to `unit`, which has `dimension` values; zeros for a zero row.
     ///
     /// # Panics
     /// If `unit` has another length.
@@ -250,17 +251,17 @@ impl<'a> VectorRows<'a> {
         }
     }
 
-    /// T2.
+    /// Returns the full vectors, T2.
     pub fn full(&self) -> FullRows<'a> {
         self.full
     }
 
-    /// The columns of T1 from end to end: codes, scales, residuals.
+    /// Returns the whole columns of T1: codes, scales, residuals.
     pub(super) fn columns(&self) -> (&'a [i8], &'a [f32], &'a [f32]) {
         (self.codes, self.scales, self.residuals)
     }
 
-    /// Bytes from one row of T1 codes to the next.
+    /// Returns the distance in bytes between consecutive rows of T1 codes.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
@@ -273,7 +274,7 @@ fn check_shape(column: &'static str, expected: usize, received: usize) -> Result
     Err(ComputeError::Shape { column, expected, received })
 }
 
-/// An estimate from its exact integer dot product (|dot| < 2^53, so f64 holds it).
+/// Computes an estimate from its exact integer dot product; |dot| < 2^53, so f64 represents it.
 pub(super) fn estimate(dot: f64, rows: &VectorRows<'_>, row: usize, query: &PreparedQuery) -> f32 {
     (dot * (f64::from(query.scale()) * f64::from(rows.scale(row)))) as f32
 }

@@ -1,4 +1,4 @@
-//! The oracle: slow, plain, everything in f64. Other backends are tested against it.
+//! The oracle that other backends are tested against: slow and simple, everything in f64.
 
 use half::f16;
 
@@ -8,7 +8,7 @@ use crate::rows::estimate;
 use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows};
 use lodestone_types::RowId;
 
-/// Plain loops in f64, on any processor.
+/// Computes with plain loops in f64, on any processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScalarBackend;
 

@@ -1,38 +1,39 @@
-//! Scores other than cosine, from what the tiers hold of a row: its direction and its length.
+//! Scores other than cosine, computed from a row's direction and length, which the tiers hold.
 //!
 //! T0 and T1 estimate the cosine c of query and row, whatever the metric. With n the length of the
-//! row, which T2 keeps beside the vectors of clients, and Q that of the query,
+//! row, which T2 stores for vectors of clients, and Q the length of the query,
 //!
 //! ```text
 //! dot   q.x        =  n Q c
 //! l2    -|q - x|^2 = -(n^2 + Q^2 - 2 n Q c)
 //! ```
 //!
-//! so for one row both rise with c, and a bound of c is a bound of the score. Nothing is stored for
-//! a metric: segments are those of cosine, and merging copies them as it does those.
+//! so that for a given row both increase with c, and a bound of c is a bound of the score. Nothing
+//! is stored per metric: segments are those of cosine, and merging copies them as usual.
 //!
-//! The bounds hold with the rounding of everything on the way, u = 2^-24: the length is off by u n
-//! (2^-149 below f32's normal numbers), the score and its estimate are rounded once each, as is
-//! their sum with the bound. Each is at most u n Q for `dot` and 2 u (n + Q)^2 for `l2`; 2^-20 of
-//! the same covers them.
+//! The bounds include all rounding on the way, u = 2^-24: the length is off by u n (2^-149 below
+//! f32's normal numbers), and the score, its estimate and its sum with the bound are rounded once
+//! each. Each error is at most u n Q for `dot` and 2 u (n + Q)^2 for `l2`; 2^-20 of these covers
+//! them.
 //!
-//! Cost, for 1,000,000 rows of which all pass: a read of one length (4 bytes) a row more than an
+//! Cost over 1,000,000 rows that all pass: one more read of a length (4 bytes) per row than an
 //! exact search by cosine, and T1 of more rows, since a run of T0 is scanned with the threshold of
-//! its longest row. Lists are not left out: how many have to be visited is measured for cosine.
+//! its longest row. Searches do not skip lists: how many have to be visited was measured for cosine
+//! only.
 
 use crate::{FullRows, PreparedQuery, VectorRows};
 use lodestone_types::{Metric, RowId};
 
-/// Independent sums: one sum alone would wait for each of its additions.
+/// Independent sums; a single sum would wait for each of its additions.
 const LANES: usize = 8;
-/// Share of the largest possible score that rounding may take.
+/// Relative rounding error allowed, as a fraction of the largest possible score.
 const ROUNDING: f64 = 1.0 / (1 << 20) as f64;
-/// More than rounding takes below the normal numbers of f32, for lengths and for scores.
+/// Exceeds rounding errors below the normal numbers of f32, for lengths and for scores.
 const SUBNORMAL: f64 = f32::MIN_POSITIVE as f64;
-/// More than the rounding of a least cosine.
+/// Exceeds the rounding error of a minimum cosine.
 const COSINE_SLACK: f64 = 1e-5;
 
-/// The query's part of scores that are no cosines.
+/// The query's part of scores that are not cosines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scoring {
     is_distance: bool,
@@ -41,7 +42,7 @@ pub struct Scoring {
 }
 
 impl Scoring {
-    /// Scores by `metric` with `query`, whose length is `norm`; `None` for cosine.
+    /// Creates the scoring by `metric` for `query`, whose length is `norm`; `None` for cosine.
     pub(super) fn new(metric: Metric, query: &[f32], norm: f64) -> Option<Self> {
         let is_distance = match metric {
             Metric::Cosine => return None,
@@ -51,11 +52,11 @@ impl Scoring {
         Some(Self { is_distance, query: query.to_vec(), norm })
     }
 
-    /// The score of a row of length `norm` whose cosine is within `error` of `cosine`, and how far
-    /// the score may be off.
+    /// Returns the score of a row of length `norm` whose cosine is within `error` of `cosine`, and
+    /// the maximum error of the score.
     pub fn bounds(&self, norm: f32, cosine: f32, error: f32) -> (f32, f32) {
         if norm.is_infinite() {
-            // Longer than f32 can say: only T2 knows.
+            // Beyond the range of f32: only T2 has the length.
             return (0.0, f32::INFINITY);
         }
         let (n, q) = (f64::from(norm), self.norm);
@@ -70,7 +71,7 @@ impl Scoring {
         (in_range(score), (off + SUBNORMAL) as f32)
     }
 
-    /// The least cosine at which a row whose length is in `norms` may reach `score`.
+    /// Returns the minimum cosine at which a row whose length is within `norms` may reach `score`.
     pub fn least_cosine(&self, (shortest, longest): (f32, f32), score: f32) -> f32 {
         if longest.is_infinite() || shortest > longest || score == f32::NEG_INFINITY {
             return f32::NEG_INFINITY;
@@ -82,7 +83,7 @@ impl Scoring {
             false => score / (n * self.norm),
             true => (n * n + self.norm * self.norm + score) / (2.0 * n * self.norm),
         };
-        // The second rises on both sides of its least value, at the root of q^2 + score.
+        // For l2, the cosine as a function of n has its minimum at sqrt(q^2 + score).
         let best = (self.norm * self.norm + score).max(0.0).sqrt().clamp(shortest, longest);
         let least = match self.is_distance {
             false => at(shortest).min(at(longest)),
@@ -94,7 +95,7 @@ impl Scoring {
         }
     }
 
-    /// The score of a row, in f64 and rounded once. Beyond the range of f32 it is its end.
+    /// Computes the score of a row in f64, rounded once and clamped to the range of f32.
     fn exact(&self, row: &[f32]) -> f32 {
         in_range(match self.is_distance {
             false => sum(&self.query, row, |q, x| q * x),
@@ -103,7 +104,7 @@ impl Scoring {
     }
 }
 
-/// Scores of listed rows from T2, all of which are there.
+/// Computes the exact scores of listed rows, which must be in T2.
 pub(super) fn exact(
     scoring: &Scoring,
     rows: &VectorRows<'_>,
@@ -124,7 +125,8 @@ pub(super) fn exact(
 }
 
 impl PreparedQuery {
-    /// The score of a row whose cosine is within `error` of `cosine`, and how far it may be off.
+    /// Returns the score of a row whose cosine is within `error` of `cosine`, and its maximum
+    /// error.
     pub fn bounds(&self, rows: &VectorRows<'_>, row: usize, cosine: f32, error: f32) -> (f32, f32) {
         match self.scoring() {
             None => (cosine, error),
@@ -133,12 +135,12 @@ impl PreparedQuery {
     }
 }
 
-/// A score as it leaves the core: never infinite, never minus zero.
+/// Converts a score to its final form: never infinite, never minus zero.
 fn in_range(score: f64) -> f32 {
     score.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32 + 0.0
 }
 
-/// The sum of a term over the components, in f64.
+/// Sums a term over the components, in f64.
 #[inline(always)]
 fn sum(query: &[f32], row: &[f32], term: impl Fn(f64, f64) -> f64) -> f64 {
     let mut sums = [0.0; LANES];
@@ -159,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The score of a row of this length and cosine.
+    /// Returns the score of a row of this length and cosine.
     fn score(metric: Metric, query_norm: f64, norm: f32, cosine: f64) -> f64 {
         let (n, q) = (f64::from(norm), query_norm);
         match metric {
@@ -171,8 +173,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-        /// No row below the least cosine reaches the score, whichever length of the range it has;
-        /// and the bounds of a cosine hold the score.
+        /// No row below the minimum cosine reaches the score, whatever its length within the range,
+        /// and the bounds for a cosine contain the score.
         #[test]
         fn bounds_and_thresholds_hold(
             metric in prop_oneof![Just(Metric::Dot), Just(Metric::L2)],

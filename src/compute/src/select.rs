@@ -1,18 +1,18 @@
-//! The best k of many scores. Ties go to the lower row; NaN is below every number.
+//! Selects the best k of many scores. Ties go to the lower row; NaN ranks below every number.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use lodestone_types::{Hit, RowId};
 
-/// A score and its row as one integer that grows with rank: the score's bits, made to order like
-/// `f32::total_cmp` with all NaNs lowest, above the complement of the row. Never 0, since rows
-/// number less than 2^32 and so the last id is not in use.
+/// A score and its row in one integer that orders by rank: the score's bits, mapped to order like
+/// `f32::total_cmp` with all NaNs lowest, above the complement of the row id. Never 0, because
+/// there are fewer than 2^32 rows, so the highest id is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RankKey(u64);
 
 impl RankKey {
-    /// The key of a scored row.
+    /// Creates the key of a scored row.
     #[inline]
     pub fn new(score: f32, row: RowId) -> Self {
         let bits = score.to_bits();
@@ -24,18 +24,18 @@ impl RankKey {
         Self(u64::from(ordered) << 32 | u64::from(!row.0))
     }
 
-    /// The key with these bits, which a device made the same way.
+    /// Creates a key from bits that a device computed by the same rule.
     pub(super) fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The row.
+    /// Returns the row.
     #[inline]
     pub fn row(self) -> RowId {
         RowId(!(self.0 as u32))
     }
 
-    /// Row and score. NaN comes back as minus infinity: a hit is never NaN.
+    /// Returns row and score. NaN becomes minus infinity, so that hits are never NaN.
     pub fn hit(self) -> Hit {
         let ordered = (self.0 >> 32) as u32;
         let score = match ordered >> 31 {
@@ -47,19 +47,19 @@ impl RankKey {
     }
 }
 
-/// Collects the best `k` of a stream of scored rows, in `k` words of memory.
+/// Collects the best `k` of a stream of scored rows, in memory for `k` keys.
 #[derive(Debug, Clone)]
 pub struct TopK {
     k: usize,
-    /// Keys of the best rows so far, the worst of them on top.
+    /// Keys of the best rows so far, the worst on top.
     worst_first: BinaryHeap<Reverse<RankKey>>,
-    /// A key must be above this to be kept: that of the k-th best row, or 0, below every key,
-    /// while fewer than k rows were offered. One comparison turns away most rows.
+    /// A key must exceed this to be kept: the key of the k-th best row or, before k rows were
+    /// offered, 0, which is below every key. One comparison rejects most rows.
     key_to_beat: RankKey,
 }
 
 impl TopK {
-    /// An empty selection of at most `k`.
+    /// Creates an empty selection of at most `k` rows.
     pub fn new(k: usize) -> Self {
         let key_to_beat = RankKey(if k == 0 { u64::MAX } else { 0 });
         Self { k, worst_first: BinaryHeap::new(), key_to_beat }
@@ -85,8 +85,8 @@ impl TopK {
         }
     }
 
-    /// The score that a row must reach to have a chance: that of the k-th best so far. `None`
-    /// while fewer than k rows were offered, when every row has one.
+    /// Returns the score that a row must reach to be selected, that of the k-th best so far; `None`
+    /// if fewer than k rows were offered, so that any score is enough.
     pub fn score_to_reach(&self) -> Option<f32> {
         if self.worst_first.len() < self.k {
             return None;
@@ -94,14 +94,14 @@ impl TopK {
         self.worst_first.peek().map(|worst| worst.0.hit().score)
     }
 
-    /// The selected rows, best first.
+    /// Returns the selected rows, best first.
     pub fn into_hits(self) -> Vec<Hit> {
         let ascending_reversed = self.worst_first.into_sorted_vec();
         ascending_reversed.into_iter().map(|key| key.0.hit()).collect()
     }
 }
 
-/// The best `k` of `scores`, where row r has score `scores[r]`; best first.
+/// Selects the best `k` of `scores`, where row r has score `scores[r]`; best first.
 pub fn select_k(scores: &[f32], k: usize) -> Vec<Hit> {
     let mut best = TopK::new(k);
     for (row, &score) in scores.iter().enumerate() {

@@ -1,46 +1,46 @@
-//! The portable serialised form of a roaring bitmap, read in place: the one view of its dense
-//! chunks as words that the `roaring` crate gives.
+//! Parses the portable serialised form of a roaring bitmap in place: the only way that the
+//! `roaring` crate offers to view its dense chunks as words.
 //!
 //! ```text
-//! u32 12346, u32 chunks (n)              no chunk is made of runs
+//! u32 12346, u32 chunks (n)              no chunk consists of runs
 //! u16 12347, u16 n - 1, n bits           a set bit for each chunk of runs
 //! n x { u16 key, u16 rows - 1 }
-//! n x u32 offset                         absent after the second cookie where n < 4
+//! n x u32 offset                         absent after the second cookie if n < 4
 //! n chunks: up to 4,096 rows  u16 each;  more  1024 x u64;  runs  u16 count, { u16, u16 } each
 //! ```
 //! Source: RoaringFormatSpec, <https://github.com/RoaringBitmap/RoaringFormatSpec>.
 
-/// Rows that share a key.
+/// Number of rows that share a key.
 pub(super) const CHUNK_ROWS: usize = 1 << 16;
 const COOKIE_WITHOUT_RUNS: u32 = 12346;
-/// Chunks from which offsets are there in any case.
+/// Number of chunks from which on offsets are always present.
 const OFFSETS_FROM: usize = 4;
-/// Rows up to which a chunk lists them.
+/// Maximum number of rows that a chunk lists individually.
 const LISTED_ROWS_MAX: usize = 4096;
 const WORDS_BYTES: usize = CHUNK_ROWS / 8;
 
 /// The rows of one key.
 pub(super) struct Chunk<'a> {
-    /// Upper half of the rows.
+    /// Upper 16 bits of the row ids.
     pub(super) key: usize,
-    /// Lower halves.
+    /// Lower 16 bits of the row ids.
     pub(super) rows: ChunkRows<'a>,
 }
 
-/// Lower halves of rows, little-endian.
+/// Lower 16 bits of row ids, little-endian.
 pub(super) enum ChunkRows<'a> {
     /// u16 each.
     Listed(&'a [u8]),
     /// 1024 x u64.
     Words(&'a [u8]),
-    /// First row and number of further rows, u16 both.
+    /// First row and number of further rows, u16 each.
     Runs(&'a [u8]),
 }
 
-/// The chunks of bytes that were serialised by this process.
+/// Iterates over the chunks of a bitmap that this process serialised.
 ///
 /// # Panics
-/// If they are something else.
+/// If the bytes are malformed.
 pub(super) fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     let u16_at = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let cookie = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);

@@ -1,14 +1,14 @@
 //! The CPU backend, on simsimd's dot products.
 //!
-//! simsimd resolves its kernel on the first call of each type and keeps the pointer, so a call
+//! simsimd selects its kernel on the first call for each type and caches the pointer, so a call
 //! costs one predicted branch and one indirect jump. Its kernels here:
 //! - i8: products in i16, sums in i32 (AVX2, AVX-512 VNNI, NEON): exact up to 133,000 components
 //! - f32: sums in f32 over 8 or 16 lanes; within the d u of `bound` in any order of summation
 //!
 //! Its f16 kernel is not used: on processors with AVX512-FP16 and on SVE it *accumulates* in f16,
-//! which loses about three decimal digits and answers differently from machine to machine. Rows
-//! are widened to f32 (F16C where present, through `half`) and go through the f32 kernel.
-//! Its `cos` is not used either: it is a distance, and its square root is approximate.
+//! which loses about three decimal digits and makes results differ between machines. Rows are
+//! widened to f32 (by F16C if present, through `half`) and go through the f32 kernel. Its `cos` is
+//! not used either: it is a distance, and its square root is approximate.
 
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
@@ -22,18 +22,18 @@ use crate::rows::estimate;
 use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows, prefetch, scoring};
 use lodestone_types::{Hit, RowId};
 
-/// Lengths between which a dot product in f32 neither overflows nor loses digits to subnormal
-/// numbers: 2^-60 and 2^60. Other rows, which no real embedding has, are scored in f64.
+/// Row lengths for which a dot product in f32 neither overflows nor loses digits to subnormals:
+/// 2^-60 to 2^60. Other rows, which no real embedding has, are scored in f64.
 const NORM_MIN: f32 = 1.0 / (1_u64 << 60) as f32;
 const NORM_MAX: f32 = (1_u64 << 60) as f32;
 
-/// Rows of T1 prefetched while as many are read.
+/// Rows of T1 that are prefetched while as many others are processed.
 const ROWS_COMING: usize = 16;
-/// Rows of T2 prefetched while one is read: a row of d = 384 is 12 or 24 lines, and
-/// processors follow some 50 misses at once.
+/// Rows of T2 that are prefetched while one is processed: a row of d = 384 takes 12 or 24 cache
+/// lines, and processors track some 50 outstanding misses.
 const ROWS_AHEAD: usize = 3;
 
-/// The vector instructions of the processor.
+/// Uses the vector instructions of the processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SimdBackend;
 
@@ -59,7 +59,7 @@ impl ComputeBackend for SimdBackend {
             (0..rows.len()).for_each(look_at);
             return Ok(());
         }
-        // Some rows are looked at while the next are on their way.
+        // Processes a group of rows while the next group is being prefetched.
         let (mut ready, mut coming) = ([0; ROWS_COMING], Vec::with_capacity(ROWS_COMING));
         let mut ready_count = 0;
         selection.for_each(rows.len(), |row| {
@@ -130,7 +130,7 @@ fn exact_f32(unit: &[f32], values: &[f32], norms: &[f32], listed: &[RowId], scor
     });
 }
 
-/// Visits listed rows, which lie anywhere, with a few more of them on their way from memory.
+/// Visits the listed rows, which may be anywhere, while prefetching the next few of them.
 fn for_each_row<'a, T>(
     values: &'a [T],
     dimension: usize,
@@ -147,7 +147,7 @@ fn for_each_row<'a, T>(
     }
 }
 
-/// The exact product of two rows of codes.
+/// Computes the exact dot product of two rows of codes.
 ///
 /// # Panics
 /// If their lengths differ.

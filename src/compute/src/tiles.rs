@@ -1,28 +1,28 @@
-//! Dot products of many rows of codes with many others, exact in integers.
+//! Dot products of many rows of codes with many vectors of codes, exact in integers.
 //!
-//! One row against one query is bound by memory; many rows against many queries are bound by
+//! One row and one query are bound by memory; many rows and many queries are bound by the
 //! multipliers, if the loop keeps its sums in registers (Goto and van de Geijn 2008).
 //!
 //! ```text
-//! fixed side (queries, centroids), packed once     streaming side (rows), read as it lies
+//! fixed side (queries, centroids), packed once     streaming side (rows), read in place
 //!   panel = 16 vectors: for each 4 components        strip = 6 rows
 //!           16 x 4 bytes, code + 128                 sums  = 6 rows x 4 panels in registers
 //! ```
-//! With AVX-512 VNNI a step multiplies unsigned by signed bytes; the 128 that makes the fixed side
-//! unsigned is taken off again with the sum of each row's codes. Elsewhere every pair goes through
-//! simsimd: same integers, more time.
+//! With AVX-512 VNNI a step multiplies unsigned by signed bytes. Adding 128 makes the fixed side
+//! unsigned; the sum of each row's codes corrects for it. On other machines every pair goes through
+//! simsimd: the results are equal, but take longer.
 
 use simsimd::SpatialSimilarity;
 
-/// Vectors of a panel.
+/// Vectors per panel.
 const PANEL: usize = 16;
-/// Panels whose sums are in registers together.
+/// Panels whose sums are held in registers together.
 const PANELS: usize = 4;
 /// Vectors of the fixed side that one inner loop covers.
 pub const TILE: usize = PANEL * PANELS;
-/// Rows whose sums are in registers together.
+/// Rows whose sums are held in registers together.
 pub const STRIP: usize = 6;
-/// Components that one multiplication takes.
+/// Components that one instruction multiplies.
 const STEP: usize = 4;
 
 /// Vectors of codes, packed for products with many rows.
@@ -30,17 +30,17 @@ const STEP: usize = 4;
 pub struct PackedCodes {
     stride: usize,
     count: usize,
-    /// As given, `count * stride`.
+    /// The codes as given, `count * stride`.
     plain: Vec<i8>,
-    /// Panels, filled up with zeros to whole tiles; empty where the machine has no kernel.
+    /// Panels, padded with zero vectors to whole tiles; empty if the machine has no kernel.
     panels: Vec<u8>,
 }
 
 impl PackedCodes {
-    /// Packs `count` vectors of `stride` codes (a multiple of 64).
+    /// Packs vectors of `stride` codes each; `stride` is a multiple of 64.
     ///
     /// # Panics
-    /// If the length does not fit.
+    /// If the lengths do not fit.
     pub fn new(codes: Vec<i8>, stride: usize) -> Self {
         assert!(stride.is_multiple_of(64) && codes.len().is_multiple_of(stride));
         let count = codes.len() / stride;
@@ -60,7 +60,7 @@ impl PackedCodes {
         Self { stride, count, plain: codes, panels }
     }
 
-    /// Number of vectors.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -70,13 +70,13 @@ impl PackedCodes {
         self.count == 0
     }
 
-    /// Whether the machine has a kernel: products then cost a tenth of single ones.
+    /// Whether the machine has a kernel, with which products cost a tenth of individual ones.
     pub fn is_quick(&self) -> bool {
         !self.panels.is_empty()
     }
 
-    /// Bits of the products of a tile that reach their threshold: each times its factor and
-    /// `slope`, plus `base`.
+    /// Returns a bit mask of the products of a tile that reach their threshold, after each is
+    /// multiplied by its factor and `slope`, and `base` is added.
     pub fn reaching(
         &self,
         dots: &[i32; TILE],
@@ -96,18 +96,19 @@ impl PackedCodes {
         })
     }
 
-    /// Codes of all vectors, as they were given.
+    /// Returns the codes of all vectors, as given.
     pub fn all_codes(&self) -> &[i8] {
         &self.plain
     }
 
-    /// Codes of one vector.
+    /// Returns the codes of one vector.
     pub fn codes(&self, vector: usize) -> &[i8] {
         &self.plain[vector * self.stride..][..self.stride]
     }
 
-    /// Calls `take(row, first, dots)` for every strip row and every tile of this side: `dots[i]` is
-    /// the product with vector `first + i`. `rows` are at most [`STRIP`] rows of codes.
+    /// Calls `take(row, first, dots)` for every row of the strip and every tile of this side:
+    /// `dots[i]` is the product with vector `first + i`. `rows` are at most [`STRIP`] rows of
+    /// codes.
     pub fn multiply(&self, rows: &[&[i8]], mut take: impl FnMut(usize, usize, &[i32])) {
         assert!(rows.len() <= STRIP && rows.iter().all(|row| row.len() == self.stride));
         #[cfg(target_arch = "x86_64")]
@@ -161,7 +162,7 @@ mod x86 {
     use super::{PANEL, PANELS, STEP, STRIP, TILE};
     use std::arch::x86_64::*;
 
-    /// Bits of what reaches its threshold.
+    /// Returns a bit mask of the scores that reach their threshold.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     pub(super) fn reaching(
         dots: &[i32; TILE],
@@ -185,7 +186,7 @@ mod x86 {
         bits
     }
 
-    /// `sums[r][i]` becomes the product of strip row r and vector i of the tile.
+    /// Sets `sums[r][i]` to the product of strip row r and vector i of the tile.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     pub(super) fn strip_times_tile(
         strip: &[&[i8]; STRIP],
