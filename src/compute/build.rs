@@ -1,21 +1,21 @@
-//! Compiles the CUDA kernels where the building machine has nvcc, so that the server need not.
+//! Compiles the CUDA kernels if the build machine has nvcc, so that the server need not.
 //!
-//! Without nvcc nothing is embedded, and the server compiles the kernels itself where it finds
-//! NVRTC. Nothing that goes wrong here fails the build: the sources are compiled by the tests too.
-//! `NVCC` names the compiler; otherwise `CUDA_PATH/bin/nvcc`, or `nvcc` on the path.
+//! Without nvcc nothing is embedded, and the server compiles the kernels itself if it finds NVRTC.
+//! Failures here never fail the build; the tests compile the sources too. `NVCC` names the
+//! compiler; the default is `CUDA_PATH/bin/nvcc`, or `nvcc` on the path.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Machine code for the server cards of two generations, and PTX for what comes after them.
+/// Machine code for the server cards of two generations, and PTX for later ones.
 const TARGETS: [&str; 3] = [
     "-gencode=arch=compute_80,code=sm_80",
     "-gencode=arch=compute_90a,code=sm_90a",
     "-gencode=arch=compute_80,code=compute_80",
 ];
 
-/// Text put before each source.
+/// Sources prepended to each kernel source.
 const COMMON: [&str; 2] = ["device.cuh", "product.cuh"];
 
 fn main() {
@@ -51,7 +51,7 @@ fn find_nvcc() -> Option<PathBuf> {
     candidates.into_iter().find(works)
 }
 
-/// Name and file of every family; none if one does not compile.
+/// Compiles every family and returns names and files; empty if one does not compile.
 fn compile_all(nvcc: &Path, out: &Path) -> Vec<(String, PathBuf)> {
     let kernels = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let kernels = kernels.join("../../kernels");

@@ -1,14 +1,14 @@
-//! One property suite that every backend runs, against the oracle and against the bounds.
+//! One property suite for every backend, against the oracle and against the bounds.
 
 use proptest::prelude::*;
 
 use super::*;
 use lodestone_types::{IdSource, RowId, SeededIds};
 
-/// Every backend there is. The first is the oracle.
+/// All backends; the first is the oracle.
 const BACKENDS: [&dyn ComputeBackend; 2] = [&ScalarBackend, &SimdBackend];
 
-/// The characters of rows that arithmetic is likely to get wrong.
+/// Kinds of rows that challenge the arithmetic.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Plain,
@@ -38,7 +38,7 @@ fn dimension() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 1_usize..130, 2 => 1_usize..=1536, 1 => Just(384_usize), 1 => Just(1536_usize)]
 }
 
-/// Uniform in -1 to 1, determined by the seed.
+/// Returns a value uniform in -1 to 1, determined by the seed.
 fn uniform(ids: &SeededIds) -> f32 {
     let mut bytes = [0; 8];
     ids.fill(&mut bytes);
@@ -82,7 +82,7 @@ fn scan(
     query: &PreparedQuery,
     selection: Selection<'_>,
 ) -> Vec<f32> {
-    // What stood in the output before must not matter.
+    // Previous contents of the output must not matter.
     let mut estimates = vec![f32::NAN; 3];
     backend.scan(rows, query, selection, &mut estimates).unwrap();
     estimates
@@ -103,8 +103,8 @@ fn bits(scores: &[f32]) -> Vec<u32> {
     scores.iter().map(|score| score.to_bits()).collect()
 }
 
-/// Estimates agree bit for bit, exact scores within the derived rounding, and the difference of
-/// the two is within the bound that the exact search relies on.
+/// Estimates agree bit for bit, exact scores within the derived rounding, and estimates differ from
+/// exact scores by no more than the bound that exact search relies on.
 fn check_agreement(columns: &VectorColumns, query: &[f32]) -> Result<(), TestCaseError> {
     let rows = columns.view();
     let query = PreparedQuery::new(query).unwrap();
@@ -159,7 +159,7 @@ proptest! {
         let vector = vector(&SeededIds::new(seed), dimension, shape);
         let query = PreparedQuery::new(&vector).unwrap();
         check_agreement(&columns, &vector)?;
-        // f16 rows also carry the rounding of their components.
+        // f16 rows also include the rounding of their components.
         let tolerance = ErrorBound::rounding(dimension) + match kind {
             FullKind::F32 => 0.0,
             FullKind::F16 => 2.0_f32.powi(-11) + 2.0_f32.powi(-25) * (dimension as f32).sqrt(),

@@ -1,4 +1,4 @@
-//! The backend that uses the device where that pays, and the CPU everywhere else.
+//! The backend that uses the device when it pays, and the CPU otherwise.
 
 use std::sync::Arc;
 
@@ -18,48 +18,49 @@ use crate::rotation::Rotation;
 use crate::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection, VectorRows};
 use lodestone_types::{Clock, Hit, RowId};
 
-/// Rows from which the device holds them for a build, and values from which it encodes: a build
-/// makes some dozens of runs of 50 us each, by estimate, and the CPU takes a few microseconds a row
-/// (1.4 to find the nearest of 512 points, 5 to encode).
+/// Minimum rows that the device holds for a build, and minimum values that it encodes. A build
+/// makes several dozen runs of an estimated 50 us each, and the CPU takes a few microseconds per
+/// row (1.4 to find the nearest of 512 points, 5 to encode).
 const HELD_ROWS_MIN: usize = 16_384;
 const ENCODED_VALUES_MIN: usize = 1 << 18;
 
 /// Limits of the device's use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CudaLimits {
-    /// Rows times queries from which a run on the device costs less than on the CPU.
+    /// Minimum rows times queries for which a run on the device costs less than on the CPU.
     pub work_min: usize,
-    /// Bounds of memory.
+    /// Limits of memory use.
     pub manager: ManagerLimits,
     /// Limits of the query batchers.
     pub batch: BatchLimits,
 }
 
 impl Default for CudaLimits {
-    /// A run on an H200 costs 28 us beside its scan, and a core scores 1,000 rows of 384 that
-    /// passed a filter in 35 (`benches/runs/2026-11-26-h200`); twice that, so that it pays.
+    /// On an H200 a run costs 28 us in addition to its scan, and a core scores 1,000 rows of 384
+    /// components that passed a filter in 35 us (`benches/runs/2026-11-26-h200`). The default is
+    /// about twice as many rows, so that the device clearly pays.
     fn default() -> Self {
         Self { work_min: 2048, manager: ManagerLimits::default(), batch: BatchLimits::default() }
     }
 }
 
-/// Components of the backend.
+/// The parts that a backend consists of.
 #[derive(Debug, Clone)]
 pub struct CudaParts {
     /// Opens the device.
     pub source: Arc<dyn DeviceSource>,
     /// The CPU fallback.
     pub cpu: Arc<dyn ComputeBackend>,
-    /// Times the pause after a device was lost.
+    /// Measures the pause after a device was lost.
     pub clock: Arc<dyn Clock>,
-    /// Times the waits of the query batchers.
+    /// Measures the waits of the query batchers.
     pub timer: Arc<dyn Timer>,
-    /// Check of a fresh device before it is used.
+    /// Check that a newly opened device must pass before it is used.
     pub check: Check,
 }
 
 impl CudaParts {
-    /// With the machine's own timer.
+    /// Creates the parts with the machine's own timer and the default check.
     pub fn new(
         source: Arc<dyn DeviceSource>,
         cpu: Arc<dyn ComputeBackend>,
@@ -70,7 +71,7 @@ impl CudaParts {
     }
 }
 
-/// A GPU beside a CPU. Its answers are those of the CPU, bit for bit.
+/// A GPU with a CPU fallback. Its answers are those of the CPU, bit for bit.
 #[derive(Debug)]
 pub struct CudaBackend {
     pub(super) cpu: Arc<dyn ComputeBackend>,
@@ -100,12 +101,12 @@ impl CudaBackend {
         Ok(Self { cpu, manager, scans, counters, limits, description })
     }
 
-    /// The device's manager, for others who have work for it.
+    /// Returns the device's manager, for other users of the device.
     pub fn manager(&self) -> Arc<DeviceManager> {
         Arc::clone(&self.manager)
     }
 
-    /// Memory of the device at the moment.
+    /// Returns the current memory of the device.
     ///
     /// # Errors
     /// Errors of the device.
@@ -113,7 +114,7 @@ impl CudaBackend {
         self.manager.active()?.device().memory()
     }
 
-    /// Counters of the device's work and of fallbacks.
+    /// Returns the counters of the device's work and of fallbacks.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -130,7 +131,7 @@ impl ComputeBackend for CudaBackend {
         "cuda"
     }
 
-    /// By the CPU: one estimate a row would have to come back from the device.
+    /// On the CPU, because the device would have to send back one estimate per row.
     fn scan(
         &self,
         rows: &VectorRows<'_>,
@@ -157,7 +158,7 @@ impl ComputeBackend for CudaBackend {
         self.search(&SearchRequest { rows, identity, queries, selection, k })
     }
 
-    /// By the CPU: a search scores a few dozen rows from T2, in less time than a launch takes.
+    /// On the CPU: a search scores a few dozen rows from T2, which takes less time than a launch.
     fn exact(
         &self,
         rows: &VectorRows<'_>,
@@ -225,7 +226,7 @@ impl ComputeBackend for CudaBackend {
     }
 }
 
-/// Refuses queries of another width and rows that are not there.
+/// Refuses queries of another dimension and rows that do not exist.
 fn check(
     rows: &VectorRows<'_>,
     queries: &[BoundedQuery<'_>],

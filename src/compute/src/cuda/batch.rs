@@ -1,4 +1,4 @@
-//! G2: a product of rows and many queries that keeps only what may win (kernels/batch.cu).
+//! G2: multiplies rows by many queries, keeping only potential winners (kernels/batch.cu).
 
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::numbers::Numbers;
@@ -6,30 +6,30 @@ use crate::cuda::pass::{Output, Pass};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Capability, DeviceError, DeviceTraits};
 
-/// Bytes of a row in one stage of shared memory.
+/// Bytes of a row per stage of shared memory.
 const CHUNK_BYTES: usize = 64;
-/// Bytes of a query's first test.
+/// Bytes per query for its first test.
 const TEST_BYTES: usize = 8;
-/// Bytes of a product that passed and is not written out yet, and of their number.
+/// Bytes per product that passed and is not written out yet; `HITS_HEAD_BYTES` is for their number.
 const HIT_BYTES: usize = 12;
 const HITS_HEAD_BYTES: usize = 16;
-/// Shared memory of a multiprocessor beyond what one block can have: what the system keeps.
+/// Bytes of a multiprocessor's shared memory that the system reserves for each block.
 const SHARED_KEPT: usize = 1024;
 
-/// Shape of a kernel.
+/// Dimensions of a kernel.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
-    /// Queries of a block.
+    /// Queries per block.
     queries: usize,
-    /// Rows of a tile: half the threads of a block.
+    /// Rows per tile: half the threads of a block.
     rows: usize,
-    /// Stages of rows on their way.
+    /// Stages of rows being copied.
     stages: usize,
-    /// Products that passed and are not written out yet.
+    /// Capacity for products that passed and are not written out yet.
     hits: usize,
-    /// Blocks that a multiprocessor has the registers for.
+    /// Blocks for which a multiprocessor has the registers.
     at_once: usize,
-    /// Sampling and collecting kernel, for each kind of numbers.
+    /// Sampling and collecting kernel, for each number format.
     kernels: [[&'static str; 2]; 2],
 }
 
@@ -80,7 +80,7 @@ const SHAPES: [Shape; 4] = [
     },
 ];
 
-/// Shapes for codes on Hopper, of which two blocks must fit a multiprocessor.
+/// Shapes for codes on Hopper. They are used only if two blocks fit a multiprocessor.
 const WARPGROUP_SHAPES: [Shape; 2] = [
     Shape {
         queries: 256,
@@ -100,7 +100,7 @@ const WARPGROUP_SHAPES: [Shape; 2] = [
     },
 ];
 
-/// Whether a card has the shared memory for rows of `stride` bytes.
+/// Whether a card has enough shared memory for rows of `stride` bytes.
 pub(super) fn fits(traits: &DeviceTraits, stride: u32) -> bool {
     SHAPES[SHAPES.len() - 1].fits(traits, stride as usize)
 }
@@ -115,18 +115,18 @@ impl Shape {
         self.shared_bytes(stride) <= traits.shared_bytes_max as usize
     }
 
-    /// Blocks that run on a multiprocessor at the same time.
+    /// Returns the number of blocks that a multiprocessor runs concurrently.
     fn at_once(&self, traits: &DeviceTraits, stride: usize) -> usize {
         let whole = traits.shared_bytes_max as usize + SHARED_KEPT;
         (whole / (self.shared_bytes(stride) + SHARED_KEPT)).min(self.at_once)
     }
 
-    /// Whether no more than half of a block's queries are missing.
+    /// Whether `queries` fill more than half of a block.
     fn is_filled(&self, queries: usize) -> bool {
         self.queries < 2 * queries
     }
 
-    /// The largest shape that fits.
+    /// Chooses the largest shape that fits.
     fn choose(traits: &DeviceTraits, pass: &Pass<'_>) -> &'static Self {
         let (count, stride) = (pass.queries.count, pass.rows.stride as usize);
         let by_warpgroup = (traits.capability == Capability::HOPPER
@@ -144,7 +144,7 @@ impl Shape {
     }
 }
 
-/// Sends a pass.
+/// Launches a pass.
 pub(super) fn launch(
     workspace: &mut Workspace,
     pass: &Pass<'_>,
@@ -170,7 +170,7 @@ pub(super) fn launch(
     builder.launch(&mut *workspace.queue, shape, &params)
 }
 
-/// Blocks along the rows: with all those across, as many as run at once.
+/// Returns the number of blocks along the rows such that, with all those across, they run at once.
 fn blocks(
     traits: &DeviceTraits,
     shape: &Shape,

@@ -1,17 +1,17 @@
-//! Errors of a device. None of them reaches a client: the CPU answers instead.
+//! Errors of a device. They never reach a client, because the CPU takes over.
 
 use lodestone_types::ErrorKind;
 
-/// Error of a device.
+/// Reason why the device did not do something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// No memory of this size is free, on the device or within the budget.
+    /// Not enough memory is free, on the device or within the budget.
     #[error("out of device memory: {bytes} bytes needed")]
     OutOfMemory {
         /// Bytes needed.
         bytes: usize,
     },
-    /// The device or its context is gone, with all memory on it.
+    /// The device or its context is gone, along with all memory on it.
     #[error("the device is lost: {reason}")]
     Lost {
         /// Message of the driver.
@@ -25,24 +25,24 @@ pub enum DeviceError {
         /// Message of the driver.
         reason: String,
     },
-    /// A launch whose shape contradicts its buffers or the limits of its kernel; never sent.
+    /// The shape of a launch violates its buffers or the limits of its kernel; it was not sent.
     #[error("kernel {kernel} cannot run on this: {rule}")]
     Shape {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: &'static str,
-        /// The broken rule.
+        /// The violated rule.
         rule: &'static str,
     },
-    /// More candidates than the device has memory for.
+    /// There are more candidates than the device has memory for.
     #[error("more candidates than the device has memory for")]
     TooManyCandidates,
-    /// The rows are on their way to the device.
+    /// The rows are still being copied to the device.
     #[error("the rows are still being copied to the device")]
     Uploading,
-    /// A kernel that does not compile or load.
+    /// A kernel does not compile or load.
     #[error("the kernels of {family} do not load: {reason}")]
     Kernel {
-        /// The source file.
+        /// Name of the source file.
         family: &'static str,
         /// Message of the compiler or driver.
         reason: String,
@@ -50,13 +50,13 @@ pub enum DeviceError {
     /// There is no usable device.
     #[error("{reason}")]
     NoDevice {
-        /// Why, as one line for the operator.
+        /// The reason, as one line for the operator.
         reason: String,
     },
 }
 
 impl DeviceError {
-    /// Its kind, which says what a caller should do.
+    /// Returns the kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::OutOfMemory { .. } | Self::TooManyCandidates | Self::Uploading => {

@@ -1,29 +1,29 @@
-//! Rows to blocks of T0.
+//! Encodes rows as blocks of T0.
 
 use crate::one_bit::{BLOCK_ROWS, block_bytes};
 use crate::rotation::Rotation;
 
-/// Factors of a row beside its signs.
+/// Factors of a row that accompany its signs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OneBitFactors {
-    /// Estimate per unit of `signs . rotated query`.
+    /// Growth of the estimate per unit of `signs . rotated query`.
     pub scale: f32,
-    /// Part of the estimate that no query changes.
+    /// Part of the estimate that is independent of the query.
     pub offset: f32,
-    /// Standard deviation of the estimate, per unit of the query's distance from the reference.
+    /// Standard deviation of the estimate, per unit of distance between query and reference.
     pub error: f32,
 }
 
-/// Rows of one list, or whole blocks of them.
+/// The rows of one list, or of whole blocks of it.
 #[derive(Debug, Clone, Copy)]
 pub struct ListUnits<'a> {
-    /// The rotated point that their codes refer to.
+    /// The rotated point that the codes of the rows refer to.
     pub reference: &'a [f32],
-    /// Unit vectors, one after the other.
+    /// Unit vectors, concatenated.
     pub units: &'a [f32],
 }
 
-/// Blocks of T0 of lists, each from a block of its own on.
+/// Encodes lists as blocks of T0; each list starts a new block.
 pub fn encode_lists(rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
     let mut encoder = OneBitEncoder::new(rotation);
     for list in lists {
@@ -34,7 +34,7 @@ pub fn encode_lists(rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
     encoder.finish()
 }
 
-/// Encodes rows one by one into blocks.
+/// Encodes rows one at a time into blocks.
 #[derive(Debug)]
 pub struct OneBitEncoder<'a> {
     rotation: &'a Rotation,
@@ -45,7 +45,7 @@ pub struct OneBitEncoder<'a> {
 }
 
 impl<'a> OneBitEncoder<'a> {
-    /// An encoder without rows.
+    /// Creates an encoder without rows.
     pub fn new(rotation: &'a Rotation) -> Self {
         let width = rotation.width();
         let (rotated, residual) = (vec![0.0; width], vec![0.0; width]);
@@ -78,8 +78,8 @@ impl<'a> OneBitEncoder<'a> {
         self.rows += 1;
     }
 
-    /// Has estimates of the row that was added last be `slope` times what they were, plus `base`.
-    /// Its error stays.
+    /// Changes the row that was added last so that its estimates are multiplied by `slope` and
+    /// increased by `base`. Its error stays the same.
     pub fn tilt_last(&mut self, slope: f32, base: f32) {
         let at = (self.rows - 1) % BLOCK_ROWS;
         let begin = self.blocks.len() - 3 * BLOCK_ROWS * size_of::<f32>();
@@ -90,18 +90,18 @@ impl<'a> OneBitEncoder<'a> {
         }
     }
 
-    /// Fills up the last block, so that the next row begins another.
+    /// Pads the last block, so that the next row starts a new one.
     pub fn end_list(&mut self) {
         self.rows = self.rows.next_multiple_of(BLOCK_ROWS);
     }
 
-    /// The blocks.
+    /// Returns the blocks.
     pub fn finish(self) -> Vec<u8> {
         self.blocks
     }
 }
 
-/// The factors of a rotated row; leaves its residual in `residual`.
+/// Computes the factors of a rotated row, and leaves its residual in `residual`.
 fn factors_of(rotated: &[f32], reference: &[f32], residual: &mut [f32]) -> OneBitFactors {
     let (mut squares, mut absolute, mut across, mut signed) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
     for ((value, centre), residual) in rotated.iter().zip(reference).zip(residual.iter_mut()) {
@@ -115,7 +115,7 @@ fn factors_of(rotated: &[f32], reference: &[f32], residual: &mut [f32]) -> OneBi
     if squares == 0.0 {
         return OneBitFactors::default();
     }
-    // a = |r| / (sqrt(D) o) and o = absolute / (sqrt(D) |r|).
+    // a = |r| / (sqrt(D) o), where o = absolute / (sqrt(D) |r|).
     let scale = squares / absolute;
     let width = rotated.len() as f64;
     let along = absolute / (width * squares).sqrt();

@@ -1,17 +1,17 @@
-//! T0: one bit a component, with factors that turn it into an estimate and a bound.
+//! T0: one bit per component, with factors that yield an estimate and a bound.
 //!
 //! Let q be the unit query, x a unit row, c a point near x (the centroid of its list, or the mean
-//! of the segment), r = x - c, and P the rotation. The code of a row is the signs s of P r. With
-//! `o = (s . P r) / (sqrt(D) |r|)`, how well the signs point along r,
+//! of the segment), r = x - c, and P the rotation. The code of a row is the signs s of P r. With `o
+//! = (s . P r) / (sqrt(D) |r|)`, which measures how well the signs point along r,
 //!
 //! ```text
-//! q.x  is about  q.c + r.c + a (s . P(q - c))        a = |r| / (sqrt(D) o)
-//!            =   q.c + offset + a (s . P q)          offset = r.c - a (s . P c)
+//! q.x  is approximately  q.c + r.c + a (s . P(q - c))    a = |r| / (sqrt(D) o)
+//!                    =   q.c + offset + a (s . P q)      offset = r.c - a (s . P c)
 //! ```
 //!
-//! The estimate is unbiased over rotations, and its error is about normal with deviation
-//! `|q - c| |r| sqrt(1 - o^2) / (o sqrt(D - 1))` (Gao and Long, RaBitQ, SIGMOD 2024, theorem 3.2).
-//! `error` of a row is that deviation over |q - c|.
+//! The estimate is unbiased over rotations, and its error is approximately normal with standard
+//! deviation `|q - c| |r| sqrt(1 - o^2) / (o sqrt(D - 1))` (Gao and Long, RaBitQ, SIGMOD 2024,
+//! theorem 3.2). The `error` of a row is this deviation divided by |q - c|.
 //!
 //! ```text
 //! block of 64 rows, D = rotated width
@@ -19,11 +19,11 @@
 //!                    in the high four, a set bit for a positive sign
 //!   64 x f32         scale (a)         64 x f32  offset         64 x f32  error
 //! ```
-//! Rows that fill up the last block are zeros: their estimate is that of c itself.
+//! Rows that pad the last block are zeros; their estimate is that of c itself.
 //!
-//! A scan looks up, for every group of four or six components, one of 16 or 64 sums of the query's
-//! components (Andre, Kermarrec and Le Scouarnec 2015, "fast scan"). Those of three bytes of a code
-//! are added up in 8 bits; what the rounding loses is part of the bound.
+//! A scan looks up, for every group of four or six components, one of 16 or 64 precomputed sums of
+//! the query's components (Andre, Kermarrec and Le Scouarnec 2015, "fast scan"). The sums for three
+//! bytes of a code are added up in 8 bits; the bound includes the rounding loss.
 
 pub mod encode;
 pub mod query;
@@ -43,13 +43,13 @@ pub use encode::{ListUnits, OneBitEncoder, OneBitFactors, encode_lists};
 pub use query::OneBitQuery;
 pub use task::{OneBitRows, Reference};
 
-/// Rows of a block.
+/// Number of rows in a block.
 pub const BLOCK_ROWS: usize = 64;
 
-/// Bytes of a code whose sums are added up in 8 bits.
+/// Number of code bytes whose sums are added up in 8 bits.
 const TILE: usize = 3;
 
-/// Bytes of a block of rows of `width` rotated components.
+/// Returns the size in bytes of a block of rows of `width` rotated components.
 pub fn block_bytes(width: usize) -> usize {
     width / 8 * BLOCK_ROWS + 3 * BLOCK_ROWS * size_of::<f32>()
 }

@@ -1,8 +1,8 @@
 //! The scan in NEON.
 //!
-//! Entries are added up in 8 bits, then in 16, and flushed to 32 before these can overflow. The
-//! bound is made of the operations of plain code in their order, fused where those are, so that
-//! every bit agrees. A row at the threshold is found, one whose bound is not a number is not.
+//! Entries are added up in 8 bits, then in 16, and flushed to 32 before those can overflow. The
+//! bound is computed by the operations of plain code in their order, fused where those are, so that
+//! every bit agrees. A row exactly at the threshold is found; one whose bound is NaN is not.
 
 use std::arch::aarch64::*;
 
@@ -19,10 +19,10 @@ const WIDE: usize = 4;
 
 const _: () = assert!(cfg!(target_feature = "neon"), "the kernel is not chosen at run time");
 
-/// The kernels that this processor can run. NEON is part of the baseline of 64-bit ARM.
+/// Returns the kernels that this processor can run. NEON is part of the baseline of 64-bit ARM.
 pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let neon: Kernel = |task, found| {
-        // SAFETY: this file compiles only where the whole program is built for NEON.
+        // SAFETY: this file compiles only if the whole program is built for NEON.
         #[allow(unsafe_code)]
         unsafe {
             scan_neon(task, found)
@@ -54,7 +54,7 @@ fn scan_neon(task: &Task<'_>, found: &mut Vec<MayReach>) {
     }
 }
 
-/// Sums of the table entries of 64 rows, in order.
+/// Computes the sums of the table entries of 64 rows, in order.
 #[target_feature(enable = "neon")]
 fn block_sums(tables: &[u8], codes: &[u8]) -> [uint32x4_t; BLOCK_ROWS / WIDE] {
     let (tables, _) = tables.as_chunks::<{ 2 * TABLE }>();
@@ -86,7 +86,7 @@ fn block_sums(tables: &[u8], codes: &[u8]) -> [uint32x4_t; BLOCK_ROWS / WIDE] {
     wide
 }
 
-/// Upper bounds of four rows from their sums.
+/// Computes the upper bounds of four rows from their sums.
 #[target_feature(enable = "neon")]
 fn upper_bounds(task: &Task<'_>, sums: uint32x4_t, factors: &[u8], row: usize) -> float32x4_t {
     let query = task.query;

@@ -1,34 +1,34 @@
 //! A query for scans of T0: tables of sums over groups of its components.
 //!
 //! ```text
-//! component v   -> units u = round(2 |v| / step): what its sign adds to the least sum, where it is
-//!                  the one of v
+//! component v   -> units u = round(2 |v| / step): what its sign adds to the minimum sum if it
+//!                  equals the sign of v
 //! 2 components  -> pair of 4 sums of units, one for each pattern of signs
 //! 2 pairs       -> table of 16, for four bits of a code
-//! 3 pairs       -> table of 64, for six bits: those of a byte that come first, and what is left of
-//!                  three bytes together
+//! 3 pairs       -> table of 64, for six bits: the first six of a byte, or the last two of each
+//!                  of three bytes
 //! ```
-//! A sum of units does not depend on the groups in which it is added up, so all kernels agree. The
-//! step is such that the sums of three bytes of a code fit into 8 bits.
+//! A sum of units does not depend on how its terms are grouped, so all kernels agree. The step is
+//! chosen so that the sums for three bytes of a code fit 8 bits.
 
 use crate::one_bit::TILE;
 use crate::one_bit::tables::{GROUP, TABLE, WIDE_TABLE, WideTable, takes_wide_tables};
 use crate::prefetch;
 use crate::rotation::Rotation;
 
-/// Components that are rounded side by side; the width is a multiple of them.
+/// Components that are rounded together; the width is a multiple of it.
 const LANES: usize = 16;
 
-/// Components of a tile.
+/// Components per tile.
 const TILE_COMPONENTS: usize = 8 * TILE;
-/// Sum of the units of a tile before they are rounded, at most: rounding adds half a unit each.
+/// Maximum sum of a tile's units before rounding, which adds up to half a unit for each.
 const TILE_UNITS: f32 = (u8::MAX as usize - TILE_COMPONENTS / 2) as f32;
-/// Sine of the angle between a random vector and its signs, `sqrt(1 - 2 / pi)`: the deviation of a
-/// product with signs is this times the distance of query and reference, and that of rounding, half
-/// the root of the sum of all squared errors, is added to it in the square.
+/// Sine of the angle between a random vector and its signs, `sqrt(1 - 2 / pi)`. The standard
+/// deviation of a product with signs is this times the distance of query and reference. Rounding
+/// adds a deviation of half the root of the sum of all squared errors; the two add up in squares.
 const SIGN_SINE: f32 = 0.603;
 
-/// The sums of a pair of components, by their signs.
+/// The sums of a pair of components, indexed by their signs.
 type Pair = [u8; 4];
 
 /// A rotated query.
@@ -39,7 +39,7 @@ pub struct OneBitQuery {
     wide_tables: Vec<[WideTable; TILE + 1]>,
     step: f32,
     bias: f32,
-    /// Square of what rounding adds to a distance.
+    /// Square of the distance that rounding is equivalent to.
     rounding: f32,
 }
 
@@ -56,7 +56,7 @@ impl OneBitQuery {
             bias: 0.0,
             rounding: 0.0,
         };
-        // Compiled for the widest registers of the machine.
+        // Dispatched to the widest registers of the machine.
         pulp::Arch::new().dispatch(|| made.fill());
         made
     }
@@ -94,7 +94,7 @@ impl OneBitQuery {
         };
         let pairs = positive.as_chunks().0.iter().zip(negative.as_chunks().0);
         let pairs: Vec<Pair> = pairs.map(pair).collect();
-        // Half of the components are the query's sign, in the mean.
+        // On average, half of the components have the query's sign.
         self.bias = 0.5 * total(losses) - total(sums);
         self.rounding = 0.25 * total(squares) / (SIGN_SINE * SIGN_SINE);
         for (pairs, table) in pairs.as_chunks().0.iter().zip(self.tables.as_chunks_mut().0) {
@@ -106,18 +106,18 @@ impl OneBitQuery {
         }
     }
 
-    /// The rotated query.
+    /// Returns the rotated query.
     pub fn rotated(&self) -> &[f32] {
         &self.rotated
     }
 
-    /// `width / 4` tables of 16 sums.
+    /// Returns the `width / 4` tables of 16 sums.
     pub fn tables(&self) -> &[u8] {
         &self.tables
     }
 
-    /// The tables of 64 sums of each whole tile, where the processor has use for them: one for the
-    /// first six bits of each byte, and one for the last two of all.
+    /// Returns the tables of 64 sums of each whole tile, if the processor uses them: one for the
+    /// first six bits of each byte, and one for the last two bits of all three.
     pub(super) fn wide_tables(&self) -> &[[WideTable; TILE + 1]] {
         &self.wide_tables
     }
@@ -131,24 +131,26 @@ impl OneBitQuery {
         }
     }
 
-    /// A sum of entries times this, plus [`Self::bias`], is about `signs . rotated query`.
+    /// Returns the step: a sum of entries times the step, plus [`Self::bias`], approximates `signs
+    /// . rotated query`.
     pub fn step(&self) -> f32 {
         self.step
     }
 
-    /// See [`Self::step`].
+    /// Returns the bias; see [`Self::step`].
     pub fn bias(&self) -> f32 {
         self.bias
     }
 
-    /// The distance of the query and a reference, greater by what rounding adds to the deviation of
-    /// an estimate: rounding errors of components are independent, those of T0 too.
+    /// Returns the distance of the query and a reference, enlarged to account for the rounding of
+    /// tables: the rounding errors of components are independent of each other and of the errors of
+    /// T0.
     pub fn allow_for_rounding(&self, distance: f32) -> f32 {
         (distance * distance + self.rounding).sqrt()
     }
 }
 
-/// Entry p has the sums of the signs of p, two bits for each pair.
+/// Builds a table whose entry p is the sum for sign pattern p, two bits per pair.
 #[inline(always)]
 fn table_of(pairs: &[Pair; 2]) -> [u8; TABLE] {
     let mut table = [0; TABLE];
@@ -168,7 +170,7 @@ fn wide_table_of([first, second, third]: [Pair; 3]) -> WideTable {
     WideTable(wide)
 }
 
-/// The tables of a tile, of each byte of which four pairs are.
+/// Builds the tables of a tile, each byte of which covers four pairs.
 #[inline(always)]
 fn wide_tables_of(pairs: &[Pair; TILE_COMPONENTS / 2]) -> [WideTable; TILE + 1] {
     let [a, b, c] = [0, 1, 2].map(|byte| &pairs[4 * byte..4 * byte + 4]);

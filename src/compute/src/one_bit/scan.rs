@@ -11,17 +11,17 @@ impl<'a> OneBitRows<'a> {
         blocks.len().is_multiple_of(block_bytes(width)).then_some(Self { width, blocks })
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn len(&self) -> usize {
         self.blocks.len() / block_bytes(self.width)
     }
 
-    /// Bytes of all blocks.
+    /// Returns the number of bytes of all blocks.
     pub fn bytes(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The blocks as they lie in memory.
+    /// Returns the blocks as bytes.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.blocks
     }
@@ -36,13 +36,14 @@ impl<'a> OneBitRows<'a> {
         prefetch(self.blocks);
     }
 
-    /// A run of blocks.
+    /// Returns a run of `count` blocks from `first` on.
     pub fn run(&self, first: usize, count: usize) -> Self {
         let bytes = block_bytes(self.width);
         Self { width: self.width, blocks: &self.blocks[first * bytes..(first + count) * bytes] }
     }
 
-    /// Appends the rows whose upper bound is at least `threshold`. Prefetches `ahead` meanwhile.
+    /// Appends to `found` the rows whose upper bound is at least `threshold`, prefetching `ahead`
+    /// meanwhile.
     pub fn scan(
         &self,
         query: &OneBitQuery,
@@ -57,7 +58,7 @@ impl<'a> OneBitRows<'a> {
     }
 }
 
-/// The kernels that this processor can run, the widest first and plain code last.
+/// Returns the kernels that this processor can run, the widest first and plain code last.
 pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     #[cfg(target_arch = "aarch64")]
     let native = super::neon::kernels();
@@ -69,7 +70,7 @@ pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     native.chain([("plain", plain)])
 }
 
-/// Plain code for any machine; also what the kernels are tested against.
+/// Scans in plain code on any machine; also the reference that the kernels are tested against.
 pub(super) fn scan_plain(task: &Task<'_>, found: &mut Vec<MayReach>) {
     let Task { query, reference, threshold, .. } = task;
     for (number, (codes, factors)) in task.blocks().enumerate() {

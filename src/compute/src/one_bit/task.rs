@@ -1,9 +1,9 @@
-//! One call of a kernel: the blocks it scans, the query, and the rows that it finds.
+//! One call of a kernel: the blocks to scan, the query, and the rows found.
 
 use crate::Prefetcher;
 use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE, block_bytes};
 
-/// Blocks of T0.
+/// A view of blocks of T0.
 #[derive(Debug, Clone, Copy)]
 pub struct OneBitRows<'a> {
     pub(super) width: usize,
@@ -15,28 +15,29 @@ pub struct OneBitRows<'a> {
 pub struct Reference {
     /// Dot product of query and reference.
     pub dot: f32,
-    /// Deviations that the bound allows, times the distance of query and reference.
+    /// Number of standard deviations that the bound allows, times the distance of query and
+    /// reference.
     pub allowance: f32,
 }
 
-/// A row that may reach the score asked for.
+/// A row that may reach the requested score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MayReach {
-    /// Position counted from the first block of the scan.
+    /// Position relative to the first block of the scan.
     pub position: u32,
     /// Estimate plus bound.
     pub upper: f32,
 }
 
-/// A scan of one run of blocks.
+/// A kernel that scans one run of blocks.
 pub(super) type Kernel = fn(&Task<'_>, &mut Vec<MayReach>);
 
-/// Bytes of codes whose sums fit into the 16 bits that kernels add up in.
+/// Number of code bytes whose sums fit the 16-bit accumulators of kernels.
 pub(super) const BYTES_MAX: usize = 256 * TILE;
 
 const _: () = assert!(BYTES_MAX / TILE * u8::MAX as usize <= u16::MAX as usize);
 
-/// One call of a kernel.
+/// Arguments of one kernel call.
 pub(super) struct Task<'a> {
     pub rows: OneBitRows<'a>,
     pub query: &'a OneBitQuery,
@@ -46,7 +47,7 @@ pub(super) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// Lines of what lies ahead that are to be fetched beside each tile of codes.
+    /// Returns the number of cache lines of `ahead` to prefetch per tile of codes.
     pub fn lines_a_tile(&self) -> usize {
         self.ahead.lines_a_step(self.rows.len() * (self.rows.width / 8).div_ceil(TILE))
     }

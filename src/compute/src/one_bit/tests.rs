@@ -1,4 +1,4 @@
-//! Kernels against plain code, and the bound against the truth.
+//! Compares kernels to plain code, and the bound to actual errors.
 
 use super::scan::{kernels, scan_plain};
 use super::task::{Kernel, Task};
@@ -6,7 +6,7 @@ use super::*;
 use crate::rotation::Rotation;
 use lodestone_types::{IdSource, SeededIds};
 
-/// A unit vector with normal components, determined by the seed.
+/// Returns a unit vector with normally distributed components, determined by the seed.
 fn unit(ids: &SeededIds, dimension: usize) -> Vec<f32> {
     let mut bytes = vec![0; dimension * 12];
     ids.fill(&mut bytes);
@@ -28,7 +28,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Rows around a centre, as those of a list are.
+    /// Creates rows around a centre, like those of a list.
     fn new(ids: &SeededIds, dimension: usize, count: usize) -> Self {
         let rotation = Rotation::new(dimension);
         let centre: Vec<f32> = unit(ids, dimension).iter().map(|value| value * 0.6).collect();
@@ -66,8 +66,8 @@ impl Fixture {
     }
 }
 
-/// The query lies along the residual of the first row, whose sums are then as large as sums get:
-/// with 3024 components they pass 16 bits. The last threshold is what one row reaches exactly.
+/// The query lies along the residual of the first row, whose sums are then as large as possible:
+/// with 3024 components they exceed 16 bits. The last threshold is one that a row reaches exactly.
 #[test]
 fn every_kernel_finds_what_plain_code_finds() {
     let ids = SeededIds::new(5);
@@ -104,8 +104,8 @@ fn every_kernel_finds_what_plain_code_finds() {
     }
 }
 
-/// The error of the estimate, counted in the row's own deviations, is about standard normal: the
-/// bound is neither wrong nor wasteful.
+/// Errors of the estimate, in units of the row's own standard deviation, are approximately standard
+/// normal, so the bound is neither wrong nor wasteful.
 #[test]
 fn errors_are_as_large_as_the_factors_say() {
     let ids = SeededIds::new(6);
@@ -157,7 +157,8 @@ fn rows_at_the_reference_are_estimated_exactly() {
     assert!(OneBitRows::new(rotation.width(), &blocks[1..]).is_none());
 }
 
-/// Estimates of a tilted row are on the line of what they were, those of others as before.
+/// Estimates of a tilted row are a linear function of the previous ones; those of other rows are
+/// unchanged.
 #[test]
 fn a_tilted_row_has_estimates_on_a_line() {
     const ROWS: usize = 70;

@@ -6,26 +6,26 @@ use crate::one_bit::tables::{TABLE, WideTable, has_wide_tables};
 use crate::one_bit::task::{BYTES_MAX, Kernel, MayReach, Task};
 use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE};
 
-/// The kernels that this processor can run, the widest first.
+/// Returns the kernels that this processor can run, the widest first.
 pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let has_avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
     let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
     let vbmi: Kernel = |task, found| {
-        // SAFETY: handed out below only where the features were detected.
+        // SAFETY: returned below only if the features were detected.
         #[allow(unsafe_code)]
         unsafe {
             scan_vbmi(task, found)
         }
     };
     let avx512: Kernel = |task, found| {
-        // SAFETY: handed out below only where the features were detected.
+        // SAFETY: returned below only if the features were detected.
         #[allow(unsafe_code)]
         unsafe {
             scan_avx512(task, found)
         }
     };
     let avx2: Kernel = |task, found| {
-        // SAFETY: handed out below only where the features were detected.
+        // SAFETY: returned below only if the features were detected.
         #[allow(unsafe_code)]
         unsafe {
             scan_avx2(task, found)
@@ -94,7 +94,8 @@ fn push_passing(
     }
 }
 
-/// Sums of 64 rows in 16 bits: of every other row alone, and of it and 256 times the one before.
+/// Sums of 64 rows in 16 bits: `odd` has those of odd rows, `both` 256 times those plus those of
+/// even rows.
 #[derive(Clone, Copy)]
 struct NarrowSums {
     both: __m512i,
@@ -114,14 +115,14 @@ impl NarrowSums {
         self.odd = _mm512_add_epi16(self.odd, _mm512_srli_epi16::<8>(bytes));
     }
 
-    /// The sums in 32 bits: part p has in lane L rows 16 L + 4 p .. 16 L + 4 p + 4.
+    /// Widens the sums to 32 bits: part p has in lane L rows 16 L + 4 p .. 16 L + 4 p + 4.
     #[target_feature(enable = "avx512f,avx512bw")]
     fn widened(self) -> [__m512i; 4] {
         let zero = _mm512_setzero_si512();
         let even = _mm512_sub_epi16(self.both, _mm512_slli_epi16::<8>(self.odd));
         let low = _mm512_unpacklo_epi16(even, self.odd);
         let high = _mm512_unpackhi_epi16(even, self.odd);
-        // Lane L of `low` holds rows 16 L .. 16 L + 8, of `high` the eight after them.
+        // Lane L of `low` holds rows 16 L .. 16 L + 8, of `high` the next eight.
         [
             _mm512_unpacklo_epi16(low, zero),
             _mm512_unpackhi_epi16(low, zero),
@@ -131,7 +132,7 @@ impl NarrowSums {
     }
 }
 
-/// Rows of the parts of [`NarrowSums::widened`] in order: the lanes are transposed.
+/// Transposes the lanes of [`NarrowSums::widened`] so that the rows are in order.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn in_order(wide: [__m512i; 4]) -> [__m512i; 4] {
     let t0 = _mm512_shuffle_i32x4::<0b01_00_01_00>(wide[0], wide[1]);
@@ -155,7 +156,7 @@ fn add_parts(wide: &mut [__m512i; 4], sums: NarrowSums) {
 
 type Tables = [u8; 2 * TABLE];
 
-/// Sums of the table entries of 64 rows, in order; `beside` is called for each tile.
+/// Computes the sums of the table entries of 64 rows, in order; calls `beside` for each tile.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn block_sums(
     tables: &[Tables],
@@ -174,7 +175,7 @@ fn block_sums(
     in_order(wide)
 }
 
-/// Sums of the entries of at most [`TILE`] bytes.
+/// Computes the sums of the entries of at most [`TILE`] bytes.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn tile_sums(tables: &[Tables], codes: &[[u8; BLOCK_ROWS]]) -> __m512i {
     let nibble = _mm512_set1_epi8(15);
@@ -193,7 +194,7 @@ fn tile_sums(tables: &[Tables], codes: &[[u8; BLOCK_ROWS]]) -> __m512i {
     sums
 }
 
-/// As [`block_sums`], with wide tables for whole tiles.
+/// Like [`block_sums`], with wide tables for whole tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn wide_block_sums(query: &OneBitQuery, codes: &[u8], mut beside: impl FnMut()) -> [__m512i; 4] {
     let (codes, _) = codes.as_chunks::<BLOCK_ROWS>();
@@ -218,10 +219,11 @@ fn wide_block_sums(query: &OneBitQuery, codes: &[u8], mut beside: impl FnMut()) 
     in_order(wide)
 }
 
-/// Sums of the entries of a tile. A look-up ignores the upper two bits of each byte.
+/// Computes the sums of the entries of a tile. Look-ups ignore the upper two bits of each byte.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn wide_tile_sums(tables: &[WideTable; TILE + 1], tile: &[[u8; BLOCK_ROWS]; TILE]) -> __m512i {
-    /// Takes each bit of the first where the third has it set, of the second elsewhere.
+    /// Selects each bit from the first operand if it is set in the third, otherwise from the
+    /// second.
     const CHOOSE: i32 = 0b1110_0100;
     let [a, b, c] = [0, 1, 2].map(|at| load512(&tile[at]));
     let ab = _mm512_ternarylogic_epi64::<CHOOSE>(
@@ -239,7 +241,7 @@ fn wide_tile_sums(tables: &[WideTable; TILE + 1], tile: &[[u8; BLOCK_ROWS]; TILE
     _mm512_add_epi8(first, _mm512_add_epi8(second, find(abc, 3)))
 }
 
-/// Rows of half a block: what a register of AVX2 holds.
+/// Rows of half a block, which fill a register of AVX2.
 const HALF: usize = 32;
 
 #[target_feature(enable = "avx2,fma")]
@@ -266,7 +268,7 @@ fn scan_avx2(task: &Task<'_>, found: &mut Vec<MayReach>) {
     }
 }
 
-/// Sums of the table entries of 32 rows, in order.
+/// Computes the sums of the table entries of 32 rows, in order.
 #[target_feature(enable = "avx2,fma")]
 fn half_sums(tables: &[u8], codes: &[u8], first: usize) -> [__m256i; 4] {
     let (tables, _) = tables.as_chunks::<{ 2 * TABLE }>();
@@ -275,7 +277,7 @@ fn half_sums(tables: &[u8], codes: &[u8], first: usize) -> [__m256i; 4] {
     let zero = _mm256_setzero_si256();
     let mut wide = [zero; 4];
     for (codes, tables) in codes.chunks(BYTES_MAX).zip(tables.chunks(BYTES_MAX)) {
-        // Both bytes of every 16 bits together, and the upper ones alone: rows 1, 3, 5...
+        // `both` sums whole 16-bit pairs of bytes, `odd` their upper bytes alone: rows 1, 3, 5...
         let (mut both, mut odd) = (zero, zero);
         for (tile, tables) in codes.chunks(TILE).zip(tables.chunks(TILE)) {
             let mut sums = zero;
@@ -315,7 +317,7 @@ fn half_sums(tables: &[u8], codes: &[u8], first: usize) -> [__m256i; 4] {
     ]
 }
 
-/// Upper bounds of eight rows from their sums.
+/// Computes the upper bounds of eight rows from their sums.
 #[target_feature(enable = "avx2,fma")]
 fn upper_bounds(task: &Task<'_>, sums: __m256i, factors: &[u8], row: usize) -> __m256 {
     let query = task.query;
