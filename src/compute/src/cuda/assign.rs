@@ -1,4 +1,4 @@
-//! G4 and G6, assignment: the points nearest to each row (kernels/assign.cu).
+//! G4 and G6, assignment: finds the points nearest to each row (kernels/assign.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -12,15 +12,15 @@ use lodestone_types::RowId;
 
 const THREADS: u32 = 256;
 const STAGE_BYTES: usize = 8192;
-/// Shared memory of the best keys.
+/// Shared memory for the best keys.
 const KEY_BYTES: usize = 4096;
-/// Blocks of one launch in the second direction of its grid.
+/// Maximum blocks of one launch in the second dimension of the grid.
 const DOWN_MAX: usize = 65_535;
 
-/// Rows of a block, stages of points on their way, the kernel.
+/// Rows per block, stages of points being copied, and the kernel.
 const KERNELS: [(usize, usize, &str); 4] =
     [(256, 3, "assign_256"), (128, 4, "assign_128"), (64, 4, "assign_64"), (32, 4, "assign_32")];
-/// Kernels that find the nearest points after those found before; as [`KERNELS`].
+/// Kernels that find the next nearest points after those already found; format as [`KERNELS`].
 const NEXT_KERNELS: [(usize, usize, &str); 2] =
     [(128, 4, "assign_next_128"), (32, 4, "assign_next_32")];
 
@@ -40,8 +40,8 @@ struct AssignParams {
     unused: u32,
 }
 
-/// The `nearest` points of each listed row, best first, ties to the lower point; fewer where there
-/// are fewer points.
+/// Finds the `nearest` points of each listed row, best first, ties to the lower point; fewer if
+/// there are fewer points.
 pub fn assign(
     workspace: &mut Workspace,
     rows: &ResidentRows,
@@ -84,7 +84,7 @@ pub fn assign(
     };
     on_device.launch(workspace)?;
     workspace.queue.download(&best, 0, bytemuck::cast_slice_mut(&mut keys))?;
-    // From the keys of one round after the other to those of one row after the other.
+    // Transpose the keys from round-major to row-major order.
     found.points.reserve(keys.len());
     for row in 0..listed.len() {
         let of_row = keys[row..].iter().step_by(listed.len());
@@ -97,10 +97,10 @@ pub fn assign(
     Ok(found)
 }
 
-/// An assignment on the device.
+/// Arguments of an assignment, on the device.
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
-    /// u32 ids of the rows that are wanted, and their number.
+    /// u32 ids of the listed rows, and their number.
     listed: (&'a Buffer, usize),
     codes: &'a Buffer,
     scales: &'a Buffer,
@@ -110,13 +110,13 @@ struct OnDevice<'a> {
 }
 
 impl OnDevice<'_> {
-    /// Sends the launches of each round.
+    /// Launches all rounds.
     fn launch(&self, workspace: &mut Workspace) -> Result<(), DeviceError> {
         let (_, rounds) = self.best;
         (0..rounds).try_for_each(|round| self.launch_round(workspace, round))
     }
 
-    /// Rows of a block, shared memory and name of the kernel of a round that fits the card.
+    /// Returns rows per block, shared memory and name of the round's kernel that fits the card.
     fn choose(
         &self,
         most: usize,

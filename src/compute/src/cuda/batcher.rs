@@ -1,14 +1,14 @@
-//! The query batcher: queries of concurrent requests over the same rows, answered in one run.
+//! The query batcher: answers queries of concurrent requests over the same rows in one run.
 //!
 //! ```text
-//! no run under way     -> run at once: a single request never waits
-//! a run under way      -> open a batch and wait until the rows are free, the batch is full, or
-//!                         its deadline is over; then run all of it
-//! a batch is open      -> join it, wait for the answer
+//! no run in progress   -> run at once: a lone request never waits
+//! a run in progress    -> open a batch and wait until no run is in progress, the batch is full, or
+//!                         its deadline passes; then run all of it
+//! a batch is open      -> join it and wait for the answer
 //! ```
-//! A run over many queries takes hardly longer than one over few, as long as reading the rows takes
-//! most of the time. The request that opened a batch runs it in its own thread; a panic there
-//! becomes an error for all requests that joined.
+//! A run over many queries takes hardly longer than one over few, as long as reading the rows
+//! dominates. The request that opened a batch runs it on its own thread; a panic there becomes an
+//! error for all requests that joined.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,42 +39,42 @@ pub struct DeviceQuery {
 pub struct Candidate {
     /// The row.
     pub row: u32,
-    /// Its estimate, as a scan gives it.
+    /// Its estimate, equal to that of a scan.
     pub estimate: f32,
-    /// Its residual: the host would read it from anywhere in the segment.
+    /// Its residual, included because reading it on the host would be a random access.
     pub residual: f32,
 }
 
-/// Rows that may be among the best of one query, in no order; `None` if they are more than the
-/// device has memory to name.
+/// Rows that may be among the best of one query, unordered; `None` if there are more than the
+/// device has memory to return.
 pub type DeviceCandidates = Option<Vec<Candidate>>;
 
 /// Limits of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// The longest wait of a request before its batch runs.
+    /// Maximum time that a request waits before its batch runs.
     pub wait_max: Duration,
-    /// Queries of one run.
+    /// Maximum number of queries per run.
     pub queries_max: usize,
 }
 
 impl Default for BatchLimits {
-    /// An estimate: 200 microseconds are about what two runs over 1,000,000 rows take.
+    /// An estimate: 200 microseconds are about the time of two runs over 1,000,000 rows.
     fn default() -> Self {
         Self { wait_max: Duration::from_micros(200), queries_max: 1024 }
     }
 }
 
-/// Time and waiting; tests replace it.
+/// A clock with waiting, which tests replace.
 pub trait Timer: fmt::Debug + Send + Sync {
-    /// Time since some moment.
+    /// Returns the time since an arbitrary moment.
     fn now(&self) -> Duration;
 
-    /// Time to sleep, unless woken, until it is `until`; `None` sleeps until woken.
+    /// Returns the time to sleep until `until` unless woken earlier; `None` sleeps until woken.
     fn sleep(&self, until: Duration) -> Option<Duration>;
 }
 
-/// The machine's own time.
+/// The machine's monotonic clock.
 #[derive(Debug)]
 pub struct MachineTimer(Instant);
 
@@ -94,7 +94,7 @@ impl Timer for MachineTimer {
     }
 }
 
-/// Batches queries `Q` under a key `K`: the rows, and whatever else one run has in common.
+/// Batches queries `Q` under a key `K`: the rows, and whatever else the queries of a run share.
 #[derive(Debug)]
 pub struct QueryBatcher<K, Q> {
     limits: BatchLimits,
@@ -117,14 +117,14 @@ impl<Q> Default for Group<Q> {
     }
 }
 
-/// A batch, and who waits for it.
+/// A batch, and the requests that wait for it.
 #[derive(Debug)]
 struct PendingBatch<Q> {
-    /// Locked only while the groups are.
+    /// Locked only while the groups are locked.
     state: Mutex<BatchState<Q>>,
-    /// Wakes the request that opened it: something has joined, or the rows are free.
+    /// Wakes the request that opened the batch: another has joined, or no run is in progress.
     opener: Condvar,
-    /// Wakes those that joined: the outcome is there.
+    /// Wakes the requests that joined: the outcome is available.
     joined: Condvar,
 }
 
@@ -142,21 +142,21 @@ struct BatchState<Q> {
 pub struct QueryBatch<Q> {
     /// The queries of all requests.
     pub queries: Vec<Q>,
-    /// The largest k of any of them.
+    /// The largest k of any request.
     pub k: usize,
     /// Number of requests.
     pub requests: usize,
 }
 
 impl<K: Clone + Ord, Q> QueryBatcher<K, Q> {
-    /// A batcher without batches.
+    /// Creates a batcher without batches.
     pub fn new(limits: BatchLimits, timer: Arc<dyn Timer>) -> Self {
         Self { limits, timer, groups: Mutex::default() }
     }
 
-    /// Candidates of `queries`, found by `search` in one run with other queries under `key` where
-    /// there are some. `search` answers every query it is given, in order, for at least the `k` it
-    /// is given; the search of another request may run instead.
+    /// Finds the candidates of `queries` with `search`, in one run with other queries under `key`
+    /// if there are any. `search` must answer every query that it receives, in order, for at least
+    /// the `k` that it receives; the search of another request may run instead.
     ///
     /// # Errors
     /// The error of the search.
@@ -244,7 +244,8 @@ fn answer_of<K, Q>(
     }
 }
 
-/// Guard of a run: hands its outcome to all waiting requests when dropped, an error after a panic.
+/// Guard of a run: when dropped, passes the outcome to all waiting requests, or an error after a
+/// panic.
 struct RunGuard<'a, K: Ord, Q> {
     batcher: &'a QueryBatcher<K, Q>,
     key: K,
@@ -279,8 +280,8 @@ mod tests {
 
     use super::*;
 
-    /// A clock that tests move by hand. It counts sleeps: who opens a batch sleeps, and again each
-    /// time that somebody has joined.
+    /// A clock that tests advance manually. It counts sleeps: the opener of a batch sleeps, and
+    /// again each time that a request joins.
     #[derive(Debug, Default)]
     struct Still {
         now: Mutex<Duration>,
@@ -308,7 +309,8 @@ mod tests {
         Some(vec![Candidate { row, estimate, residual: 0.0 }])
     }
 
-    /// Each query finds one row: its own scale. The estimate says the number of queries of the run.
+    /// Answers each query with one row, its scale; the estimate is the number of queries of the
+    /// run.
     fn echo(run: &QueryBatch<DeviceQuery>) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let count = run.queries.len() as f32;
         Ok(run.queries.iter().map(|query| row(query.scale as u32, count)).collect())
@@ -324,7 +326,7 @@ mod tests {
     }
 
     impl<'a> Fixture<'a> {
-        /// A request whose run tells that it began and ends when told to.
+        /// Starts a request whose run reports its start and ends on command.
         fn held<'s>(
             &self,
             scope: &'s Scope<'s, 'a>,
@@ -334,8 +336,9 @@ mod tests {
             (self.request(scope, scales, ended), end)
         }
 
-        /// A request whose run ends at once. It is told so beforehand: who joins a batch may be
-        /// answered, and have dropped what it listens to, before anything else is done here.
+        /// Starts a request whose run ends at once. The command is sent in advance: a request that
+        /// joins a batch may be answered, and have dropped its receiver, before anything else
+        /// happens here.
         fn quick<'s>(
             &self,
             scope: &'s Scope<'s, 'a>,
@@ -363,7 +366,7 @@ mod tests {
             })
         }
 
-        /// Waits until the open batch has so many requests.
+        /// Waits until the open batch has at least `requests` requests.
         fn until_waiting(&self, requests: usize) {
             loop {
                 let seen = *self.still.sleeps.lock();
@@ -429,19 +432,19 @@ mod tests {
             std::thread::scope(|scope| {
                 let (first, end) = fixture.held(scope, &[1.0]);
                 assert_eq!(begins.recv(), Ok(1));
-                // Time is over.
+                // The deadline passes.
                 let late = fixture.quick(scope, &[2.0]);
                 fixture.until_waiting(1);
                 *still.now.lock() = Duration::from_micros(200);
                 fixture.open().unwrap().opener.notify_one();
                 assert_eq!(late.join().unwrap(), Ok(vec![row(2, 1.0)]));
-                // Full.
+                // The batch is full.
                 let second = fixture.quick(scope, &[3.0, 4.0]);
                 fixture.until_waiting(1);
                 let third = fixture.quick(scope, &[5.0]);
                 assert_eq!(second.join().unwrap(), Ok(vec![row(3, 3.0), row(4, 3.0)]));
                 assert_eq!(third.join().unwrap(), Ok(vec![row(5, 3.0)]));
-                // A request that does not fit into the open batch runs beside it.
+                // A request that does not fit into the open batch runs on its own.
                 let waiting = fixture.quick(scope, &[6.0]);
                 fixture.until_waiting(1);
                 let large = fixture.quick(scope, &[7.0, 8.0, 9.0]);

@@ -1,16 +1,17 @@
-//! A cache of segment data on the device: what was used last, within a budget of bytes.
+//! A cache of segment data on the device, evicting the least recently used within a budget of
+//! bytes.
 //!
-//! Entries are known by the identity of their segment, which never changes its bytes. The first
-//! request reserves the place of one and has it uploaded; requests meanwhile get
+//! Entries are identified by their segment, whose bytes never change. The first request for an
+//! entry reserves its place and has it uploaded; further requests meanwhile get
 //! [`DeviceError::Uploading`] and fall back to the CPU, since an upload takes longer than any
 //! search there.
 //!
-//! An entry is evicted only for one that is asked for again `PATIENCE_MILLIS` after its first
-//! request, and only if nobody asked for it in between: a working set beyond the budget must not be
-//! uploaded over and over.
+//! An entry is evicted only for one that is requested again `PATIENCE_MILLIS` after its first
+//! request, and only if the entry itself was not used in between: a working set beyond the budget
+//! must not be uploaded over and over.
 //!
-//! A device without memory for an upload is full: for [`MEMORY_PAUSE_MILLIS`] nothing is uploaded
-//! but in the place of what is evicted.
+//! If the device has no memory for an upload, it counts as full: for [`MEMORY_PAUSE_MILLIS`],
+//! uploads only replace evicted entries.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -24,26 +25,26 @@ use crate::cuda::counters::Counters;
 use crate::cuda::numbers::Numbers;
 use lodestone_types::{Clock, Timestamp};
 
-/// Pause before a device that had no memory for something is asked for as much again.
+/// Time before a device that ran out of memory is asked for as much again.
 pub const MEMORY_PAUSE_MILLIS: u64 = 30_000;
-/// Time after which others are evicted for an entry that is still asked for.
+/// Time after which other entries are evicted for one that is still requested.
 const PATIENCE_MILLIS: u64 = 10_000;
-/// Absent entries whose requests are counted.
+/// Maximum number of absent entries whose requests are tracked.
 const WAITING_MAX: usize = 4096;
 
-/// Part of a segment that an entry holds, always of one type.
+/// The part of a segment that an entry holds; every part has one content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// T1, or T2 as f16.
     Rows(Numbers),
-    /// The rows of the mask of this identity.
+    /// The rows of the mask with this identity.
     Mask(u64),
 }
 
 /// Identity of a segment, and a part of it.
 pub type CacheKey = (u128, Part);
 
-/// Device data.
+/// Type-erased data on the device.
 type Content = Arc<dyn Any + Send + Sync>;
 
 /// Segment data on the device.
@@ -58,21 +59,21 @@ struct State {
     entries: BTreeMap<CacheKey, Entry>,
     waiting: BTreeMap<CacheKey, Waiter>,
     used_bytes: u64,
-    /// Bytes that were there when the device had no memory for more, and until when they are the
-    /// budget.
+    /// Set when the device ran out of memory: the bytes held at that time, which are the budget
+    /// until the given time.
     full: Option<(u64, Timestamp)>,
-    /// Counts requests, in place of time.
+    /// Counts requests; serves as logical time.
     tick: u64,
 }
 
 struct Entry {
     bytes: u64,
     last_used: u64,
-    /// Absent while it is uploaded.
+    /// Absent during the upload.
     content: Option<Content>,
 }
 
-/// First request for an absent entry.
+/// The first request for an absent entry.
 #[derive(Clone, Copy)]
 struct Waiter {
     tick: u64,
@@ -80,24 +81,24 @@ struct Waiter {
 }
 
 impl DeviceCache {
-    /// Nothing yet, of at most `budget_bytes`.
+    /// Creates an empty cache of at most `budget_bytes`.
     pub fn new(budget_bytes: u64, clock: Arc<dyn Clock>, counters: Arc<Counters>) -> Self {
         let (entries, waiting) = (BTreeMap::new(), BTreeMap::new());
         let state = State { entries, waiting, used_bytes: 0, full: None, tick: 0 };
         Self { budget_bytes, clock, counters, state: Mutex::new(state) }
     }
 
-    /// The entry under `key`, or the place of an absent one, which is to take `bytes`.
+    /// Returns the entry under `key`, or a reservation for `bytes` if it is absent.
     ///
     /// # Errors
-    /// [`DeviceError::Uploading`] while the place is reserved, [`DeviceError::OutOfMemory`] where
-    /// the budget does not allow it.
+    /// [`DeviceError::Uploading`] while it is reserved by another caller,
+    /// [`DeviceError::OutOfMemory`] if the budget does not allow it.
     pub fn find<T: Any + Send + Sync>(
         self: &Arc<Self>,
         key: CacheKey,
         bytes: u64,
     ) -> Result<CacheLookup<T>, DeviceError> {
-        // Evicted entries are freed after the lock is.
+        // Declared outside of the lock's scope, so that evicted entries are freed after unlocking.
         let evicted;
         let now = self.clock.now();
         {
@@ -121,8 +122,8 @@ impl DeviceCache {
         Ok(CacheLookup::Reserved(Reservation { cache, key, bytes, content: None }))
     }
 
-    /// The entry under `key`; an absent one is uploaded first, once, however many ask at the same
-    /// time.
+    /// Returns the entry under `key`, uploading it if absent. Concurrent callers upload it only
+    /// once.
     ///
     /// # Errors
     /// As [`Self::find`], or the error of `upload`.
@@ -138,14 +139,14 @@ impl DeviceCache {
         }
     }
 
-    /// Whether a place that was reserved for `bytes` is still within the budget.
+    /// Checks that a reservation of `bytes` is still within the budget.
     fn admits(&self, bytes: u64) -> Result<(), DeviceError> {
         let state = self.state.lock();
         let fits = state.used_bytes <= state.budget(self.budget_bytes, self.clock.now());
         fits.then_some(()).ok_or(DeviceError::OutOfMemory { bytes: bytes as usize })
     }
 
-    /// Takes note that the device had no memory for an upload.
+    /// Records that the device had no memory for an upload.
     fn is_full(&self) {
         let mut state = self.state.lock();
         let there = state.entries.values().filter(|entry| entry.content.is_some());
@@ -154,16 +155,17 @@ impl DeviceCache {
     }
 }
 
-/// Result of looking an entry up.
+/// Result of a cache lookup.
 #[derive(Debug)]
 pub enum CacheLookup<T> {
-    /// It is there.
+    /// The entry is present.
     Hit(Arc<T>),
-    /// It is absent, and this caller has to upload it.
+    /// The entry is absent, and this caller has to upload it.
     Reserved(Reservation),
 }
 
-/// The place of an absent entry: holds the content when dropped, or is free again if there is none.
+/// The place reserved for an absent entry. When dropped, it stores the content, or frees the place
+/// if there is none.
 #[derive(Debug)]
 pub struct Reservation {
     cache: Arc<DeviceCache>,
@@ -176,7 +178,8 @@ impl Reservation {
     /// Uploads the entry.
     ///
     /// # Errors
-    /// The error of `upload`; [`DeviceError::OutOfMemory`] where the device was found full since.
+    /// The error of `upload`, or [`DeviceError::OutOfMemory`] if the device was found full
+    /// meanwhile.
     pub fn fill<T: Any + Send + Sync>(
         mut self,
         upload: impl FnOnce() -> Result<T, DeviceError>,
@@ -215,13 +218,14 @@ impl Drop for Reservation {
 }
 
 impl State {
-    /// Bytes that entries may take: `whole`, or what was there when the device was found full.
+    /// Returns the bytes that entries may take: `whole`, or less while the device counts as full.
     fn budget(&self, whole: u64, now: Timestamp) -> u64 {
         let full = self.full.filter(|(_, until)| now < *until);
         full.map_or(whole, |(bytes, _)| bytes.min(whole))
     }
 
-    /// Evicts entries so that `bytes` more fit into `budget`; `None` if they cannot.
+    /// Evicts entries so that `bytes` more fit into `budget`; `None` if that is impossible or too
+    /// early.
     fn evict_for(
         &mut self,
         key: CacheKey,
@@ -245,14 +249,15 @@ impl State {
         if now < at.plus_millis(PATIENCE_MILLIS) {
             return None;
         }
-        // Entries in use until now may be idle from now on.
+        // Restart the patience period: entries in use so far may be idle from now on.
         self.waiting.insert(key, first);
         let victims = self.idle_since(tick, missing)?;
         self.waiting.remove(&key);
         Some(victims.into_iter().filter_map(|key| self.remove_idle(key)).collect())
     }
 
-    /// The keys used longest ago that hold `missing` bytes, all unused since `since`.
+    /// Returns the least recently used idle keys that hold `missing` bytes, all unused since
+    /// `since`.
     fn idle_since(&self, since: u64, missing: u64) -> Option<Vec<CacheKey>> {
         let idle = |entry: &&Entry| entry.last_used < since && entry.is_idle();
         let mut oldest: Vec<_> = self.entries.iter().filter(|(_, entry)| idle(entry)).collect();
@@ -277,7 +282,7 @@ impl State {
 }
 
 impl Entry {
-    /// Whether nobody else holds it, so that evicting it frees its memory at once.
+    /// Whether the cache holds the only reference, so that eviction frees the memory at once.
     fn is_idle(&self) -> bool {
         self.content.as_ref().is_some_and(|content| Arc::strong_count(content) == 1)
     }
@@ -321,7 +326,7 @@ mod tests {
         cache.state.lock().used_bytes
     }
 
-    /// Whether `id` is there, or could be brought there.
+    /// Whether `id` is present or can be uploaded.
     fn ask(cache: &Arc<DeviceCache>, id: u128, bytes: u64) -> bool {
         cache.get(key(id), bytes, || Ok(id)).is_ok_and(|found| *found == id)
     }
@@ -331,13 +336,13 @@ mod tests {
         let (cache, clock) = cache_and_clock(100);
         assert!(ask(&cache, 1, 60) && ask(&cache, 2, 40));
         assert!(!ask(&cache, 3, 101), "never fits");
-        // Rows in demand stay, however often and for how long others are asked for.
+        // Rows in use stay, however often and long others are requested.
         for _ in 0..50 {
             assert!(ask(&cache, 1, 60) && ask(&cache, 2, 40));
             assert!(!ask(&cache, 3, 30));
             clock.advance_millis(PATIENCE_MILLIS);
         }
-        // Idle entries are evicted, no more of them than needed, and not by a burst of requests.
+        // Idle entries are evicted, no more of them than needed, and not for a burst of requests.
         for _ in 0..50 {
             assert!(ask(&cache, 2, 40) && holds(&cache, 1));
             assert!(!ask(&cache, 4, 30));
@@ -348,8 +353,8 @@ mod tests {
         assert_eq!((used_bytes(&cache), cache.counters.get("gpu_evictions")), (70, 1));
     }
 
-    /// Nothing is uploaded to a full device before its pause is over, not even what had its place
-    /// reserved before, except in the place of what nobody uses.
+    /// Until its pause is over, nothing is uploaded to a full device, not even what had reserved
+    /// its place before, except in place of idle entries.
     #[test]
     fn a_full_device_is_left_alone_for_a_while() {
         let (cache, clock) = cache_and_clock(100);

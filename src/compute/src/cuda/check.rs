@@ -1,8 +1,8 @@
-//! Check that a device computes as the CPU does, made once before it is used.
+//! Verifies that a device computes what the CPU does, once before it is used.
 //!
-//! A faulty driver, compiler or card would be wrong in every answer, and in every segment that it
-//! builds. The few rows here pass through the kernels of searches and of builds; those of the
-//! embedding model have a check of their own (`embed`).
+//! A faulty driver, compiler or card would corrupt every answer, and every segment that it builds.
+//! The few rows here go through the kernels of searches and builds; those of the embedding model
+//! have their own check (`embed`).
 
 use crate::cuda::DeviceError;
 use crate::cuda::assign::assign;
@@ -22,16 +22,16 @@ use crate::{
 use lodestone_types::{Hit, RowId};
 
 const ROWS: usize = 2000;
-/// One with padding, and the model's own.
+/// One that needs padding, and that of the default model.
 const DIMENSIONS: [usize; 2] = [70, 384];
-/// For each kernel that serves so many.
+/// Numbers of queries that exercise each kernel.
 const QUERIES: [usize; 3] = [3, 70, 200];
 const K: usize = 5;
-/// Points that rows are assigned to, and how many each finds.
+/// Points that rows are assigned to; below, how many each row finds.
 const POINTS: usize = 200;
 const NEAREST: usize = 2;
 
-/// Compares answers of the device with those of the CPU.
+/// Compares the device's answers with the CPU's.
 ///
 /// # Errors
 /// Errors of the device, or [`DeviceError::NoDevice`] if its answers differ from the CPU's.
@@ -83,7 +83,7 @@ fn check_dimension(device: &ActiveDevice, dimension: usize) -> Result<(), Device
     Ok(())
 }
 
-/// Whether rows find their nearest points, and are encoded, to the CPU's bits.
+/// Checks that rows find their nearest points and are encoded bit-identically to the CPU.
 fn check_builds(device: &ActiveDevice, rows: &VectorRows<'_>) -> Result<(), DeviceError> {
     let dimension = rows.dimension();
     let mut units = vec![0.0; ROWS * dimension];
@@ -112,7 +112,7 @@ fn check_builds(device: &ActiveDevice, rows: &VectorRows<'_>) -> Result<(), Devi
     }
 }
 
-/// Whether a search of T2 as f16 names the best rows of every query.
+/// Checks that a search of T2 as f16 returns the best rows of every query.
 fn check_halves(
     device: &ActiveDevice,
     rows: &VectorRows<'_>,
@@ -143,7 +143,7 @@ fn none(reason: &str) -> DeviceError {
     DeviceError::NoDevice { reason: format!("the GPU is not used: {reason}") }
 }
 
-/// From -1 to 1 (xorshift, Marsaglia 2003).
+/// Returns a value from -1 to 1 (xorshift, Marsaglia 2003).
 fn uniform(state: &mut u64) -> f32 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

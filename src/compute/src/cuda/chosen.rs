@@ -1,4 +1,4 @@
-//! The rows of a search on the device: a mask, or the list made of one that few rows pass.
+//! The rows of a search on the device: a mask, or a list made from a mask that few rows pass.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError, gather};
 use crate::{RowMask, Selection};
 
-/// Rows for each passing one from which a mask is turned into a list first: a pass then computes
-/// nothing in vain. An estimate.
+/// Minimum rows per passing row for which a mask is converted to a list first, so that a pass
+/// computes only what is needed. An estimate.
 const ROWS_A_LISTED_ROW: usize = 4;
 
 /// Rows of one segment that a run visits.
 #[derive(Debug)]
 pub struct ChosenRows {
-    /// Rows of the segment.
+    /// Number of rows of the segment.
     pub(super) rows: usize,
-    /// Rows that pass.
+    /// Number of rows that pass.
     pub(super) passing: usize,
-    /// One bit a row; absent: all pass.
+    /// One bit per row; absent if all rows pass or `listed` is present.
     pub(super) mask: Option<Arc<Buffer>>,
-    /// The `passing` ids as u32; absent: all rows in order.
+    /// The `passing` ids as u32; absent if rows are visited in order.
     pub(super) listed: Option<Arc<Buffer>>,
 }
 
 impl ChosenRows {
-    /// Brings a selection among `rows` rows into scratch memory.
+    /// Copies a selection among `rows` rows into scratch memory.
     ///
     /// # Errors
-    /// [`DeviceError::Shape`] for rows that are not there; errors of the device.
+    /// [`DeviceError::Shape`] for rows that do not exist, otherwise errors of the device.
     pub(super) fn scratch(
         workspace: &mut Workspace,
         rows: usize,
@@ -58,7 +58,7 @@ impl ChosenRows {
         Ok(chosen)
     }
 
-    /// Brings the rows of a mask into memory of their own, for the searches that repeat it.
+    /// Copies the rows of a mask into memory of their own, for the searches that repeat it.
     ///
     /// # Errors
     /// Errors of the device.
@@ -75,12 +75,12 @@ impl ChosenRows {
             workspace.queue.upload(&buffer, 0, words)?;
             chosen.mask = Some(buffer);
         }
-        // Runs in other queues use it next.
+        // Runs on other queues will use it.
         workspace.queue.synchronise()?;
         Ok(chosen)
     }
 
-    /// Bytes that [`Self::own`] takes.
+    /// Returns the bytes that [`Self::own`] allocates.
     pub(super) fn own_bytes(mask: &RowMask) -> u64 {
         match is_listed(mask) {
             true => (mask.passing() * size_of::<u32>()) as u64,
@@ -89,12 +89,12 @@ impl ChosenRows {
     }
 }
 
-/// Whether so few rows pass that a list of them is made.
+/// Whether so few rows pass that they are listed.
 fn is_listed(mask: &RowMask) -> bool {
     mask.passing() > 0 && mask.passing() * ROWS_A_LISTED_ROW < mask.rows()
 }
 
-/// Makes the list of a mask's rows on the device.
+/// Builds the list of a mask's rows on the device.
 fn list(
     workspace: &mut Workspace,
     mask: &RowMask,

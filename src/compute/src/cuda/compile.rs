@@ -1,4 +1,4 @@
-//! NVRTC: CUDA's compiler as a library, loaded at run time where it is installed.
+//! NVRTC, CUDA's compiler as a library, loaded at run time if installed.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use cudarc::nvrtc::{result, sys};
 use crate::cuda::Capability;
 use crate::cuda::modules::Compiler;
 
-/// The library, once it was found.
+/// The library, which was found.
 #[derive(Debug, Clone)]
 pub struct Nvrtc {
     major: i32,
@@ -18,37 +18,37 @@ pub struct Nvrtc {
 }
 
 impl Nvrtc {
-    /// Finds the library by its usual names; `None` without it.
+    /// Finds the library by its usual names; `None` if it is not installed.
     pub fn find() -> Option<Self> {
         if !is_library_there() {
             return None;
         }
         let version = catch_unwind(|| {
             let (mut major, mut minor) = (0, 0);
-            // SAFETY: both point to integers that live until the call returns.
+            // SAFETY: both pointers are to integers that live until the call returns.
             unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) }.result().ok()?;
             Some(Self { major, minor })
         });
         version.ok().flatten()
     }
 
-    /// The newest target of the library that a device of capability `wanted` runs.
+    /// Returns the newest target of the library that a device of capability `wanted` can run.
     fn target(&self, wanted: Capability) -> Option<Target> {
         let mut count: c_int = 0;
         // SAFETY: the pointer is to an integer that lives until the call returns.
         unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().ok()?;
         let mut known = vec![0; usize::try_from(count).ok()?];
-        // SAFETY: there is room for as many integers as the library just said it would write.
+        // SAFETY: the buffer holds as many integers as the library said it would write.
         unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) }.result().ok()?;
-        // Hopper's own instructions are in no code that other cards run too.
+        // Only a Hopper-specific target includes Hopper's own instructions.
         if wanted == Capability::HOPPER && known.contains(&90) {
             let option = "--gpu-architecture=sm_90a".to_owned();
             return Some(Target { option, is_ptx: false });
         }
         let wanted = c_int::try_from(wanted.major * 10 + wanted.minor).ok()?;
         let best = known.into_iter().filter(|known| *known <= wanted).max()?;
-        // Code for one revision runs on later ones of the same generation; a newer generation
-        // needs PTX, which the driver translates.
+        // Code for one revision runs on later ones of the same generation; a newer generation needs
+        // PTX, which the driver translates.
         Some(match best / 10 == wanted / 10 {
             true => Target { option: format!("--gpu-architecture=sm_{best}"), is_ptx: false },
             false => Target { option: format!("--gpu-architecture=compute_{best}"), is_ptx: true },
@@ -59,11 +59,11 @@ impl Nvrtc {
 /// Whether the library can be called.
 #[cfg(not(feature = "candle-cuda"))]
 fn is_library_there() -> bool {
-    // SAFETY: opens and closes a library by name; NVRTC's initialisers may run in any thread.
+    // SAFETY: opens and closes a library by name; NVRTC's initialisers may run on any thread.
     unsafe { sys::is_culib_present() }
 }
 
-/// True in a build that is linked with the library, which does not start without it.
+/// Always true in a build linked to the library, which does not start without it.
 #[cfg(feature = "candle-cuda")]
 fn is_library_there() -> bool {
     true
@@ -84,23 +84,23 @@ impl Compiler for Nvrtc {
     }
 }
 
-/// A program; destroyed when dropped.
+/// A program, destroyed when dropped.
 struct Program(sys::nvrtcProgram);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: it came from `create_program` and nobody else destroys it. A failure would mean
-        // that it is gone already, and then there is nothing to do.
+        // SAFETY: it came from `create_program` and is destroyed only here. A failure would mean
+        // that it no longer exists, in which case there is nothing to do.
         let _ = unsafe { result::destroy_program(self.0) };
     }
 }
 
 impl Nvrtc {
-    /// Machine code as [`Compiler::compile`] makes it, and the report of ptxas on each kernel:
+    /// Compiles like [`Compiler::compile`], and also returns the report of ptxas on each kernel:
     /// registers, spills, shared memory.
     ///
     /// # Errors
-    /// The compiler's message about the text.
+    /// The compiler's message about the source.
     pub fn compile_reported(
         &self,
         name: &str,
@@ -110,7 +110,7 @@ impl Nvrtc {
         self.compile_with(name, text, capability, &["--ptxas-options=-v"])
     }
 
-    /// Machine code, and the compiler's messages.
+    /// Returns machine code and the compiler's messages.
     fn compile_with(
         &self,
         name: &str,
@@ -155,7 +155,7 @@ impl Nvrtc {
         // SAFETY: as above; the pointer is to an integer that lives until the call returns.
         unsafe { sys::nvrtcGetCUBINSize(program.0, &raw mut bytes) }.result().map_err(failed)?;
         let mut code = vec![0_u8; bytes];
-        // SAFETY: as above; there is room for as many bytes as the library just named.
+        // SAFETY: as above; the buffer holds as many bytes as the library just said.
         unsafe { sys::nvrtcGetCUBIN(program.0, code.as_mut_ptr().cast::<c_char>()) }
             .result()
             .map_err(failed)?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::cuda::DeviceError;
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub struct Counters {
     queries: AtomicU64,
@@ -31,22 +31,22 @@ impl Counters {
         self.queries.fetch_add(queries as u64, Relaxed);
     }
 
-    /// Of the queries answered, those that T1 left open.
+    /// Counts those of the answered queries that T1 could not decide.
     pub(super) fn answered_by_originals(&self, queries: usize) {
         self.by_originals.fetch_add(queries as u64, Relaxed);
     }
 
-    /// Rows assigned to their nearest points during a build.
+    /// Counts rows assigned to their nearest points during a build.
     pub(super) fn assigned(&self, rows: usize) {
         self.assigned_rows.fetch_add(rows as u64, Relaxed);
     }
 
-    /// Rows encoded to T0.
+    /// Counts rows encoded as T0.
     pub(super) fn encoded(&self, rows: usize) {
         self.encoded_rows.fetch_add(rows as u64, Relaxed);
     }
 
-    /// A run for so many requests.
+    /// Counts a run that served `requests` requests.
     pub(super) fn ran(&self, requests: usize) {
         self.launches.fetch_add(1, Relaxed);
         if requests > 1 {
@@ -59,7 +59,7 @@ impl Counters {
         self.uploaded_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// A mask brought to the device for the searches that repeat it.
+    /// Counts a mask uploaded for the searches that repeat it.
     pub(super) fn kept_mask(&self) {
         self.masks.fetch_add(1, Relaxed);
     }
@@ -72,12 +72,12 @@ impl Counters {
         self.losses.fetch_add(1, Relaxed);
     }
 
-    /// A queue without page-locked memory.
+    /// Counts a queue without page-locked memory.
     pub(super) fn unpinned(&self) {
         self.unpinned.fetch_add(1, Relaxed);
     }
 
-    /// A request that the CPU answered because of `error`.
+    /// Counts a request that the CPU answered because of `error`.
     pub(super) fn fell_back(&self, error: &DeviceError) {
         let counter = match error {
             DeviceError::OutOfMemory { .. } => &self.out_of_memory,
@@ -91,7 +91,7 @@ impl Counters {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Name and value of every count, in a fixed order.
+    /// Returns names and values of all counters, in a fixed order.
     pub fn read(&self) -> Vec<(&'static str, u64)> {
         let named = [
             ("gpu_queries", &self.queries),
@@ -115,7 +115,7 @@ impl Counters {
         named.map(|(name, counter)| (name, counter.load(Relaxed))).to_vec()
     }
 
-    /// The value of one count.
+    /// Returns the value of one counter; 0 if the name is unknown.
     pub fn get(&self, name: &str) -> u64 {
         let found = self.read().into_iter().find(|(known, _)| *known == name);
         found.map_or(0, |(_, value)| value)

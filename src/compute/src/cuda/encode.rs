@@ -1,4 +1,4 @@
-//! G6, encoding: vectors to T0 with the bits of the CPU (kernels/encode.cu).
+//! G6, encoding: encodes vectors as T0, bit-identical to the CPU (kernels/encode.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -8,11 +8,11 @@ use crate::cuda::workspace::Workspace;
 use crate::one_bit::{BLOCK_ROWS, block_bytes};
 use crate::rotation::Rotation;
 
-/// Threads of a block that rotates, a warp a row.
+/// Threads of a block, which rotates rows with one warp each.
 const ROTATE_THREADS: u32 = 256;
-/// Rows of a block that rotates: the most whose shared memory fits.
+/// Candidate numbers of rows per block; the largest whose shared memory fits is used.
 const ROTATE_ROWS: [usize; 5] = [32, 16, 8, 4, 2];
-/// A slot without a row.
+/// Marks a slot without a row.
 const NO_ROW: u32 = u32::MAX;
 
 /// `EncodeOneBitParams` of kernels/encode.cu.
@@ -31,17 +31,17 @@ struct EncodeOneBitParams {
     rows_a_block: u32,
 }
 
-/// Positions of rows in blocks of T0.
+/// Positions of rows within blocks of T0.
 #[derive(Debug, Clone, Copy)]
 pub struct OneBitSlots<'a> {
-    /// The row of each slot, `u32::MAX` where a block is only filled up; whole blocks.
+    /// The row of each slot, `u32::MAX` for padding; the slots form whole blocks.
     pub rows_of_slots: &'a [u32],
     /// The list of each block.
     pub lists_of_blocks: &'a [u32],
 }
 
-/// Blocks of T0 of `units`, unit vectors, round the rotated point of each list in `references`;
-/// as `OneBitEncoder` makes them.
+/// Encodes `units`, unit vectors, as blocks of T0 around the rotated point of each list in
+/// `references`, like `OneBitEncoder`.
 pub fn encode_one_bit(
     workspace: &mut Workspace,
     rotation: &Rotation,
@@ -91,7 +91,7 @@ pub fn encode_one_bit(
     Ok(encoded)
 }
 
-/// Number of vectors of `dimension` components.
+/// Returns the number of vectors of `dimension` components.
 fn rows_of(
     builder: &LaunchBuilder,
     dimension: usize,
@@ -104,7 +104,7 @@ fn rows_of(
     Ok(rows)
 }
 
-/// Rows of a block that rotates, and the shared memory that it takes.
+/// Returns the rows per block, and the shared memory that they take.
 fn rows_a_block(
     workspace: &Workspace,
     builder: &LaunchBuilder,

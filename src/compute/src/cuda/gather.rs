@@ -1,4 +1,4 @@
-//! G3: turns a mask that few rows pass into a list on the device (kernels/gather.cu).
+//! G3: converts a mask that few rows pass to a list, on the device (kernels/gather.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -7,9 +7,9 @@ use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 
 const THREADS: u32 = 256;
-/// Words of 32 rows that one block looks at.
+/// Words of 32 rows that one block processes.
 const RUN_WORDS: usize = 2048;
-/// Shared memory of a block that counts.
+/// Shared memory of a block.
 const SHARED_BYTES: usize = 64;
 
 /// `MaskListParams` of kernels/gather.cu.
@@ -23,8 +23,9 @@ struct MaskListParams {
     capacity: u32,
 }
 
-/// Writes the ascending rows of `mask`, which covers `rows` rows of which `passing` pass, to
-/// `listed` as u32. `run_counts` is scratch memory of [`runs`] u32.
+/// Writes the ids of the passing rows in ascending order to `listed` as u32. `mask` comes with the
+/// number of rows it covers, `listed` with the number of passing rows. `run_counts` is scratch
+/// memory for [`runs`] u32.
 pub fn list_mask(
     workspace: &mut Workspace,
     mask: (&Buffer, usize),
@@ -51,7 +52,7 @@ pub fn list_mask(
     Ok(())
 }
 
-/// Runs of rows that [`list_mask`] counts.
+/// Returns the number of runs of rows that [`list_mask`] counts.
 pub fn runs(rows: usize) -> usize {
     rows.div_ceil(32).div_ceil(RUN_WORDS)
 }

@@ -1,8 +1,9 @@
-//! Rows that are on the device while lists are built from them, and their T0.
+//! Rows that are on the device while lists are built from them, and the encoding of their T0.
 //!
-//! They belong to no segment yet and are not in the cache: they take memory beside its budget, a
-//! part of the free memory, and free it when the lists are built. Results have the CPU's bits
-//! (`assign`, `encode`), so that a segment is the same file on whichever processor it was built.
+//! These rows belong to no segment yet and are not in the cache: they take a share of the free
+//! memory in addition to its budget, and free it when the lists are built. Results are
+//! bit-identical to the CPU's (`assign`, `encode`), so a segment is the same file whichever
+//! processor built it.
 
 use std::sync::Arc;
 
@@ -17,15 +18,15 @@ use crate::kmeans::{Centroids, CodeRows, HeldRows, Nearest};
 use crate::one_bit::{BLOCK_ROWS, ListUnits};
 use crate::rotation::Rotation;
 
-/// One part in so many of the free memory that rows of a build may take.
+/// Rows of a build may take one part in this many of the free memory.
 const SHARE_OF_FREE: u64 = 4;
-/// Bytes that are uploaded together.
+/// Maximum bytes that are uploaded at a time.
 const STAGED_BYTES: usize = 16 << 20;
-/// Products from which the device is used: some 10 ms of a processor's work, a multiple of what a
-/// run and its copies take there.
+/// Minimum products for which the device is used: about 10 ms of work for a CPU, several times as
+/// much as a run and its copies take on the device.
 const PRODUCTS_MIN: usize = 1 << 22;
 
-/// Rows on the device, and the device.
+/// Rows on a device, and the device.
 #[derive(Debug)]
 pub(super) struct DeviceRows {
     manager: Arc<DeviceManager>,
@@ -71,7 +72,7 @@ fn upload(
             workspace.queue.upload(&codes, first * stride, bytemuck::cast_slice(&staged))?;
         }
         workspace.queue.synchronise()?;
-        // Which point is nearest depends on no row's scale.
+        // The nearest centroid does not depend on the scale of a row.
         let none = || workspace.device().allocate(0);
         let (scales, residuals) = (none()?, none()?);
         let (rows, stride) = (count as u32, stride as u32);
@@ -100,7 +101,7 @@ impl HeldRows for DeviceRows {
     }
 }
 
-/// Blocks of T0 of lists, as `one_bit::encode_lists` makes them.
+/// Encodes lists as blocks of T0, like `one_bit::encode_lists`.
 pub(super) fn encoded(
     workspace: &mut Workspace,
     rotation: &Rotation,

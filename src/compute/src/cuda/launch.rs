@@ -1,26 +1,26 @@
-//! The launch builder: every address is taken from a buffer and checked against its size.
+//! The launch builder: takes every address from a buffer and checks it against the buffer's size.
 
 use bytemuck::{NoUninit, Zeroable};
 
 use crate::cuda::{Buffer, DeviceError, Extent, Launch, Queue};
 
-/// Threads of a block that every device can run.
+/// Maximum threads of a block on every device.
 const THREADS_MAX: u32 = 1024;
-/// Blocks of a grid in its second direction.
+/// Maximum blocks of a grid in its second dimension.
 const GRID_Y_MAX: u32 = 65_535;
 
 /// Grid, block and shared memory of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaunchShape {
-    /// Blocks.
+    /// Number of blocks.
     pub grid: [u32; 2],
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory per block.
     pub shared_bytes: usize,
 }
 
-/// Builds the parameters of a launch, and the list of all memory that it may touch.
+/// Builds the parameters of a launch, and the list of all memory that it may access.
 #[derive(Debug)]
 pub(super) struct LaunchBuilder {
     kernel: &'static str,
@@ -32,22 +32,22 @@ impl LaunchBuilder {
         Self { kernel, extents: Vec::new() }
     }
 
-    /// The error for a broken rule.
+    /// Returns the error for a violated rule.
     pub(super) fn refused(&self, rule: &'static str) -> DeviceError {
         DeviceError::Shape { kernel: self.kernel, rule }
     }
 
-    /// Insists on a rule.
+    /// Checks a rule.
     pub(super) fn check(&self, holds: bool, rule: &'static str) -> Result<(), DeviceError> {
         holds.then_some(()).ok_or_else(|| self.refused(rule))
     }
 
-    /// The address of the first `count` values of type `T` of a buffer that is read.
+    /// Returns the address of the first `count` values of type `T` of a buffer that is read.
     pub(super) fn reads<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
         self.take::<T>(buffer, 0, count, false)
     }
 
-    /// The address of `count` values of a buffer that is read, from byte `offset` on.
+    /// Returns the address of `count` values of a buffer that is read, from byte `offset` on.
     pub(super) fn reads_behind<T>(
         &mut self,
         buffer: &Buffer,
@@ -57,12 +57,12 @@ impl LaunchBuilder {
         self.take::<T>(buffer, offset, count, false)
     }
 
-    /// The address of the first `count` values of type `T` of a buffer that is written.
+    /// Returns the address of the first `count` values of type `T` of a buffer that is written.
     pub(super) fn writes<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
         self.take::<T>(buffer, 0, count, true)
     }
 
-    /// The address of `count` values of a buffer that is written, from byte `offset` on.
+    /// Returns the address of `count` values of a buffer that is written, from byte `offset` on.
     pub(super) fn writes_behind<T>(
         &mut self,
         buffer: &Buffer,
@@ -88,7 +88,7 @@ impl LaunchBuilder {
         Ok(address)
     }
 
-    /// Sends the launch. The caller keeps the buffers until the work is done.
+    /// Launches the kernel. The caller must keep the buffers until the work is done.
     pub(super) fn launch<P: NoUninit + Zeroable>(
         &self,
         queue: &mut dyn Queue,

@@ -1,4 +1,4 @@
-//! The device manager: opens the device, and opens it again some time after it was lost.
+//! The device manager: opens the device, and reopens it some time after it was lost.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,16 +17,17 @@ use crate::cuda::{Device, DeviceError};
 use crate::{RowMask, VectorRows};
 use lodestone_types::{Clock, Timestamp};
 
-/// Pause before a lost device is opened again; doubled each time that fails.
+/// Pause before a lost device is reopened; doubled after each failure.
 const PAUSE_MILLIS_MIN: u64 = 10_000;
-/// The longest pause.
+/// Maximum pause.
 const PAUSE_MILLIS_MAX: u64 = 600_000;
-/// Share of the memory free at the start that vectors may take; the rest is for scratch memory, the
+/// Share of the initially free memory that vectors may take; the rest is for scratch memory, the
 /// model and other processes.
 const BUDGET_SHARE: (u64, u64) = (3, 4);
-/// One part in so many of that, beside it, that masks may take.
+/// Masks may take one part in this many of the budget, in addition to it.
 const MASKS_SHARE: u64 = 64;
-/// Workspaces that are kept; more requests at the same time create more, and drop them.
+/// Maximum number of idle workspaces that are kept; more concurrent requests create more, and drop
+/// them.
 const WORKSPACES_MAX: usize = 8;
 
 /// A device in use.
@@ -35,7 +36,7 @@ pub struct ActiveDevice {
     cache: Arc<DeviceCache>,
     masks: Arc<DeviceCache>,
     uploads: Uploads,
-    /// The error of an upload that found the device lost, for the next search to report.
+    /// The error of an upload that found the device lost, which the next search reports.
     lost: OnceLock<DeviceError>,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
@@ -62,13 +63,13 @@ impl ActiveDevice {
         Ok(Self { device, cache, masks, uploads, lost, workspaces, scratch, counters })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &dyn Device {
         &*self.device
     }
 
-    /// T1 of the rows on the device, or T2 as f16. Absent ones are uploaded, in the background if
-    /// they have an owner.
+    /// Returns T1 of the rows on the device, or T2 as f16. Absent rows are uploaded, in the
+    /// background if they have an owner.
     ///
     /// # Errors
     /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or errors of the device.
@@ -107,8 +108,8 @@ impl ActiveDevice {
         Err(DeviceError::Uploading)
     }
 
-    /// The rows of a mask over a segment, on the device; `None` where there is no place to keep
-    /// them, or while another search brings them.
+    /// Returns the rows of a mask over a segment, on the device; `None` if there is no space to
+    /// keep them, or while another search uploads them.
     ///
     /// # Errors
     /// Errors of the device.
@@ -136,7 +137,8 @@ impl ActiveDevice {
         Ok(workspace)
     }
 
-    /// Runs `work` in a queue of its own. All of it is done when this returns, however it ends.
+    /// Runs `work` on a queue of its own. When this returns, all of the work has ended, even on an
+    /// error.
     ///
     /// # Errors
     /// The error of `work`.
@@ -151,7 +153,7 @@ impl ActiveDevice {
         };
         let done = work(&mut workspace);
         if done.is_err() {
-            // Launched kernels may still use the memory. The first error is returned.
+            // Launched kernels may still use the memory. The first error is the one to report.
             let _ = workspace.queue.synchronise();
             return done;
         }
@@ -175,16 +177,16 @@ impl fmt::Debug for ActiveDevice {
 /// Limits of the use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ManagerLimits {
-    /// Bytes that rows may take; `None`: a share of the memory that is free at the start.
+    /// Maximum bytes for rows; `None` means a share of the initially free memory.
     pub budget_bytes: Option<u64>,
-    /// Size of scratch memory.
+    /// Allocation policy of scratch memory.
     pub scratch: Scratch,
 }
 
-/// Check of a fresh device before it is used.
+/// Check that a newly opened device must pass before it is used.
 pub type Check = fn(&ActiveDevice) -> Result<(), DeviceError>;
 
-/// The device, opened again some time after it was lost.
+/// The device, which is reopened some time after it was lost.
 #[derive(Debug)]
 pub struct DeviceManager {
     source: Arc<dyn DeviceSource>,
@@ -205,7 +207,7 @@ impl DeviceManager {
     /// Opens the device.
     ///
     /// # Errors
-    /// The reason why there is none, or the error of `check`.
+    /// The reason why there is no device, or the error of `check`.
     pub fn open(
         source: Arc<dyn DeviceSource>,
         clock: Arc<dyn Clock>,
@@ -218,13 +220,13 @@ impl DeviceManager {
         Ok(Self { source, clock, limits, counters, check, state })
     }
 
-    /// The time by which devices are tried again.
+    /// Returns the time of the clock that paces reopening.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// The device. The first call after a pause opens a new one; other calls get an error
-    /// meanwhile.
+    /// Returns the active device. The first call after a pause reopens it; concurrent calls get an
+    /// error meanwhile.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] during a pause.
@@ -239,8 +241,8 @@ impl DeviceManager {
                 }
                 State::Lost { again_at, pause_millis, .. } => {
                     *pause_millis = (*pause_millis * 2).min(PAUSE_MILLIS_MAX);
-                    // One opens it, however long that takes: a second one would end the first one's
-                    // context.
+                    // Only one caller opens it, however long that takes: a second one would destroy
+                    // the context of the first.
                     *again_at = Timestamp(u64::MAX);
                     *pause_millis
                 }
@@ -248,7 +250,7 @@ impl DeviceManager {
         };
         let Self { source, limits, clock, counters, check, .. } = self;
         let open = || fresh(&**source, limits, clock, counters, *check).map(Arc::new);
-        // Nobody else would open it ever after a panic.
+        // Catch a panic, because otherwise no caller would ever reopen the device.
         let opened = catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
             Err(DeviceError::NoDevice { reason: "opening the GPU panicked".to_owned() })
         });
@@ -268,7 +270,7 @@ impl DeviceManager {
         opened
     }
 
-    /// Runs `work` on the device, and gives the device up if `work` finds it lost.
+    /// Runs `work` on the device, and gives the device up if `work` reports it lost.
     ///
     /// # Errors
     /// As [`Self::active`], or the error of `work`.
@@ -280,8 +282,7 @@ impl DeviceManager {
         work(&active).inspect_err(|error| self.report(&active, error))
     }
 
-    /// Takes note of an `error` of `device`. A lost device is given up, and not opened again for
-    /// some time.
+    /// Records an `error` of `device`. A lost device is given up and reopened only after a pause.
     pub fn report(&self, device: &Arc<ActiveDevice>, error: &DeviceError) {
         if !matches!(error, DeviceError::Lost { .. }) {
             return;

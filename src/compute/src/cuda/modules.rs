@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! kernels/*.cuh + kernels/<family>.cu -+- build.rs with nvcc: embedded, for sm_80 and newer
-//!                                      '- NVRTC at the start, for the device that is there
-//!                                         '- kept under (family, capability, compiler, text)
+//!                                      '- NVRTC at start-up, for the device present
+//!                                         '- cached under (family, capability, compiler, text)
 //! ```
-//! The sources need no header, so that NVRTC needs no toolkit. Machine code is preferred to PTX:
-//! a driver translates PTX only if it is as new as the compiler, and takes its time over it.
+//! The sources need no header, so NVRTC needs no toolkit. Machine code is preferred to PTX: a
+//! driver translates PTX only if it is as recent as the compiler, and takes its time over it.
 
 use std::fmt;
 
@@ -16,21 +16,21 @@ use crate::cuda::{Capability, DeviceError};
 
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 
-/// Bytes of the checksum before cached machine code.
+/// Bytes of the checksum that precedes cached machine code.
 const CHECKSUM_BYTES: usize = 8;
 
-/// One source file and its kernels.
+/// A source file and its kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// Name of the file, without its extension.
+    /// Name of the file without its extension.
     pub name: &'static str,
-    /// Its text.
+    /// Contents of the file.
     pub source: &'static str,
-    /// Its kernels on every card.
+    /// Kernels available on every card.
     pub entries: &'static [&'static str],
 }
 
-/// Kernels that only Hopper has (compute capability 9.0), by their families.
+/// Kernels available on Hopper only (compute capability 9.0), by family.
 pub const HOPPER_ENTRIES: [(&str, &[&str]); 2] = [
     (
         "batch",
@@ -42,7 +42,7 @@ pub const HOPPER_ENTRIES: [(&str, &[&str]); 2] = [
     ("embed_product", &["embed_product_128x128_by_warpgroups"]),
 ];
 
-/// Texts that are put before every family's: names for all intrinsics, and the tile product.
+/// Sources prepended to those of every family: wrappers for all intrinsics, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [
     ("device.cuh", include_str!("../../../../kernels/device.cuh")),
     ("product.cuh", include_str!("../../../../kernels/product.cuh")),
@@ -50,7 +50,7 @@ const COMMON_SOURCES: [(&str, &str); 2] = [
 
 macro_rules! families {
     ($($name:literal: [$($entry:literal),* $(,)?]),* $(,)?) => {
-        /// Every family of kernels.
+        /// All families of kernels.
         pub const FAMILIES: &[Family] = &[$(Family {
             name: $name,
             source: include_str!(concat!("../../../../kernels/", $name, ".cu")),
@@ -88,7 +88,7 @@ families! {
 }
 
 impl Family {
-    /// Its kernels on a card.
+    /// Returns the kernels available on a card.
     pub fn entries_on(&self, capability: Capability) -> impl Iterator<Item = &'static str> {
         let is_own = |(name, _): &&(&str, _)| *name == self.name;
         let is_hopper = capability == Capability::HOPPER;
@@ -96,7 +96,7 @@ impl Family {
         self.entries.iter().chain(more.map_or(&[][..], |(_, entries)| entries)).copied()
     }
 
-    /// The text that a compiler gets.
+    /// Returns the complete source for a compiler.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let own = (format!("{}.cu", self.name), self.source);
@@ -107,18 +107,18 @@ impl Family {
         text
     }
 
-    /// The embedded code, if the build had nvcc.
+    /// Returns the embedded machine code, if the build had nvcc.
     pub fn embedded(&self) -> Option<&'static [u8]> {
         EMBEDDED.iter().find(|(name, _)| *name == self.name).map(|(_, code)| *code)
     }
 }
 
-/// Cache of machine code from one start to the next. Losing it costs a few seconds.
+/// Cache of machine code that persists between starts. Losing it costs a few seconds.
 pub trait CodeCache: fmt::Debug + Send + Sync {
-    /// The code kept under `name`, a file name of letters, digits, dots and dashes.
+    /// Returns the code stored under `name`, a file name of letters, digits, dots and dashes.
     fn read(&self, name: &str) -> Option<Vec<u8>>;
 
-    /// Keeps `code`, if that is possible.
+    /// Stores `code`, if possible.
     fn write(&self, name: &str, code: &[u8]);
 }
 
@@ -138,22 +138,22 @@ impl CodeCache for MemoryCache {
     }
 }
 
-/// A compiler from text to machine code.
+/// A compiler from source to machine code.
 pub trait Compiler: fmt::Debug + Sync {
-    /// Name and version: other versions make other code.
+    /// Returns name and version; different versions produce different code.
     fn version(&self) -> String;
 
-    /// Machine code of `text` for devices of `capability`.
+    /// Compiles `text` to machine code for devices of `capability`.
     ///
     /// # Errors
-    /// The compiler's message about the text.
+    /// The compiler's message about the source.
     fn compile(&self, name: &str, text: &str, capability: Capability) -> Result<Vec<u8>, String>;
 }
 
-/// The code of a family from the cache, else from the compiler.
+/// Returns the code of a family from the cache, otherwise from the compiler.
 ///
 /// # Errors
-/// [`DeviceError::Kernel`] where there is no compiler or it refuses the text.
+/// [`DeviceError::Kernel`] if there is no compiler or it refuses the source.
 pub fn compiled(
     family: &Family,
     capability: Capability,
@@ -181,7 +181,7 @@ fn sealed(code: &[u8]) -> Vec<u8> {
     [&xxh3_64(code).to_le_bytes(), code].concat()
 }
 
-/// The code, unless its checksum is wrong.
+/// Returns the code, unless its checksum is wrong.
 fn unsealed(kept: &[u8]) -> Option<Vec<u8>> {
     let (checksum, code) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
     (u64::from_le_bytes(*checksum) == xxh3_64(code)).then(|| code.to_vec())

@@ -1,23 +1,24 @@
 //! Number formats of rows and queries on a device: codes of T1, or halves (f16) of T2.
 //!
-//! Halves are twice the bytes of codes and tell rows apart a dozen times more finely. A search
-//! uses them where T1 cannot separate rows: where so many rows lie within its bound of each other
-//! that the device has no memory to name them all. It scans T1 first, because most searches need
-//! no more, and because T1 is on the device anyway.
+//! Halves take twice the bytes of codes and separate rows a dozen times more finely. A search uses
+//! them if T1 cannot separate rows: if so many rows are within its bound of each other that the
+//! device has no memory to return them all. It scans T1 first, because that suffices for most
+//! searches, and because T1 is on the device anyway.
 //!
-//! Let q be the unit query, q^ its halves, x the unit row as T2 holds it, and s the sum that the
-//! tensor cores make of q^.x. As in `compute::bound`,
+//! Let q be the unit query, q^ its halves, x the unit row as stored in T2, and s the sum that the
+//! tensor cores compute for q^.x. As in `compute::bound`,
 //!
 //! ```text
 //! |q.x - s| <= |q - q^| |x| + summing
 //! ```
-//! - Only T2 that is f16 already is searched, as it is; |x| is then 1 but for the rounding of its
-//!   components, below 1.001.
-//! - Products of halves are exact in f32. A step of 16 adds them to the sum so far, each term cut
-//!   to the last place of the largest (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of
-//!   NVIDIA tensor cores, 2021). No partial sum exceeds |q^| |x| < 1.01, so a step loses less than
-//!   18 units of 2^-23, two steps of 8 included: below 2^-22 a component.
-//! - To this comes what the exact score itself loses (`ErrorBound::rounding`).
+//! - T2 is searched only if it is already f16, and unmodified; |x| is then 1 up to the rounding of
+//!   its components, below 1.001.
+//! - Products of halves are exact in f32. A step of 16 adds them to the running sum, truncating
+//!   each term to the last place of the largest (Fasi, Higham, Mikaitis and Pranesh, Numerical
+//!   behavior of NVIDIA tensor cores, 2021). No partial sum exceeds |q^| |x| < 1.01, so a step
+//!   loses less than 18 units of 2^-23, even if it consists of two steps of 8: below 2^-22 per
+//!   component.
+//! - The error of the exact score itself is added (`ErrorBound::rounding`).
 
 use std::borrow::Cow;
 
@@ -29,24 +30,24 @@ use crate::cuda::{Buffer, DeviceError};
 use crate::quantize::rounded_up;
 use crate::{BoundedQuery, ErrorBound, FullRows, VectorRows, code_stride};
 
-/// Largest length of a row of f16: 1, and its rounding.
+/// Maximum length of an f16 row: 1 plus rounding.
 const LENGTH_MAX: f32 = 1.001;
 /// Error of the tensor cores per component, for products of unit vectors.
 const LOST_A_COMPONENT: f32 = 1.0 / (1 << 22) as f32;
-/// Values that are brought to the device together: 16 MiB.
+/// Maximum values that are uploaded at a time: 16 MiB.
 const STAGED_VALUES: usize = 8 << 20;
 
-/// Number format of rows and queries. The tables of kernels are in this order.
+/// Number format of rows and queries. Kernel tables are indexed in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Numbers {
-    /// i8, as T1 has them.
+    /// i8, as in T1.
     Codes,
-    /// f16, as T2 of model embeddings has them.
+    /// f16, as in T2 of model embeddings.
     F16,
 }
 
 impl Numbers {
-    /// Bytes of a component.
+    /// Returns the bytes per component.
     pub fn bytes(self) -> usize {
         match self {
             Self::Codes => 1,
@@ -54,7 +55,7 @@ impl Numbers {
         }
     }
 
-    /// Bytes from one row to the next.
+    /// Returns the distance in bytes between consecutive rows.
     pub fn stride(self, dimension: usize) -> usize {
         code_stride(dimension * self.bytes())
     }
@@ -70,7 +71,7 @@ pub struct HalfQuery {
 }
 
 impl HalfQuery {
-    /// The query in f16, padded with zeros, with a bound as certain as the one it had by T1.
+    /// Converts a query to f16, padded with zeros, with a bound as certain as its bound by T1.
     pub fn new(bounded: &BoundedQuery<'_>) -> Self {
         let BoundedQuery { query, bound } = bounded;
         let padded = Numbers::F16.stride(query.dimension()) / size_of::<f16>();
@@ -103,33 +104,33 @@ pub struct ResidentRows {
     pub numbers: Numbers,
     /// Number of rows.
     pub rows: u32,
-    /// Bytes from one row to the next.
+    /// Distance in bytes between consecutive rows.
     pub stride: u32,
     /// i8 codes or halves, `rows * stride` bytes.
     pub codes: Buffer,
-    /// One f32 a row.
+    /// One f32 per row.
     pub scales: Buffer,
-    /// One f32 a row.
+    /// One f32 per row.
     pub residuals: Buffer,
 }
 
 impl ResidentRows {
-    /// Bytes that rows take on a device.
+    /// Returns the number of bytes that rows take on a device.
     pub fn bytes_of(rows: &VectorRows<'_>, numbers: Numbers) -> u64 {
         (rows.len() * (numbers.stride(rows.dimension()) + 2 * size_of::<f32>())) as u64
     }
 
-    /// Copies T1 to the device, or T2, which is f16.
+    /// Copies T1 to the device, or T2 if that is f16.
     ///
     /// # Errors
-    /// [`DeviceError::Shape`] for T2 in f32; as `Device::allocate` and `Queue::upload`.
+    /// [`DeviceError::Shape`] for T2 in f32, otherwise as `Device::allocate` and `Queue::upload`.
     pub fn upload(
         rows: &VectorRows<'_>,
         numbers: Numbers,
         workspace: &mut Workspace,
     ) -> Result<Self, DeviceError> {
         let (count, stride) = (rows.len(), numbers.stride(rows.dimension()));
-        // All of it before anything is copied: there may not be so much.
+        // Allocate everything before copying, since the memory may not suffice.
         let allocate = |bytes: usize| workspace.device().allocate(count * bytes);
         let (codes, factors) = (allocate(stride)?, size_of::<f32>());
         let (scales, residuals) = (allocate(factors)?, allocate(factors)?);
@@ -152,7 +153,7 @@ impl ResidentRows {
         for (buffer, factors) in [&resident.scales, &resident.residuals].into_iter().zip(&copies) {
             workspace.queue.upload(buffer, 0, bytemuck::cast_slice(factors))?;
         }
-        // Runs in other queues use it next.
+        // Runs on other queues will use it.
         workspace.queue.synchronise()?;
         Ok(resident)
     }

@@ -1,4 +1,4 @@
-//! A pass over T1 rows for many queries: the parameters that G1 and G2 share.
+//! A pass over rows for many queries: the parameters that G1 and G2 share.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,7 +6,7 @@ use crate::cuda::launch::LaunchBuilder;
 use crate::cuda::numbers::ResidentRows;
 use crate::cuda::{Buffer, DeviceError};
 
-/// Rows of which a sampling pass keeps the best lower bound as one number (`GROUP_ROWS`).
+/// A sampling pass keeps only the best lower bound of each group of so many rows (`GROUP_ROWS`).
 pub(super) const GROUP_ROWS: usize = 16;
 /// Rows are padded to a multiple of this (`CHUNK_BYTES`).
 const CHUNK_BYTES: u32 = 64;
@@ -44,7 +44,7 @@ pub(super) struct QueryFactors {
     pub(super) unused: f32,
 }
 
-/// `FoundRow` of kernels/device.cuh: a row, and the product of its numbers.
+/// `FoundRow` of kernels/device.cuh: a row, and the bits of its dot product.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub(super) struct FoundRow {
@@ -55,9 +55,9 @@ pub(super) struct FoundRow {
 /// Queries on the device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queries<'a> {
-    /// [`QueryFactors`], one each, and behind them the codes or halves, `count * stride` bytes.
+    /// One [`QueryFactors`] per query, followed by the codes or halves, `count * stride` bytes.
     pub(super) sent: &'a Buffer,
-    /// Their number.
+    /// Number of queries.
     pub(super) count: usize,
 }
 
@@ -66,11 +66,11 @@ pub(super) struct Queries<'a> {
 pub(super) struct Pass<'a> {
     pub(super) rows: &'a ResidentRows,
     pub(super) queries: Queries<'a>,
-    /// One bit a row; absent: all pass.
+    /// One bit per row; absent if all rows pass.
     pub(super) mask: Option<&'a Buffer>,
-    /// u32 ids, all of them rows of the segment, and how many; absent: all rows in order.
+    /// u32 ids of rows of the segment, and their number; absent for all rows in order.
     pub(super) listed: Option<(&'a Buffer, usize)>,
-    /// Distance from one visited row to the next; at least 1.
+    /// Distance between visited rows, at least 1.
     pub(super) step: usize,
 }
 
@@ -79,23 +79,24 @@ pub(super) struct Pass<'a> {
 pub(super) enum Output<'a> {
     /// The best lower bound of each group of visited rows: f32, `queries * groups`.
     Sample { maxima: &'a Buffer },
-    /// Rows that may reach f32 `thresholds`: [`FoundRow`]s, `queries * capacity`; and u32 `counts`.
+    /// Rows that may reach the f32 `thresholds`: `queries * capacity` [`FoundRow`]s, and u32
+    /// `counts`.
     Collect { thresholds: &'a Buffer, found: &'a Buffer, counts: &'a Buffer, capacity: usize },
 }
 
 impl Pass<'_> {
-    /// Number of rows visited.
+    /// Returns the number of rows visited.
     pub(super) fn visited(&self) -> usize {
         let rows = self.listed.map_or(self.rows.rows as usize, |(_, count)| count);
         rows.div_ceil(self.step.max(1))
     }
 
-    /// Groups of a sampling pass, for each query.
+    /// Returns the number of groups of a sampling pass, per query.
     pub(super) fn groups(&self) -> usize {
         self.visited().div_ceil(GROUP_ROWS)
     }
 
-    /// The parameters, every extent checked.
+    /// Returns the kernel parameters after checking every extent.
     pub(super) fn parameters(
         &self,
         builder: &mut LaunchBuilder,

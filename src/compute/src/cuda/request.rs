@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! SearchRequest -> batcher -> search over T1 ----------------------> hits
-//!                   '- too many candidates: T2, where that is f16 --> hits
+//!                   '- too many candidates: T2, if that is f16 -----> hits
 //!                       '- still too many, or an error -----------> CPU fallback
 //! ```
 
@@ -20,7 +20,7 @@ use crate::{BoundedQuery, ComputeError, FullRows, Selection};
 use lodestone_types::Hit;
 
 impl CudaBackend {
-    /// Hits of every query: from the device, and from the CPU where the device has none.
+    /// Returns the hits of every query, from the device, or from the CPU if the device has none.
     pub(super) fn search(
         &self,
         request: &SearchRequest<'_>,
@@ -49,7 +49,7 @@ impl CudaBackend {
         Ok(answers.into_iter().filter_map(|answer| answer.or_else(|| rest.next())).collect())
     }
 
-    /// Candidates by T1, batched with the queries of other requests over the same rows.
+    /// Finds candidates by T1, batched with queries of other requests over the same rows.
     fn search_codes(
         &self,
         device: &Arc<ActiveDevice>,
@@ -69,15 +69,15 @@ impl CudaBackend {
         let mask = match selection {
             Selection::All => None,
             Selection::Masked(mask) => Some(mask.identity()),
-            // A list of rows is a search of its own.
+            // A list of rows is not shared with other searches.
             Selection::Listed(_) => return run(&queries, k, 1),
         };
         let key = RowsKey { identity, mask };
         self.scans.run(key, queries, k, |batch| run(&batch.queries, batch.k, batch.requests))
     }
 
-    /// Hits by T2 for queries that T1 leaves open (`numbers` says why). Only over rows that are
-    /// f16 already: how much others lose as f16 is not known on the host.
+    /// Finds hits by T2 for queries that T1 cannot decide (see `numbers`). Only for rows that are
+    /// already f16: for others, the host does not know the error of rounding them to f16.
     fn search_halves(
         &self,
         device: &Arc<ActiveDevice>,
@@ -115,7 +115,7 @@ impl CudaBackend {
     }
 }
 
-/// The rows of a mask where the device keeps them.
+/// Returns the rows of a mask if the device keeps them.
 fn kept_rows(
     device: &ActiveDevice,
     identity: u128,
@@ -128,7 +128,7 @@ fn kept_rows(
 }
 
 impl DeviceQuery {
-    /// The part of a query that the device needs.
+    /// Extracts the parts of a query that the device needs.
     pub fn new(bounded: &BoundedQuery<'_>) -> Self {
         let BoundedQuery { query, bound } = bounded;
         Self {

@@ -5,15 +5,15 @@ use crate::cuda::pass::{GROUP_ROWS, Output, Pass};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{DeviceError, DeviceTraits};
 
-/// Queries of one pass at most.
+/// Maximum queries per pass.
 pub(super) const QUERIES_MAX: usize = 16;
-/// Threads of a block, in warps of 32 that take a group of rows each.
+/// Threads of a block, in warps of 32 that process a group of rows each.
 const THREADS: u32 = 256;
 const WARPS: usize = 8;
-/// Blocks that run at the same time on one multiprocessor (`__launch_bounds__` of the kernels).
+/// Concurrent blocks per multiprocessor (`__launch_bounds__` of the kernels).
 const BLOCKS_A_MULTIPROCESSOR: usize = 2;
 
-/// Sampling and collecting kernel for at most so many queries, for each kind of numbers.
+/// Sampling and collecting kernels by maximum number of queries, for each number format.
 const KERNELS: [(usize, [[&str; 2]; 2]); 2] = [
     (8, [["scan_sample_8", "scan_collect_8"], ["scan_sample_f16_8", "scan_collect_f16_8"]]),
     (
@@ -22,7 +22,7 @@ const KERNELS: [(usize, [[&str; 2]; 2]); 2] = [
     ),
 ];
 
-/// Sends a pass.
+/// Launches a pass.
 pub(super) fn launch(
     workspace: &mut Workspace,
     pass: &Pass<'_>,
@@ -45,7 +45,7 @@ pub(super) fn launch(
     builder.launch(&mut *workspace.queue, shape, &params)
 }
 
-/// Blocks to launch: as many as run at once, or fewer where there are fewer rows.
+/// Returns the number of blocks: as many as run concurrently, or fewer if there are few rows.
 fn blocks(traits: &DeviceTraits, pass: &Pass<'_>) -> u32 {
     let wanted = pass.visited().div_ceil(GROUP_ROWS * WARPS);
     wanted.min(traits.multiprocessors as usize * BLOCKS_A_MULTIPROCESSOR).max(1) as u32

@@ -1,13 +1,14 @@
 //! One run over resident rows: sample, threshold, collect, select.
 //!
 //! ```text
-//! queries -> sample every few rows -> k-th best lower bound -> collect what reaches it -> select
-//!            (G1 or G2)               (a threshold)            (G1 or G2)                 -> host
+//! queries -> sample one row in a few -> k-th best lower bound -> collect rows that reach it
+//!            (G1 or G2)                 (a threshold)            (G1 or G2)
+//!         -> select -> host
 //! ```
-//! A threshold that k rows reach loses nothing; the smaller the sample, the more is collected in
-//! vain. A first run takes one that k rows reach in all likelihood, and select says where they do
-//! not. Those queries, and those that find more than there is memory for, run once more, with a
-//! threshold that is sure and sixteen times the memory.
+//! A threshold that k rows reach loses nothing; the smaller the sample, the more rows are collected
+//! needlessly. The first run uses a threshold that k rows reach with high probability, and select
+//! detects queries for which they do not. Those queries, and those that collect more rows than fit
+//! the memory, run once more, with a guaranteed threshold and sixteen times the memory.
 
 use crate::Selection;
 use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
@@ -18,34 +19,35 @@ use crate::cuda::select::{Answers, Collected, Thresholds};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError, batch, scan, select};
 
-/// Largest k of a run; searches for more rows go to the CPU.
+/// Maximum k of a run; searches for more rows go to the CPU.
 pub const K_MAX: usize = 256;
-/// Widest rows, in bytes of codes: every width that the product supports. Halves take twice that.
+/// Maximum bytes of codes per row, which covers every dimension that the product supports. Halves
+/// take twice as many.
 pub const STRIDE_MAX: usize = 3072;
 
-/// Queries of one launch.
+/// Maximum queries of one launch.
 const QUERIES_MAX: usize = 1024;
-/// Passing rows up to which all are collected: a sample would cost as much.
+/// Maximum passing rows for which all are collected, because a sample would cost as much.
 const COLLECTED_ROWS_MAX: usize = 512;
-/// Groups of a sample for each row wanted: with fewer, the k-th of them is a poor threshold.
+/// Groups in a sample per requested row; with fewer, the k-th best of them is a poor threshold.
 const GROUPS_A_ROW: usize = 4;
-/// Capacity for each row that a sample leads to be collected in vain.
+/// Capacity per row that a sample is expected to collect.
 const CAPACITY_A_ROW: usize = 4;
-/// Share of queries that run twice, at most: see `Capacity::rank`.
+/// Maximum share of queries that run twice; see `Capacity::rank`.
 const MISSES_MAX: f64 = 1e-4;
-/// The coarsest sample.
+/// Maximum distance between the rows of a sample.
 const STEP_MAX: usize = 64;
-/// Bytes of scratch memory for samples and found rows of one launch.
+/// Maximum bytes of scratch memory for samples and collected rows of one launch.
 const SCRATCH_BYTES_MAX: usize = 128 << 20;
-/// Rows of an answer for each row wanted, on average: up to so many come in one copy.
+/// Average rows per requested row in an answer up to which one copy fetches the answers.
 const ROWS_LIKELY: usize = 2;
 
-/// Rows that there is scratch memory for, per query.
+/// Rows per query that fit the scratch memory.
 #[derive(Debug, Clone, Copy)]
 struct Capacity {
     collected: usize,
     kept: usize,
-    /// Whether a threshold may turn out too high, so that the query runs once more.
+    /// Whether a threshold may turn out too high, so that the query has to run once more.
     may_miss: bool,
 }
 
@@ -58,11 +60,12 @@ impl Capacity {
         Self { collected: 65_536, kept: 16_384, may_miss: false }
     }
 
-    /// Rank of the score in a sample of one row in `step` that is the threshold. At least k rows
-    /// reach the k-th best of a sample. They also reach a higher one, unless `rank` or more of the
-    /// k best rows are in the sample; it holds k / step of them on average, and `rank` with a
-    /// chance of at most `MISSES_MAX` by Poisson's law. For k = 10 and a step of 64 that is the
-    /// fourth best, which some 4 x 64 rows reach instead of 10 x 64.
+    /// Returns the rank, in a sample of one row in `step`, of the score that serves as the
+    /// threshold. At least k rows reach the k-th best score of a sample. They also reach a higher
+    /// score, unless `rank` or more of the k best rows are in the sample; it contains k / step of
+    /// them on average, and `rank` of them with a probability of at most `MISSES_MAX`, by the
+    /// Poisson distribution. For k = 10 and a step of 64 the rank is 4: about 4 x 64 rows reach
+    /// that score instead of 10 x 64.
     fn rank(&self, k: usize, step: usize) -> usize {
         if !self.may_miss {
             return k;
@@ -79,7 +82,7 @@ impl Capacity {
     }
 }
 
-/// Rows of one run, brought to the device.
+/// Rows of one run, on the device.
 #[derive(Clone, Copy)]
 struct SearchPlan<'a> {
     rows: &'a ResidentRows,
@@ -89,7 +92,7 @@ struct SearchPlan<'a> {
     k: usize,
 }
 
-/// For each query the rows whose upper bound reaches the k-th best lower bound.
+/// Returns, per query, the rows whose upper bound reaches the k-th best lower bound.
 ///
 /// # Errors
 /// Errors of the device; [`DeviceError::Shape`] for shapes that no kernel supports.
@@ -104,7 +107,7 @@ pub fn search(
     search_chosen(workspace, rows, queries, &chosen, k)
 }
 
-/// As [`search`], of rows that were brought to the device before.
+/// Like [`search`], over rows that are already selected on the device.
 ///
 /// # Errors
 /// As [`search`].
@@ -177,13 +180,14 @@ impl SearchPlan<'_> {
         Ok(found)
     }
 
-    /// Number of rows that a pass visits.
+    /// Returns the number of rows that a full pass visits.
     fn length(&self) -> usize {
         self.listed.map_or(self.rows.rows as usize, |(_, length)| length)
     }
 
-    /// Distance between the rows of a sample; `None` where all passing rows are collected. A
-    /// sample of at least `GROUPS_A_ROW * k` groups leads to some `k * step` rows being collected.
+    /// Returns the distance between the rows of a sample; `None` if all passing rows are collected.
+    /// A sample of at least `GROUPS_A_ROW * k` groups leads to about `k * step` rows being
+    /// collected.
     fn step(&self, capacity: Capacity) -> Option<usize> {
         if self.passing <= COLLECTED_ROWS_MAX {
             return None;
@@ -204,7 +208,7 @@ impl SearchPlan<'_> {
         capacity: Capacity,
     ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let (count, Self { rows, mask, listed, k, .. }) = (queries.len(), *self);
-        // Together, since a copy takes as long as reading 30,000 rows.
+        // Sent in one copy, since every copy takes as long as reading 30,000 rows.
         let each = size_of::<QueryFactors>() + rows.stride as usize;
         let mut sent: Vec<u8> = Vec::with_capacity(count * each);
         let factors = queries.iter().map(|query| factors_of(query));
@@ -246,7 +250,7 @@ fn factors_of(query: &DeviceQuery) -> QueryFactors {
     QueryFactors { scale, constant, per_residual, unused: 0.0 }
 }
 
-/// Launches a pass with the kernel for so many queries.
+/// Launches a pass with the kernel for its number of queries.
 fn launch(
     workspace: &mut Workspace,
     pass: &Pass<'_>,
@@ -269,7 +273,7 @@ mod tests {
         for (k, step, rank) in ranks {
             assert_eq!(first.rank(k, step), rank, "{k} of one in {step}");
         }
-        // Of all rows the k-th best alone is sure.
+        // With all rows in the sample, only the k-th best is certain.
         for k in [1, 10, 256] {
             assert_eq!((first.rank(k, 1), Capacity::second().rank(k, 64)), (k, k));
         }

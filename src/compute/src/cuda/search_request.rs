@@ -1,10 +1,10 @@
-//! A search on the device: its request, and the choice of hits from the candidates it names.
+//! A search on the device: its request, and the selection of hits from the returned candidates.
 
 use crate::cuda::batcher::Candidate;
 use crate::{BoundedQuery, ErrorBound, Selection, VectorRows};
 use lodestone_types::{Hit, RowId, by_rank};
 
-/// Queries over the rows of one segment that the device knows by `identity`.
+/// Queries over the rows of one segment, which the device knows by `identity`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchRequest<'a> {
     pub(super) rows: &'a VectorRows<'a>,
@@ -14,17 +14,17 @@ pub(super) struct SearchRequest<'a> {
     pub(super) k: usize,
 }
 
-/// Rows that searches have in common: those of a segment that pass one mask. Searches without a
-/// filter share one too once some rows are deleted.
+/// Identifies the rows that searches share: those of a segment that pass one mask. Searches without
+/// a filter share a mask too, once some rows are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowsKey {
     pub(super) identity: u128,
     pub(super) mask: Option<u64>,
 }
 
-/// The best `k` of the rows that the device named, as the CPU chooses them: those whose upper bound
-/// reaches the k-th best lower bound, highest upper bound first. The device may have named a few
-/// too many, for a request that wanted more.
+/// Selects the best `k` of the rows that the device returned, as the CPU does: those whose upper
+/// bound reaches the k-th best lower bound, highest upper bound first. The device may have returned
+/// more than needed, for another request of the batch with a larger k.
 pub(super) fn best_hits(found: &[Candidate], k: usize, bound: &ErrorBound) -> Vec<Hit> {
     let of = |found: &Candidate| (found.estimate, bound.of(found.residual));
     let mut threshold = f32::NEG_INFINITY;

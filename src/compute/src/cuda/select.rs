@@ -1,4 +1,5 @@
-//! Thresholds from a sample, and the candidates among the rows found (kernels/select.cu).
+//! Derives thresholds from a sample, and selects candidates among collected rows
+//! (kernels/select.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -41,7 +42,8 @@ struct SelectCandidatesParams {
     queries: u32,
 }
 
-/// Buffers that a search begins with: f32 `values`, u32 `counts`, and the head of `answers`.
+/// Buffers that the threshold kernel initialises: f32 `values`, u32 `counts`, and the head of
+/// `answers`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thresholds<'a> {
     pub(super) values: &'a Buffer,
@@ -49,8 +51,8 @@ pub(super) struct Thresholds<'a> {
     pub(super) answers: &'a Buffer,
 }
 
-/// The `rank`-th best of each query's `groups` maxima to `thresholds.values`, and zeroes to the
-/// counts. Without groups every threshold is the lowest.
+/// Writes the `rank`-th best of each query's `groups` maxima to `thresholds.values`, and zeros to
+/// the counts. Without groups, every threshold is the lowest possible.
 pub(super) fn thresholds(
     workspace: &mut Workspace,
     (maxima, groups): (&Buffer, usize),
@@ -80,18 +82,18 @@ pub(super) fn thresholds(
 pub(super) struct Collected<'a> {
     pub(super) rows: &'a ResidentRows,
     pub(super) factors: &'a Buffer,
-    /// f32, one a query: what the pass let through.
+    /// f32, one per query: the thresholds of the pass.
     pub(super) thresholds: &'a Buffer,
     /// [`FoundRow`]s, `queries * capacity`; overwritten.
     pub(super) found: &'a Buffer,
-    /// u32, one a query.
+    /// u32, one per query.
     pub(super) counts: &'a Buffer,
     pub(super) queries: usize,
     pub(super) capacity: usize,
 }
 
-/// Of what was collected, the rows whose upper bound reaches the k-th best lower bound, to
-/// `answers`: a buffer of [`Answers::bytes`], the total of which is 0.
+/// Writes those of the collected rows whose upper bound reaches the k-th best lower bound to
+/// `answers`, a buffer of [`Answers::bytes`] whose total must be 0.
 pub(super) fn candidates(
     workspace: &mut Workspace,
     collected: &Collected<'_>,
@@ -125,21 +127,21 @@ pub(super) fn candidates(
     builder.launch(&mut *workspace.queue, shape, &params)
 }
 
-/// Answers to all queries, without gaps.
+/// Answers to all queries, stored without gaps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answers<'a> {
     pub(super) buffer: &'a Buffer,
     pub(super) queries: usize,
-    /// Rows of a query; one with more has no answer.
+    /// Maximum rows per query; a query with more has no answer.
     pub(super) rows_max: usize,
 }
 
-/// `AnswerHead`, `AnswerRange` and `AnswerRow` of kernels/select.cu: three words each. A total, the
-/// first row of a query and their number, or a [`Candidate`].
+/// `AnswerHead`, `AnswerRange` and `AnswerRow` of kernels/select.cu, three words each: a total, the
+/// first row and number of rows of a query, or a [`Candidate`].
 type AnswerWords = [u32; 3];
 
 impl Answers<'_> {
-    /// Bytes of the answers to `queries` of up to `rows_max` rows each.
+    /// Returns the bytes of the answers to `queries` queries of up to `rows_max` rows each.
     pub(super) fn bytes_of(queries: usize, rows_max: usize) -> usize {
         (1 + queries.saturating_mul(1 + rows_max)).saturating_mul(size_of::<AnswerWords>())
     }
@@ -148,7 +150,7 @@ impl Answers<'_> {
         Self::bytes_of(self.queries, self.rows_max)
     }
 
-    /// Downloads the answers once they are there: in one copy if a query has no more than
+    /// Downloads the answers once they are complete: in one copy if queries have at most
     /// `rows_likely` rows on average, otherwise in two.
     pub(super) fn fetch(
         &self,
@@ -161,7 +163,7 @@ impl Answers<'_> {
         let queue = &mut *workspace.queue;
         queue.download(self.buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
         let here = words.len();
-        // No faulty device may have this read beyond its memory, or the host's.
+        // Limit it, so that a faulty device cannot make this read out of bounds on either side.
         let total = (words[0][0] as usize).min(self.queries * self.rows_max);
         if head + total > here {
             words.resize(head + total, [0; 3]);

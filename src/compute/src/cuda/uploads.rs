@@ -1,4 +1,4 @@
-//! Uploads of segments, one after the other in a thread of their own: no search waits for one.
+//! Uploads segments one at a time on a background thread, so that no search waits for an upload.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,13 +8,13 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-/// Uploads that wait at most; one more is dropped, and the next search asks for it again.
+/// Maximum number of waiting uploads; more are dropped, and the next search requests them again.
 const WAITING_MAX: usize = 64;
 
-/// An upload. It gives back what it has reserved when dropped.
+/// An upload. When dropped, it releases its reservation.
 pub(super) type Upload = Box<dyn FnOnce() + Send>;
 
-/// The uploads of one device. There is a thread while there are any.
+/// The uploads of one device. The thread exists only while there are any.
 #[derive(Default)]
 pub(super) struct Uploads(Arc<Mutex<State>>);
 
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Uploads {
-    /// Runs `upload` after those that wait, unless they are too many.
+    /// Queues `upload`, unless too many are waiting.
     pub(super) fn start(&self, upload: Upload) {
         let mut state = self.0.lock();
         if state.waiting.len() >= WAITING_MAX {
@@ -38,7 +38,7 @@ impl Uploads {
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("gpu-uploads".to_owned()).spawn(move || {
             while let Some(upload) = next(&shared) {
-                // What panicked has given back what it reserved.
+                // An upload that panicked has released its reservation.
                 let _ = catch_unwind(AssertUnwindSafe(upload));
             }
         });
@@ -50,7 +50,7 @@ impl Uploads {
     }
 }
 
-/// The next upload; without one the thread ends.
+/// Returns the next upload; without one the thread ends.
 fn next(state: &Mutex<State>) -> Option<Upload> {
     let mut state = state.lock();
     let upload = state.waiting.pop_front();

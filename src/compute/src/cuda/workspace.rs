@@ -1,17 +1,17 @@
-//! A queue with scratch memory, used by one run after another.
+//! A queue with scratch memory, reused by consecutive runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cuda::{Buffer, Device, DeviceError, Queue};
 
-/// Size of scratch memory.
+/// Allocation policy of scratch memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scratch {
-    /// Rounded up and kept, so that most runs allocate nothing.
+    /// Rounds sizes up and keeps the memory, so that most runs allocate nothing.
     #[default]
     Kept,
-    /// The requested size to the byte, so that a checking device sees any access beyond.
+    /// Allocates the exact size, so that a checking device detects any access beyond it.
     Exact,
 }
 
@@ -26,7 +26,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// A workspace without memory yet.
+    /// Creates a workspace that has no memory yet.
     ///
     /// # Errors
     /// As [`Device::queue`].
@@ -35,8 +35,8 @@ impl Workspace {
         Ok(Self { device, queue, slots: BTreeMap::new(), scratch })
     }
 
-    /// Scratch memory of at least `bytes` under a name, its contents unspecified. Only while no
-    /// work is under way: the memory that had this name may be freed.
+    /// Returns scratch memory of at least `bytes` under a name, with unspecified contents. Must not
+    /// be called while work is in progress, because it may free the previous memory of that name.
     ///
     /// # Errors
     /// As [`Device::allocate`].
@@ -58,7 +58,7 @@ impl Workspace {
         Ok(buffer)
     }
 
-    /// The buffer called `name`, filled with `bytes`.
+    /// Returns the buffer called `name`, filled with `bytes`.
     ///
     /// # Errors
     /// As [`Device::allocate`] and [`Queue::upload`].
@@ -68,7 +68,7 @@ impl Workspace {
         Ok(buffer)
     }
 
-    /// The buffer called `name`, with `bytes` zeroes.
+    /// Returns the buffer called `name`, filled with `bytes` zero bytes.
     ///
     /// # Errors
     /// As [`Device::allocate`] and [`Queue::fill`].
@@ -78,7 +78,7 @@ impl Workspace {
         Ok(buffer)
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }

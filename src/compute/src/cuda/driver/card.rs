@@ -1,4 +1,4 @@
-//! A card with its primary context, and the errors that end it.
+//! A card with its primary context, and the errors that invalidate the context.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ fn said(error: &result::DriverError) -> String {
     format!("{} ({})", text.unwrap_or_default(), name.unwrap_or_default())
 }
 
-/// The first card whose capability suffices, with its context; resets that of a lost one.
+/// Opens the first card with sufficient capability; resets the context of the lost card, if any.
 pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> {
     let failed = |error: result::DriverError| none(format!("the NVIDIA driver: {}", said(&error)));
     result::init().map_err(failed)?;
@@ -89,24 +89,24 @@ pub(super) struct Card {
     device: sys::CUdevice,
     context: sys::CUcontext,
     pub(super) traits: DeviceTraits,
-    /// Read while a call runs, written to end the context.
+    /// Read-locked during a call, write-locked to end the context.
     calls: RwLock<()>,
     is_lost: AtomicBool,
-    /// Whether the context was ended, and with it this card's hold on it.
+    /// Whether the context was reset, which also released this card's reference to it.
     is_ended: Mutex<bool>,
     pub(super) staging: StagingPool,
     /// Whether a refusal of page-locked memory was logged.
     is_staging_refused: AtomicBool,
 }
 
-// SAFETY: the driver's handles may be used from any thread; `call` makes the context current in
-// the one that does.
+// SAFETY: the driver's handles may be used from any thread; `call` makes the context current on the
+// calling thread.
 unsafe impl Send for Card {}
-// SAFETY: as above; the driver locks what its calls share.
+// SAFETY: as above; the driver synchronises access to shared state.
 unsafe impl Sync for Card {}
 
 impl Card {
-    /// Runs calls of the driver in this card's context.
+    /// Runs driver calls in this card's context.
     pub(super) fn call<T>(
         &self,
         action: &'static str,
@@ -136,9 +136,9 @@ impl Card {
 }
 
 impl Card {
-    /// Ends the context of a lost card, which frees its memory for other processes.
+    /// Resets the context of a lost card, which frees its memory for other processes.
     fn end_context(&self) -> Result<(), result::DriverError> {
-        // No call is under way meanwhile, and none begins after it.
+        // The lock excludes concurrent calls; later ones see `is_lost`.
         let _alone = self.calls.write();
         self.is_lost.store(true, Ordering::SeqCst);
         let mut is_ended = self.is_ended.lock();
@@ -150,8 +150,8 @@ impl Card {
         Ok(())
     }
 
-    /// Page-locked memory for a queue, if there is some left. A refusal is logged once; queues
-    /// without any are counted by their users.
+    /// Returns page-locked memory for a queue, if any is left. A refusal is logged once; callers
+    /// count queues without such memory.
     pub(super) fn staging(&self) -> Option<Staging> {
         let taken = self.call("lock pages", || self.staging.take());
         taken.unwrap_or_else(|error| {
@@ -163,7 +163,7 @@ impl Card {
     }
 }
 
-/// Whether a context is of no use after this error.
+/// Whether a context is unusable after this error.
 fn is_fatal(error: sys::CUresult) -> bool {
     use sys::CUresult as E;
     matches!(
@@ -194,7 +194,7 @@ fn is_fatal(error: sys::CUresult) -> bool {
 impl Release for Card {
     fn release(&self, address: u64, _: usize) {
         // SAFETY: the address comes from `malloc_sync` in this context and is freed once, by the
-        // buffer that owns it. A lost context has freed it already: `call` refuses then.
+        // buffer that owns it. A lost context has already freed it: `call` refuses then.
         let freed = self.call("free memory", || unsafe { result::free_sync(address) });
         if let Err(error) = freed {
             tracing::debug!(%error, "device memory was not freed");
@@ -204,7 +204,7 @@ impl Release for Card {
 
 impl Drop for Card {
     fn drop(&mut self) {
-        // A lost context has freed it already: `call` refuses then.
+        // A lost context has already freed it: `call` refuses then.
         if let Err(error) = self.call("unlock pages", || self.staging.free()) {
             tracing::debug!(%error, "page-locked memory was not freed");
         }

@@ -1,16 +1,17 @@
 //! The CUDA driver behind [`Device`], through cudarc: the only code that talks to a real card.
 //!
-//! The library is looked for at run time. cudarc panics where it, or a function in it, is missing;
-//! so presence is tested first, and every call is in a `catch_unwind`. Only functions that
-//! every driver of the last ten years has are used, and no context but the primary one.
+//! The library is located at run time. cudarc panics if the library, or a function in it, is
+//! missing; so its presence is tested first, and every call is wrapped in `catch_unwind`. Only
+//! functions available in every driver of the last ten years are used, and no context but the
+//! primary one.
 //!
-//! An error of a kernel ends its context for good (CUDA calls such errors sticky). The device is
-//! then marked lost, refuses everything, and frees nothing; resetting the card's context frees its
-//! memory. [`CudaSource::open`] asks for a new one: driver 580 refuses it to a process in which a
-//! kernel has faulted (`benches/runs/2026-11-26-h200/profile.md`), so that the CPU answers until a
-//! restart.
+//! An error in a kernel invalidates its context permanently (CUDA calls such errors sticky). The
+//! device is then marked as lost, refuses all calls, and frees nothing; resetting the card's
+//! context frees its memory. [`CudaSource::open`] requests a new context: driver 580 refuses it to
+//! a process in which a kernel has faulted (`benches/runs/2026-11-26-h200/profile.md`), so the CPU
+//! answers until a restart.
 //!
-//! - `card`: a card and its context; `stream`: work on it in order; `staging`: page-locked memory
+//! - `card`: a card and its context; `stream`: ordered work on it; `staging`: page-locked memory
 //!   for its copies
 
 #![allow(unsafe_code)]
@@ -43,7 +44,7 @@ pub struct CudaSource {
 }
 
 impl CudaSource {
-    /// A source that keeps compiled kernels in `cache`.
+    /// Creates a source that caches compiled kernels in `cache`.
     pub fn new(cache: Arc<dyn CodeCache>) -> Self {
         Self { cache, last: Mutex::new(Weak::new()) }
     }
@@ -69,28 +70,28 @@ impl DeviceSource for CudaSource {
 /// Whether the driver's library can be called.
 #[cfg(not(feature = "candle-cuda"))]
 fn is_driver_there() -> bool {
-    // SAFETY: opens and closes a library by name; the driver's initialisers may run in any thread.
+    // SAFETY: opens and closes a library by name; the driver's initialisers may run on any thread.
     unsafe { sys::is_culib_present() }
 }
 
-/// True in a build that is linked with the library, which does not start without it.
+/// Always true in a build linked to the library, which does not start without it.
 #[cfg(feature = "candle-cuda")]
 fn is_driver_there() -> bool {
     true
 }
 
-/// A kernel that is loaded.
+/// A loaded kernel.
 #[derive(Debug, Clone, Copy)]
 struct Function(sys::CUfunction);
 
-// SAFETY: a handle of the driver, valid in any thread while its module is loaded.
+// SAFETY: a handle of the driver, valid on any thread while its module is loaded.
 unsafe impl Send for Function {}
-// SAFETY: as above; it is only ever read.
+// SAFETY: as above; it is never modified.
 unsafe impl Sync for Function {}
 
 type Functions = BTreeMap<&'static str, Function>;
 
-/// All kernels, and their origin.
+/// Loads all kernels, and returns their origin.
 fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String), DeviceError> {
     let mut functions = Functions::new();
     let embedded = FAMILIES.iter().try_for_each(|family| {
@@ -105,7 +106,7 @@ fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String
     functions.clear();
     let nvrtc = Nvrtc::find();
     let compiler = nvrtc.as_ref().map(|nvrtc| nvrtc as &dyn Compiler);
-    // All at once: one alone takes up to some seconds.
+    // In parallel, because a single family takes up to several seconds.
     let codes: Vec<_> = std::thread::scope(|scope| {
         let compile = |family| move || compiled(family, card.traits.capability, compiler, cache);
         let begun: Vec<_> = FAMILIES.iter().map(|family| scope.spawn(compile(family))).collect();
@@ -131,12 +132,12 @@ fn load_family(
     functions: &mut Functions,
 ) -> Result<(), DeviceError> {
     use sys::CUfunction_attribute_enum as Attribute;
-    // PTX is text and must end in a zero.
+    // PTX is text and must end with a zero byte.
     let image = [code, &[0]].concat();
     let shared_max = card.traits.shared_bytes_max as i32;
     let loaded = card.call("load kernels", || {
-        // SAFETY: the image is complete, ends in a zero, and outlives the call. The module is
-        // never unloaded while the context lives.
+        // SAFETY: the image is complete, ends with a zero byte, and outlives the call. The module
+        // is never unloaded while the context lives.
         let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }?;
         let mut found = Vec::with_capacity(family.entries.len());
         for entry in family.entries_on(card.traits.capability) {
@@ -148,7 +149,7 @@ fn load_family(
             let own = unsafe { result::function::get_function_attribute(function, shared) }?;
             let dynamic = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             let rest = (shared_max - own).max(0);
-            // SAFETY: as above. Launchers ask for no more than `shared_bytes_max`.
+            // SAFETY: as above. Launchers request at most `shared_bytes_max`.
             unsafe { result::function::set_function_attribute(function, dynamic, rest) }?;
             found.push((entry, Function(function)));
         }
@@ -162,7 +163,7 @@ fn load_family(
     Ok(())
 }
 
-/// A card with the kernels on it.
+/// A card with the kernels loaded.
 #[derive(Debug)]
 struct CudaDevice {
     card: Arc<Card>,
@@ -187,8 +188,8 @@ impl Device for CudaDevice {
         }
         let mut is_full = false;
         let allocated = self.card.call("allocate memory", || {
-            // SAFETY: kernels and downloads read only what was written before; the tests on the
-            // emulated device check it.
+            // SAFETY: kernels and downloads read only initialised memory, which the tests on the
+            // emulated device check.
             let allocated = unsafe { result::malloc_sync(bytes) };
             allocated.inspect_err(|error| {
                 is_full = error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,20 +1,20 @@
-//! Page-locked memory that the copies of a queue pass through.
+//! Page-locked memory through which the copies of a queue pass.
 //!
-//! A card reads and writes page-locked memory by itself, while the processor goes on. From any
-//! other memory the driver copies aside first, and the call waits until it has. Queries, masks and
-//! results pass through here. The rows of a segment do not: they are a thousand times as large, so
-//! that they would be copied aside piece by piece here instead of by the driver.
+//! A card accesses page-locked memory directly, while the CPU continues. For other memory the
+//! driver first makes its own copy, and the call waits for that. Queries, masks and results use
+//! this memory. The rows of a segment do not: they are a thousand times as large, so they would be
+//! copied piece by piece here instead of by the driver.
 //!
 //! ```text
-//! | of copies under way        | free              |
+//! | copies in progress         | free              |
 //! 0                            next                STAGING_BYTES
 //! ```
-//! A range is reserved until the queue was waited for; then all of it is free. Where nothing is
-//! free the queue is waited for, which happens to a batch of queries above 4 MiB alone.
+//! A range stays reserved until the queue was synchronised, which frees all ranges. If not enough
+//! is free, the queue is synchronised first; that happens only to a batch of queries above 4 MiB.
 //!
-//! The operating system cannot move what is page-locked, so there is little of it: no more than
-//! `STAGED_QUEUES_MAX` queues have any. The others, and all of them where the system refuses, go
-//! through pageable memory as before: slower, and otherwise the same.
+//! The operating system cannot move page-locked memory, so its amount is limited: at most
+//! `STAGED_QUEUES_MAX` queues have some. Further queues, or all of them if the system refuses, use
+//! pageable memory: slower, but otherwise equivalent.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -22,29 +22,29 @@ use std::slice;
 use cudarc::driver::result::{self, DriverError};
 use parking_lot::Mutex;
 
-/// Page-locked memory of one queue: a mask of 32 million rows, or 1,024 queries of 3,024 codes and
-/// what their search brings home.
+/// Page-locked memory per queue: enough for a mask of 32 million rows, or for 1,024 queries of
+/// 3,024 codes and the results of their search.
 pub(super) const STAGING_BYTES: usize = 4 << 20;
-/// Queues with page-locked memory: as many as are kept for searches and for the model, and a few
-/// more. 64 MiB in all.
+/// Maximum number of queues with page-locked memory: as many as are kept for searches and for the
+/// model, plus a few. 64 MiB in total.
 const STAGED_QUEUES_MAX: usize = 16;
-/// Ranges begin at multiples of this: a line of the processor's cache.
+/// Ranges start at multiples of this, the size of a cache line.
 const RANGE_ALIGNMENT: usize = 64;
 
-/// Position behind the ranges of copies under way.
+/// Position after the ranges of copies in progress.
 #[derive(Debug, Default)]
 struct StagingCursor {
     next: usize,
 }
 
-/// Range reserved for a copy.
+/// Result of reserving a range for a copy.
 #[derive(Debug, PartialEq, Eq)]
 enum Reservation {
-    /// From this byte on.
+    /// The range starts at this byte.
     At(usize),
-    /// None before the queue was waited for.
+    /// There is no space until the queue is synchronised.
     AfterWaiting,
-    /// None at all: the copy is larger than the memory.
+    /// There is never enough space: the copy is larger than the memory.
     TooLarge,
 }
 
@@ -62,7 +62,7 @@ impl StagingCursor {
     }
 }
 
-/// Page-locked memory of a context: [`STAGING_BYTES`] bytes for one queue.
+/// Page-locked memory of a context, [`STAGING_BYTES`] bytes for one queue.
 #[derive(Debug)]
 struct Block(NonNull<u8>);
 
@@ -77,11 +77,12 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Memory for a copy of `bytes` bytes, after a `wait` for the queue if need be; `None` for a
-    /// copy that is too large. The copy may use it until the queue was waited for.
+    /// Reserves memory for a copy of `bytes` bytes, after synchronising the queue with `wait` if
+    /// necessary; `None` if the copy is too large. The copy may use it until the queue is
+    /// synchronised.
     ///
-    /// Only inside `Card::call`: a context that ends takes this memory
-    /// with it, and no context ends during a call.
+    /// Must be called within `Card::call`: this memory is lost with its context, and no context
+    /// ends during a call.
     ///
     /// # Errors
     /// The error of `wait`.
@@ -99,34 +100,35 @@ impl Staging {
             reservation => reservation,
         };
         let Reservation::At(at) = reservation else { return Ok(None) };
-        // SAFETY: `take` stays below the block's size, and the block's bytes were set when it was
-        // made. No other slice of this range is alive: one borrows `self`. No copy under way uses
-        // it: ranges are reserved anew only after `waited`.
+        // SAFETY: `take` stays within the block, whose bytes were initialised when it was created.
+        // No other slice of this range is alive, because slices borrow `self`. No copy in progress
+        // uses it, because ranges are reserved again only after `waited`.
         Ok(Some(unsafe { slice::from_raw_parts_mut(self.block.0.as_ptr().add(at), bytes) }))
     }
 
-    /// The queue was waited for: no copy is under way.
+    /// Records that the queue was synchronised, so no copy is in progress.
     pub(super) fn waited(&mut self) {
         self.cursor.next = 0;
     }
 }
 
-/// Page-locked memory of a card that no queue uses at the moment.
+/// Page-locked memory of a card that no queue currently uses.
 #[derive(Debug, Default)]
 pub(super) struct StagingPool(Mutex<Pool>);
 
 #[derive(Debug, Default)]
 struct Pool {
     free: Vec<Block>,
-    /// Blocks that were ever made; none is given back before the card is.
+    /// Number of blocks ever created; they are freed only along with the card.
     made: usize,
 }
 
 impl StagingPool {
-    /// Memory for a queue; `None` where as many queues have some as may. In the card's context.
+    /// Takes memory for a queue; `None` if the maximum number of queues have some. Requires the
+    /// card's context to be current.
     ///
     /// # Errors
-    /// Errors of the driver, also where the operating system refuses the memory.
+    /// Errors of the driver, including a refusal by the operating system.
     pub(super) fn take(&self) -> Result<Option<Staging>, DriverError> {
         let mut pool = self.0.lock();
         let block = match pool.free.pop() {
@@ -141,30 +143,30 @@ impl StagingPool {
         Ok(Some(Staging { block, cursor: StagingCursor::default() }))
     }
 
-    /// Takes memory back that no copy uses any more.
+    /// Takes back memory that no copy uses any more.
     pub(super) fn give_back(&self, staging: Staging) {
         self.0.lock().free.push(staging.block);
     }
 
-    /// Gives all of it back to the system. In the card's context, when no queue is left.
+    /// Frees all memory. Requires the card's context to be current, and that no queue is left.
     ///
     /// # Errors
     /// The driver's first error.
     pub(super) fn free(&self) -> Result<(), DriverError> {
         let free = std::mem::take(&mut self.0.lock().free);
-        // SAFETY: each came from `malloc_host` in this context and is freed once: its owner is
-        // consumed here. No copy uses it: `give_back` says so.
+        // SAFETY: each block came from `malloc_host` in this context and is freed once, because its
+        // owner is consumed here. No copy uses it, as `give_back` requires.
         free.into_iter().try_for_each(|Block(at)| unsafe { result::free_host(at.as_ptr().cast()) })
     }
 }
 
 fn lock_pages() -> Result<Block, DriverError> {
-    // SAFETY: no flags, and a context is current, as `take` demands.
+    // SAFETY: no flags, and a context is current, as `take` requires.
     let at = unsafe { result::malloc_host(STAGING_BYTES, 0) }?.cast::<u8>();
     let refused = DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     let at = NonNull::new(at).ok_or(refused)?;
-    // SAFETY: the driver just gave so many bytes to this caller alone. Their contents are
-    // unspecified.
+    // SAFETY: the driver just gave this many bytes exclusively to this caller, with unspecified
+    // contents.
     unsafe { at.as_ptr().write_bytes(0, STAGING_BYTES) };
     Ok(Block(at))
 }
@@ -179,8 +181,8 @@ mod tests {
         Block(NonNull::new(memory.as_mut_ptr()).unwrap())
     }
 
-    /// Copies of all sizes, with a wait where nothing is free: a range under way is never reserved
-    /// again, and none lies outside.
+    /// Copies of all sizes, synchronising if nothing is free: a range in use is never reserved
+    /// again, and none is out of bounds.
     #[test]
     fn ranges_under_way_are_reserved_once() {
         let mut memory = vec![0; STAGING_BYTES];
@@ -218,7 +220,7 @@ mod tests {
         let never = || panic!("nothing is under way");
         assert!(staging.reserve(STAGING_BYTES + 1, never).unwrap().is_none());
         assert_eq!(staging.reserve(STAGING_BYTES, never).unwrap().unwrap().len(), STAGING_BYTES);
-        // Full: the queue is waited for, and where that fails nothing is given.
+        // Full: the queue is synchronised, and if that fails nothing is reserved.
         let lost = DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_LAUNCH_FAILED);
         assert_eq!(staging.reserve(1, || Err(lost)).err(), Some(lost));
         assert_eq!(staging.reserve(1, || Ok(())).unwrap().unwrap().len(), 1);

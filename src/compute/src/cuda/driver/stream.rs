@@ -19,11 +19,11 @@ pub(super) struct Stream {
     pub(super) card: Arc<Card>,
     pub(super) functions: Arc<Functions>,
     pub(super) stream: sys::CUstream,
-    /// Page-locked memory for its copies, where there was some left.
+    /// Page-locked memory for its copies, if some was left.
     pub(super) staging: Option<Staging>,
 }
 
-// SAFETY: a handle of the driver, valid in any thread; `&mut self` keeps its users apart.
+// SAFETY: a handle of the driver, valid on any thread; `&mut self` excludes concurrent use.
 unsafe impl Send for Stream {}
 
 fn outside(action: &'static str) -> DeviceError {
@@ -48,9 +48,9 @@ impl Queue for Stream {
                 }
                 None => bytes,
             };
-            // SAFETY: the target lies inside a live buffer. The source is the queue's own memory,
-            // which is used for nothing else and not freed before the stream was waited for; or
-            // it is pageable memory, which the driver has copied aside when the call returns.
+            // SAFETY: the target is within a live buffer. The source is the queue's page-locked
+            // memory, whose range is neither reused nor freed before the stream is synchronised; or
+            // it is pageable memory, which the driver has copied when the call returns.
             unsafe { result::memcpy_htod_async(to, source, stream) }
         })
     }
@@ -70,8 +70,8 @@ impl Queue for Stream {
             let mut staged = staged.transpose()?.flatten();
             let target = staged.as_deref_mut().unwrap_or(&mut *bytes);
             if !target.is_empty() {
-                // SAFETY: the source lies inside a live buffer. The target, be it the queue's own
-                // memory or the caller's, outlives the wait that follows, and nobody touches it
+                // SAFETY: the source is within a live buffer. The target, page-locked memory or the
+                // caller's, outlives the synchronisation that follows, and nobody accesses it
                 // before.
                 unsafe { result::memcpy_dtoh_async(target, from, stream) }?;
             }
@@ -92,7 +92,7 @@ impl Queue for Stream {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the range lies inside a live buffer.
+        // SAFETY: the range is within a live buffer.
         let fill = || unsafe { result::memset_d8_async(at, byte, bytes, self.stream) };
         self.card.call("fill memory", fill)
     }
@@ -105,9 +105,9 @@ impl Queue for Stream {
         let mut parameters = launch.parameters().to_vec();
         let mut pointers = [parameters.as_mut_ptr().cast::<c_void>()];
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid(), launch.block());
-        // SAFETY: the kernel takes one structure by value, and the launcher mirrors it; the driver
-        // copies it during the call. A `Launch` is only made after every extent in it was checked
-        // against a live buffer, which its maker keeps until the stream was waited for.
+        // SAFETY: the kernel takes one structure by value, which the launcher mirrors; the driver
+        // copies it during the call. A `Launch` is created only after every extent in it was
+        // checked against a live buffer, which its creator keeps until the stream is synchronised.
         let run = || unsafe {
             let (grid, block) = ((gx, gy, gz), (bx, by, bz));
             let shared = launch.shared_bytes();
@@ -137,7 +137,8 @@ impl Drop for Stream {
         if let (Ok(()), Some(own)) = (self.synchronise(), self.staging.take()) {
             self.card.staging.give_back(own);
         }
-        // SAFETY: made once, destroyed once. A lost context has destroyed it already.
+        // SAFETY: created once, destroyed once. A lost context has already destroyed it: `call`
+        // refuses then.
         let destroy = || unsafe { result::stream::destroy(self.stream) };
         if let Err(error) = self.card.call("end a stream", destroy) {
             tracing::debug!(%error, "a stream was not destroyed");

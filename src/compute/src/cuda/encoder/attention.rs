@@ -7,7 +7,7 @@ use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 128;
-/// Rows of a head in shared memory: a tile of queries, two of keys and two of values.
+/// Rows of a head in shared memory: one tile of queries, two of keys and two of values.
 const ROWS: usize = 5 * TILE;
 
 /// `EmbedAttentionParams` of kernels/embed_attention.cu.
@@ -30,11 +30,11 @@ pub struct Attention<'a> {
     pub tiles: &'a Buffer,
     /// f16 (tokens, hidden), written.
     pub context: &'a Buffer,
-    /// Heads, and the numbers of each; their product is `hidden`.
+    /// Number of heads, and components of each; their product is `hidden`.
     pub heads: (usize, usize),
 }
 
-/// Attention within each passage of `packed`.
+/// Computes attention within each passage of `packed`.
 pub fn attend(
     queue: &mut dyn Queue,
     packed: &Packed,

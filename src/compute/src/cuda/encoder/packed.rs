@@ -1,11 +1,11 @@
-//! A batch in the device's form: tokens one behind the other, and the first token of each passage.
+//! A batch in the device's form: concatenated tokens, and the first token of each passage.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::DeviceError;
 use crate::cuda::encoder::TOKENS_MAX;
 
-/// Queries that one block of attention takes.
+/// Queries that one block of attention processes.
 pub(super) const TILE: usize = 64;
 
 /// A token: `Words2` of kernels/embed_norm.cu.
@@ -16,7 +16,7 @@ pub struct Token {
     position: u32,
 }
 
-/// Work of one block of attention: `QueryTile` of kernels/embed_attention.cu.
+/// The work of one block of attention: `QueryTile` of kernels/embed_attention.cu.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 pub struct QueryTile {
@@ -26,7 +26,7 @@ pub struct QueryTile {
     unused: u32,
 }
 
-/// Passages packed, every id and position within the model's tables.
+/// Packed passages; every id and position is within the model's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     tokens: Vec<Token>,
@@ -37,12 +37,12 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs the token ids of passages, for a model of `vocabulary` words and passages of at most
-    /// `window` tokens.
+    /// Packs the token ids of passages, for a model with a vocabulary of `vocabulary` tokens and
+    /// passages of at most `window` tokens.
     ///
     /// # Errors
-    /// [`DeviceError::Shape`] for a passage that is empty or too long, an id that the vocabulary
-    /// lacks, no passages at all, or more than [`TOKENS_MAX`] tokens.
+    /// [`DeviceError::Shape`] for a passage that is empty or too long, an id outside the
+    /// vocabulary, no passages at all, or more than [`TOKENS_MAX`] tokens.
     pub fn new(batch: &[&[u32]], vocabulary: usize, window: usize) -> Result<Self, DeviceError> {
         let refused = |rule| DeviceError::Shape { kernel: "embed_gather", rule };
         let check = |holds: bool, rule| holds.then_some(()).ok_or_else(|| refused(rule));
@@ -69,32 +69,32 @@ impl Packed {
         Ok(packed)
     }
 
-    /// All tokens; at least one.
+    /// Returns all tokens, at least one.
     pub fn tokens(&self) -> &[Token] {
         &self.tokens
     }
 
-    /// First token of each passage, and the end of the last one.
+    /// Returns the first token of each passage, and the end of the last.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
 
-    /// Work of attention, for each head.
+    /// Returns the work of attention, per head.
     pub fn tiles(&self) -> &[QueryTile] {
         &self.tiles
     }
 
-    /// Passages; at least one.
+    /// Returns the number of passages, at least one.
     pub fn passages(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Words that the ids may name.
+    /// Returns the size of the vocabulary.
     pub(super) fn vocabulary(&self) -> usize {
         self.vocabulary
     }
 
-    /// Positions that tokens may have.
+    /// Returns the number of positions.
     pub(super) fn window(&self) -> usize {
         self.window
     }

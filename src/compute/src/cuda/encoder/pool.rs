@@ -1,4 +1,4 @@
-//! States to vectors (kernels/embed_pool.cu).
+//! Pools states into vectors (kernels/embed_pool.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -7,7 +7,7 @@ use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 256;
-/// Bytes of shared memory for each number of a state, and beside them.
+/// Bytes of shared memory per component of a state, and in addition to that.
 const SHARED_BYTES: (usize, usize) = (32, 32);
 
 /// `EmbedPoolParams` of kernels/embed_pool.cu.
@@ -30,11 +30,11 @@ pub struct Pool<'a> {
     pub starts: &'a Buffer,
     /// f32 (passages, hidden), written.
     pub vectors: &'a Buffer,
-    /// Whether a passage's vector is that of its first token; otherwise it is the mean of all.
+    /// Whether a passage's vector is the state of its first token; otherwise it is the mean of all.
     pub only_first: bool,
 }
 
-/// One vector of length 1 for each passage of `packed`.
+/// Computes one unit vector per passage of `packed`.
 pub fn pool(
     queue: &mut dyn Queue,
     packed: &Packed,

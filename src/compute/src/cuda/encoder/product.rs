@@ -1,4 +1,4 @@
-//! A dense layer and what follows it (kernels/embed_product.cu).
+//! A dense layer and the operations that follow it (kernels/embed_product.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,9 +6,9 @@ use crate::cuda::encoder::{TOKENS_MAX, WIDTH_STEP};
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, Capability, DeviceError, DeviceTraits, Queue};
 
-/// Outputs of a layer at most, as many as a configuration may name times three.
+/// Maximum outputs of a layer: three times the maximum of a configuration.
 const WIDTH_MAX: usize = 1 << 18;
-/// Bytes of a row in one stage of shared memory.
+/// Bytes of a row per stage of shared memory.
 const LINE: usize = 128;
 
 /// `EmbedProductParams` of kernels/embed_product.cu.
@@ -26,20 +26,20 @@ struct EmbedProductParams {
     activation: u32,
 }
 
-/// A function of each output, after the bias.
+/// The activation function applied to each output after the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// x.
+    /// Identity.
     None,
-    /// GELU by the error function.
+    /// GELU, exact form with the error function.
     Gelu,
-    /// GELU by its tanh approximation.
+    /// GELU, tanh approximation.
     GeluTanh,
     /// max(x, 0).
     Relu,
 }
 
-/// A kernel and the tile of the output that its blocks have.
+/// A kernel, and the tile of the output that each of its blocks computes.
 #[derive(Debug, PartialEq, Eq)]
 struct Tile {
     kernel: &'static str,
@@ -47,14 +47,14 @@ struct Tile {
     columns: usize,
     stages: usize,
     threads: u32,
-    /// Blocks that a multiprocessor runs at the same time.
+    /// Concurrent blocks per multiprocessor.
     resident: usize,
-    /// Work a second against that of the largest tile, in percent: smaller tiles read more for
-    /// each product. Estimates from what they read, until a run is recorded.
+    /// Throughput relative to the largest tile, in percent: smaller tiles read more per product.
+    /// Estimated from the bytes read, until measured.
     pace: usize,
 }
 
-/// On Hopper, in place of the largest; for a few tokens the smallest reads less.
+/// Replaces the largest tile on Hopper; for few tokens the smallest tile reads less.
 const BY_WARPGROUPS: Tile = Tile {
     kernel: "embed_product_128x128_by_warpgroups",
     rows: 128,
@@ -104,18 +104,18 @@ impl Tile {
         self.stages * (self.rows + self.columns) * LINE
     }
 
-    /// Relative time of a product: each multiprocessor's blocks one after the other, but never more
-    /// at the same time than fit, and never fewer than one.
+    /// Returns the relative time of a product: the blocks of each multiprocessor run one after the
+    /// other, as many concurrently as fit.
     fn cost(&self, tokens: usize, outputs: usize, multiprocessors: usize) -> usize {
         let [x, y] = self.blocks(tokens, outputs);
         let each = (x * y).div_ceil(multiprocessors);
-        // Alone on a multiprocessor, a block waits for its own copies.
+        // A block alone on a multiprocessor waits for its own copies.
         let waits = if each < self.resident { self.resident } else { each };
         waits * self.rows * self.columns * 100 / self.pace
     }
 }
 
-/// The tile that takes the least time, the larger of equals.
+/// Returns the fastest tile; of equally fast ones the largest.
 fn best_tile(tokens: usize, outputs: usize, traits: &DeviceTraits) -> Option<&'static Tile> {
     let hopper = (traits.capability == Capability::HOPPER).then_some(&BY_WARPGROUPS);
     let all = hopper.into_iter().chain(&TILES);
@@ -131,19 +131,19 @@ pub struct Product<'a> {
     pub states: &'a Buffer,
     /// f16 (outputs, inputs).
     pub weights: &'a Buffer,
-    /// f32, one an output.
+    /// f32, one per output.
     pub bias: &'a Buffer,
     /// f16 (tokens, outputs), added at the end.
     pub residual: Option<&'a Buffer>,
-    /// f16 (tokens, outputs), written; none of the others.
+    /// f16 (tokens, outputs), written; must differ from the other buffers.
     pub output: &'a Buffer,
     /// Inputs and outputs of the layer.
     pub widths: (usize, usize),
-    /// Before the residual.
+    /// Applied before the residual is added.
     pub activation: Activation,
 }
 
-/// activation(states weights^T + bias) + residual of `tokens` tokens, on a device of such traits.
+/// Computes activation(states weights^T + bias) + residual of `tokens` tokens.
 pub fn product(
     queue: &mut dyn Queue,
     traits: &DeviceTraits,
@@ -207,7 +207,7 @@ mod tests {
         for traits in [&ampere, &hopper] {
             assert_eq!(kernel(1, 8, traits), Some("embed_product_64x64"));
         }
-        // A block of a small card has less shared memory.
+        // A block on a small card has less shared memory.
         assert_eq!(kernel(16_384, 1536, &card(8, 20, 99)), Some("embed_product_128x128"));
         assert_eq!(kernel(16_384, 1536, &card(8, 20, 72)), Some("embed_product_128x64"));
         assert_eq!(kernel(1, 8, &card(8, 20, 48)), None);

@@ -7,7 +7,7 @@ use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 256;
-/// Rows of a block.
+/// Rows per block.
 const ROWS: usize = 8;
 
 /// `EmbedGatherParams` of kernels/embed_norm.cu.
@@ -43,9 +43,9 @@ struct EmbedNormParams {
 /// Weights of a layer norm.
 #[derive(Debug, Clone, Copy)]
 pub struct Norm<'a> {
-    /// f32, one a number of the row.
+    /// f32, one per component of a row.
     pub scale: &'a Buffer,
-    /// f32, one a number of the row; added after scaling.
+    /// f32, one per component of a row; added after scaling.
     pub shift: &'a Buffer,
     /// Added to the variance.
     pub epsilon: f32,
@@ -60,13 +60,13 @@ pub struct Gather<'a> {
     pub positions: &'a Buffer,
     /// A copy of [`Packed::tokens`].
     pub tokens: &'a Buffer,
-    /// Of the sum.
+    /// Norm applied to the sum.
     pub norm: Norm<'a>,
     /// f16 (tokens, hidden), written.
     pub states: &'a Buffer,
 }
 
-/// States of the tokens of `packed` before the first layer.
+/// Computes the states of the tokens of `packed` before the first layer.
 pub fn gather(
     queue: &mut dyn Queue,
     packed: &Packed,
@@ -91,18 +91,18 @@ pub fn gather(
     builder.launch(queue, shape(count), &params)
 }
 
-/// Arguments of [`normalise`]: two buffers, f16 (tokens, hidden).
+/// Arguments of [`normalise`]: two distinct buffers, f16 (tokens, hidden).
 #[derive(Debug, Clone, Copy)]
 pub struct Normalise<'a> {
-    /// Read.
+    /// Input.
     pub rows: &'a Buffer,
-    /// Of each row.
+    /// Norm applied to each row.
     pub norm: Norm<'a>,
-    /// Written.
+    /// Output.
     pub states: &'a Buffer,
 }
 
-/// The rows of `packed`'s tokens, normalised.
+/// Normalises the rows of the tokens of `packed`.
 pub fn normalise(
     queue: &mut dyn Queue,
     packed: &Packed,
