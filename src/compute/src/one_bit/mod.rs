@@ -1,8 +1,8 @@
 //! T0: one bit per component, with factors that yield an estimate and a bound.
 //!
 //! Let q be the unit query, x a unit row, c a point near x (the centroid of its list, or the mean
-//! of the segment), r = x - c, and P the rotation. The code of a row is the signs s of P r. With `o
-//! = (s . P r) / (sqrt(D) |r|)`, which measures how well the signs point along r,
+//! of the segment), r = x - c, and P the rotation. The code of a row is the signs s of P r. The
+//! value o = (s . P r) / (sqrt(D) |r|) measures how well the signs point along r. Then
 //!
 //! ```text
 //! q.x  is approximately  q.c + r.c + a (s . P(q - c))    a = |r| / (sqrt(D) o)

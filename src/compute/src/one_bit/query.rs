@@ -131,8 +131,8 @@ impl OneBitQuery {
         }
     }
 
-    /// Returns the step: a sum of entries times the step, plus [`Self::bias`], approximates `signs
-    /// . rotated query`.
+    /// Returns the step. A sum of entries times the step, plus [`Self::bias`], approximates the
+    /// product `signs . rotated query`.
     pub fn step(&self) -> f32 {
         self.step
     }

@@ -6,7 +6,7 @@ use crate::cuda::encoder::{TOKENS_MAX, WIDTH_STEP};
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, Capability, DeviceError, DeviceTraits, Queue};
 
-/// Maximum outputs of a layer: three times the maximum of a configuration.
+/// Maximum width of a layer, above three times any width that a configuration may name.
 const WIDTH_MAX: usize = 1 << 18;
 /// Bytes of a row per stage of shared memory.
 const LINE: usize = 128;
@@ -104,12 +104,12 @@ impl Tile {
         self.stages * (self.rows + self.columns) * LINE
     }
 
-    /// Returns the relative time of a product: the blocks of each multiprocessor run one after the
-    /// other, as many concurrently as fit.
+    /// Returns the relative time of a product. It is proportional to the number of blocks per
+    /// multiprocessor, but at least that of as many as run concurrently.
     fn cost(&self, tokens: usize, outputs: usize, multiprocessors: usize) -> usize {
         let [x, y] = self.blocks(tokens, outputs);
         let each = (x * y).div_ceil(multiprocessors);
-        // A block alone on a multiprocessor waits for its own copies.
+        // Fewer blocks than fit take as long as those: each waits for its own copies.
         let waits = if each < self.resident { self.resident } else { each };
         waits * self.rows * self.columns * 100 / self.pace
     }
