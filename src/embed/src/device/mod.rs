@@ -5,12 +5,12 @@
 //! same batch, and a counter is incremented.
 //!
 //! ```text
-//! forward --(device active?)-- no ------------------------------------> CPU, batch by batch
-//!            '- yes -> weights: copied to the device once -- error ------> CPU for a while
-//!                      check: some passages compared to the CPU -- wrong -> CPU from now on
+//! forward --(device active?)-- no --------------------------------------> CPU, batch by batch
+//!            '- yes -> weights: copied to the device once -- error -----> CPU for a while
+//!                      check: passages compared to the CPU -- wrong ----> CPU from now on
 //!                      stream: a queue of work with scratch memory of its size class
 //!                      forward: launches every layer, copies the vectors back
-//!                      checked: finite, of length 1 -- no ---------------> CPU
+//!                      checked: finite, of length 1 -- no --------------> CPU
 //! ```
 //!
 //! Invariants
