@@ -1,4 +1,4 @@
-//! Answers made of passages that stand in the chunks.
+//! Extractive answers: passages quoted from the retrieved chunks.
 
 mod verdicts;
 
@@ -21,20 +21,21 @@ use lodestone_embed::{EmbedError, Embedder, Lane, OwnedText, RecentVectors, Role
 use lodestone_rank::Reranker;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
-/// Passages that are compared with the question by the model: those that are best by their words
-/// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
+/// Maximum number of passages that the embedding model compares with the question: those ranked
+/// best by their words and their chunk. Bounds the model's work per answer, at about 30 tokens
+/// each.
 const EMBEDDED_MAX: usize = 24;
 
-/// The passages of an answer, and the strength of the best one.
+/// The passages of an answer, and the strength of the best candidate.
 #[derive(Debug, Default)]
 struct Chosen {
     parts: Vec<Part>,
-    /// The text about its rows together.
+    /// A text about the chosen rows as a whole, such as their total.
     told: Option<String>,
     strength: Strength,
 }
 
-/// Makes extractive answers. Cheap to clone.
+/// Composes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     model: Arc<dyn Embedder>,
@@ -45,53 +46,55 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// An answerer that compares by the vectors of a model. Which editions of documents hold is
-    /// judged by the machine's clock.
+    /// Creates an answerer that compares texts by the vectors of `model`. The system clock decides
+    /// which editions of a document are in force.
     pub fn new(model: Arc<dyn Embedder>) -> Self {
         let recent = Arc::default();
         Self { model, recent, clock: Arc::new(SystemClock), judge: None, reader: None }
     }
 
-    /// Shares its cache of recent vectors with others.
+    /// Replaces the cache of recent vectors by one shared with others.
     pub fn sharing(self, recent: Arc<RecentVectors>) -> Self {
         Self { recent, ..self }
     }
 
-    /// A copy that compares by the vectors of another model.
+    /// Returns a copy that compares texts by the vectors of another model.
     #[must_use]
     pub fn with_model(&self, model: &Arc<dyn Embedder>) -> Self {
         Self { model: Arc::clone(model), ..self.clone() }
     }
 
-    /// Sets the clock.
+    /// Replaces the clock that decides which editions are in force.
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// Sets a reranker, if there is one, that reads the question with each passage of an answer: an
-    /// answer is declined where it takes none of its passages for one.
+    /// Sets an optional reranker as the judge: it scores the question against each passage of an
+    /// answer, and the answer is declined if every passage scores too low.
     pub fn judged_by(self, judge: Option<Arc<dyn Reranker>>) -> Self {
         Self { judge, ..self }
     }
 
-    /// Sets a reader, if there is one, whose verdicts on the passages that are compared count
-    /// beside their words.
+    /// Sets an optional reader: a reranker whose verdicts on the best passages are weighed together
+    /// with their words and vectors.
     pub fn read_by(self, reader: Option<Arc<dyn Reranker>>) -> Self {
         Self { reader, ..self }
     }
 
-    /// Its reader, if it has one.
+    /// The reader, if one is set.
     pub fn reader(&self) -> Option<&dyn Reranker> {
         self.reader.as_deref()
     }
 
-    /// Answers from the chunks that were found, which are given best first, and from those of the
-    /// same sources that stand `around` them; [`crate::ABSTENTION`] when nothing in them does.
-    /// Blocking: one call of the model for the question and the passages that it has not read for
-    /// the tenant lately.
+    /// Answers from retrieved `chunks`, given best first, and from the chunks `around` them in the
+    /// same sources. Returns [`crate::ABSTENTION`] if no passage answers. If the editions in force
+    /// have no answer, the doubtful ones are tried. Blocking: one call of the model for the
+    /// question and the passages that are not among the recent vectors; likewise of the reader and
+    /// the judge.
     ///
     /// # Errors
-    /// [`AnswerError::Embed`] when the model gives no vectors, or the request is over.
+    /// [`AnswerError::Embed`] if the model returns no vectors, or the request was cancelled or ran
+    /// out of time.
     pub fn answer(
         &self,
         context: &RequestContext,
@@ -122,8 +125,9 @@ impl Answerer {
         Ok(answer)
     }
 
-    /// As [`Self::answer`], from chunks in other languages, which `gloss` tells in words of the
-    /// question's; an abstention unless they say clearly more of it than an answer needs.
+    /// Answers like [`Self::answer`] from chunks in other languages, whose words `gloss` translates
+    /// into the question's language. Abstains unless the best passage is clearly stronger than an
+    /// answer in the question's own language has to be.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -148,7 +152,7 @@ impl Answerer {
         let reading = glossary.reading(reading);
         let glossed = glossary.chunks(&chunks);
         let glossed: Vec<&RetrievedChunk> = glossed.iter().collect();
-        // The reader knows sentences, and glosses are words one after the other.
+        // The reader is trained on sentences, while a gloss is a mere sequence of words.
         let without_reader = Self { reader: None, ..self.clone() };
         let mut chosen = without_reader.chosen(context, question, &glossed, &reading, &editions)?;
         let lacks_name = gloss.names().map(str::to_lowercase).any(|name| {
@@ -171,7 +175,7 @@ impl Answerer {
         Ok(answer)
     }
 
-    /// The passages of an answer out of what was read, in its order; none where nothing answers.
+    /// Chooses the passages of an answer from what was read, in order; none if nothing answers.
     fn chosen(
         &self,
         context: &RequestContext,
@@ -187,7 +191,7 @@ impl Answerer {
         let (mut scores, matches) = by_words(&asked, &reading.candidates, chunks, editions);
         let is_wanted = |at: &usize| asked.wants(reading.candidates[*at].shape);
         let mut embedded: Vec<usize> = (0..scores.len()).filter(is_wanted).collect();
-        // Stable: of equal ones the first, so that the order of the chunks decides.
+        // A stable sort: candidates that score alike stay in the order of the chunks.
         embedded.sort_by(|a, b| scores[*b].first().total_cmp(&scores[*a].first()));
         embedded.truncate(EMBEDDED_MAX);
         embedded.sort_unstable();
@@ -237,7 +241,7 @@ impl Answerer {
         Ok(Chosen { parts: parts.collect(), told, strength })
     }
 
-    /// The vectors of the question and of the candidates.
+    /// Returns the vector of the question and those of the candidates.
     fn vectors(
         &self,
         context: &RequestContext,
@@ -259,7 +263,7 @@ impl Answerer {
     }
 }
 
-/// Drops the passages that a later document in force has changed.
+/// Removes the passages that a later document in force has amended.
 fn without_changed(reading: &mut Reading, editions: &Editions) {
     let Reading { candidates, blocks, .. } = reading;
     candidates.retain(|one| {

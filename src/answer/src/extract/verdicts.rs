@@ -1,4 +1,4 @@
-//! Verdicts of a judge and a reader, models that read the question with a passage.
+//! Verdicts of the judge and the reader: models that score a question and a passage as a pair.
 
 use super::Answerer;
 use crate::error::AnswerError;
@@ -12,19 +12,20 @@ use lodestone_embed::EmbedError;
 use lodestone_rank::Reranker;
 use lodestone_types::{ErrorKind, RequestContext, RetrievedChunk};
 
-/// Passages of them that the reader reads, the best by words and vectors. With all of them the
-/// first passage is right for .606 of 1,387 questions, with eight for .605.
+/// Maximum number of the compared passages that the reader scores, the best by words and vectors.
+/// The first passage is right for 0.606 of 1,387 questions if all are read, and for 0.605 with
+/// eight.
 const READ_MAX: usize = 8;
-/// The judge's verdict below which a passage surely does not answer. Cross-encoders put nearly all
-/// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
-/// measurement.
+/// Minimum score by the judge; a passage below it surely does not answer. Cross-encoders put nearly
+/// every pair at one of the two extremes, so a score below one in ten means no. Set by reasoning,
+/// not by measurement.
 const STANDS_MIN: f32 = 0.1;
-/// Characters of a title that a model gets before a passage, which shares its window.
+/// Maximum number of characters of a title put before a passage, which shares the model's window.
 const TITLE_CHARS_MAX: usize = 200;
-/// Share of the time that a question has left, that the judge may take of it, and the reader.
+/// The judge and the reader may each use one part in this many of the request's remaining time.
 const VERDICTS_SHARE: u32 = 4;
 
-/// Passages that were read for want of a sure list, by their position among all.
+/// Passages that the reader scored because no list was sure. Positions are among all candidates.
 pub(super) struct Again {
     pub(super) scores: Vec<Score>,
     pub(super) compared: Vec<usize>,
@@ -32,8 +33,8 @@ pub(super) struct Again {
 }
 
 impl Answerer {
-    /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no
-    /// time for all of them it refuses nothing.
+    /// Whether the judge rejects every passage. If it fails, or runs out of time before it has
+    /// scored all of them, nothing is refused.
     pub(super) fn is_refused(
         &self,
         context: &RequestContext,
@@ -49,8 +50,9 @@ impl Answerer {
         Ok(verdicts.is_some_and(|verdicts| verdicts.iter().all(is_no)))
     }
 
-    /// The verdicts of the reader on the best of the `compared` candidates, by their position among
-    /// all; none for questions that it does not read, and where it fails or has no time for all.
+    /// Returns the reader's verdicts on the best of the `compared` candidates, with their positions
+    /// among all candidates. Empty for questions that the reader is not made for, and if it fails
+    /// or runs out of time.
     pub(super) fn read(
         &self,
         context: &RequestContext,
@@ -68,8 +70,8 @@ impl Answerer {
         }
     }
 
-    /// The best single passages as the reader finds them, where neither a list nor steps were sure
-    /// and it has read nothing yet; none where it holds none of them for an answer.
+    /// Lets the reader score the best single passages if no list or steps were confident enough and
+    /// it has scored nothing yet. `None` if the reader does not favour the best of them.
     pub(super) fn read_again(
         &self,
         context: &RequestContext,
@@ -98,7 +100,7 @@ impl Answerer {
         Ok(first.is_some_and(|first| scores[first].opinion() > 0.0).then_some(again))
     }
 
-    /// The verdicts of the reader on some candidates, best first.
+    /// Returns the reader's verdicts on the candidates `best`; empty as for [`Self::read`].
     fn opinions(
         &self,
         context: &RequestContext,
@@ -118,7 +120,7 @@ impl Answerer {
     }
 }
 
-/// Passages behind the titles of their sources, as models that read pairs get them.
+/// The passages, each preceded by the title of its source, as the models take them.
 fn titled(passages: &[&Candidate], chunks: &[&RetrievedChunk], between: &str) -> Vec<String> {
     let text = |passage: &&Candidate| match chunks[passage.hit].source.title.as_str() {
         "" => passage.compared.clone(),
@@ -130,7 +132,7 @@ fn titled(passages: &[&Candidate], chunks: &[&RetrievedChunk], between: &str) ->
     passages.iter().map(text).collect()
 }
 
-/// The verdicts of a model on all passages; `None` where it has no time for all of them, or fails.
+/// Returns a model's scores of all passages; `None` if it fails or runs out of time.
 fn verdicts(
     model: &dyn Reranker,
     context: &RequestContext,
@@ -142,7 +144,7 @@ fn verdicts(
         Ok(read) => Ok((read.scores.len() == passages.len()).then_some(read.scores)),
         Err(error) => {
             context.check().map_err(EmbedError::from)?;
-            // One tenant with many questions must not fill the log.
+            // At debug level, so that one tenant with many questions cannot flood the log.
             match error.kind() {
                 ErrorKind::Overloaded => tracing::debug!(%error, "an answer goes without verdicts"),
                 _ => {
@@ -154,8 +156,8 @@ fn verdicts(
     }
 }
 
-/// Whether a question and the text that its best passage is of are in the language that the reader
-/// reads. A short question need not tell its own; the text does then.
+/// Whether the question and the text of its best passage are in English, the reader's language.
+/// The language of a short question may be unrecognisable; then that of the text decides.
 fn are_english(question: &str, text: &str) -> bool {
     let told = [question, text].map(|one| Lexicon::get().language_of(one));
     let other = |language: &Option<Language>| language.is_some_and(|it| it != Language::English);

@@ -1,9 +1,9 @@
-//! The lines of a reply that was asked for as a list.
+//! Parses a reply that was requested as a list with one item per line.
 
 use std::collections::BTreeSet;
 
-/// The lines of a reply without what lists begin with, each once; none without a word, and none
-/// longer than `chars_max`.
+/// Returns the distinct lines of a reply, stripped of list markers and quotes. Skips lines without
+/// a word and lines longer than `chars_max` characters.
 pub(super) fn lines(reply: &str, chars_max: usize) -> Vec<String> {
     let is_list_mark = |c: char| {
         c.is_whitespace() || matches!(c, '-' | '*' | '"' | '\u{2022}' | '\u{201C}' | '\u{201D}')

@@ -1,83 +1,83 @@
-//! A filter that corrects the citation marks of a text while a model writes it.
+//! A filter that normalises the citation marks of a text while a model streams it.
 //!
-//! Models write `[1]`, `[1, 2]`, `[1-3]`, `[Source 1]`, and with other brackets; and now and then
-//! a number that no source has. What goes out has `[n]` for sources that were shown, and no other
-//! brackets with a number in them: a reader may take every `[n]` for a citation (API 8.13).
+//! Models write `[1]`, `[1, 2]`, `[1-3]`, `[Source 1]` and other kinds of brackets, and sometimes
+//! cite a number that no source has. The output has `[n]` only for sources that were shown, and no
+//! other brackets around a number, so a client may take every `[n]` for a citation (API 8.13).
 //!
 //! ```text
-//! delta -> hold white space, and what may become a mark -> text that is final
-//! mark  -> its numbers, each once: [1][2]; none of them shown: nothing, nor the space before
-//! code  -> between back-ticks `a[0]` is code, written `a[ 0 ]`, which means the same
+//! delta -> hold back white space and anything that may become a mark -> final text
+//! mark  -> its distinct numbers: [1][2]; if none was shown, the mark and the space before it go
+//! code  -> between back-ticks, `a[0]` is code and becomes `a[ 0 ]`, which means the same
 //! ```
-//! Text that has gone out is never changed, so the joined pieces are the text.
+//! Emitted text never changes, so the concatenated pieces are the text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Characters of a mark at most; a bracket that is open for longer is text.
+/// Maximum number of characters in a mark; a longer one is ordinary text.
 const MARK_CHARS_MAX: usize = 40;
-/// Sources that a range such as `[1-3]` may name.
+/// Maximum length of a range such as `[1-3]`.
 const RANGE_MAX: usize = 20;
-/// Words that may stand in a mark beside numbers.
+/// Words allowed in a mark beside its numbers.
 const MARK_WORDS: &[&str] = &["source", "sources", "and", "quelle", "quellen", "und"];
 
-/// A mark: a source's number behind a passage.
+/// A citation mark: the number of a source, at a position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Its byte in the plain text.
+    /// Byte offset in the plain text.
     pub(super) at: usize,
-    /// The number of the source, from 1.
+    /// Number of the source, starting at 1.
     pub(super) number: usize,
 }
 
-/// A text with its marks apart.
+/// A text, separated from its marks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct MarkedText {
     /// The text without marks.
     pub(super) plain: String,
-    /// The marks, in the order of the text.
+    /// The marks, in text order.
     pub(super) marks: Vec<Mark>,
 }
 
-/// Corrects the marks of a text piece by piece.
+/// Normalises the marks of a text that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct MarkFilter {
     shown: BTreeSet<usize>,
     marked: MarkedText,
-    /// All that has gone out.
+    /// All text emitted so far.
     text: String,
-    /// White space that goes out with what follows it.
+    /// White space held back until the next character is known.
     spaces: String,
-    /// Text that may become a mark, from its bracket on.
+    /// Text that may become a mark, starting with its bracket.
     held: String,
     code: Code,
 }
 
-/// Whether a text ends behind an open bracket, so that what follows could make a mark of the two
-/// where one between them goes.
+/// Whether the text ends inside an open bracket, so that removing a mark there could join its two
+/// sides into a new mark.
 fn may_become_mark(text: &str) -> bool {
     let last = text.chars().rev().take(MARK_CHARS_MAX).find(|c| !is_mark_part(*c));
     last == Some('[')
 }
 
-/// A text without its marks.
+/// Removes all marks from a text.
 pub(super) fn without_marks(text: &str) -> String {
     let mut filter = MarkFilter::new(BTreeSet::new());
     filter.push(text);
     filter.finish().1
 }
 
-/// Whether what comes is code.
+/// Tracks whether the text is inside code.
 #[derive(Debug, Default)]
 struct Code {
-    /// Back-ticks that opened it; 0 outside.
+    /// Number of back-ticks that opened the code; 0 outside of code.
     opened_by: usize,
-    /// Back-ticks that came last.
+    /// Length of the run of back-ticks just read.
     ticks: usize,
 }
 
 impl MarkFilter {
-    /// A filter for an answer to which the sources of these numbers were shown.
+    /// Creates a filter that keeps the marks of the sources with these numbers.
     pub(super) fn new(shown: BTreeSet<usize>) -> Self {
         Self {
             shown,
@@ -89,7 +89,7 @@ impl MarkFilter {
         }
     }
 
-    /// Takes the next piece of the text; returns the part that is final.
+    /// Consumes the next piece; returns the text that has become final.
     pub(super) fn push(&mut self, delta: &str) -> String {
         let from = self.text.len();
         for c in delta.chars() {
@@ -98,7 +98,8 @@ impl MarkFilter {
         self.text[from..].to_owned()
     }
 
-    /// The end: the last piece, the whole text, and the text with its marks apart.
+    /// Ends the text: returns the last piece, the whole text, and the text separated from its
+    /// marks.
     pub(super) fn finish(mut self) -> (String, String, MarkedText) {
         let from = self.text.len();
         self.give_up_mark();
@@ -119,7 +120,7 @@ impl MarkFilter {
         if is_opening(c) {
             self.held.push(c);
         } else if c.is_whitespace() {
-            // The text begins with its first word.
+            // Leading white space is dropped.
             if !self.text.is_empty() {
                 self.spaces.push(c);
             }
@@ -136,7 +137,7 @@ impl MarkFilter {
         }
     }
 
-    /// Takes the held text for plain text.
+    /// Emits the held text as plain text.
     fn give_up_mark(&mut self) {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() {
@@ -168,7 +169,7 @@ impl MarkFilter {
         }
     }
 
-    /// A mark of no source: it goes, with the space before it.
+    /// Drops a mark without a shown source, together with the space before it.
     fn drop_mark(&mut self, inside: &str) {
         if may_become_mark(&self.text) {
             return self.write(&format!("({})", inside.trim()));
@@ -191,7 +192,7 @@ impl Code {
         } else if ticks > 0 && ticks == self.opened_by {
             self.opened_by = 0;
         }
-        // A paragraph ends what a stray back-tick opened; blocks of code have three.
+        // A line break closes code opened by a stray back-tick; fenced blocks have three.
         if c == '\n' && self.opened_by < 3 {
             self.opened_by = 0;
         }
@@ -222,7 +223,7 @@ fn is_mark_part(c: char) -> bool {
     c.is_numeric() || c.is_alphabetic() || is_separator(c) || is_dash(c)
 }
 
-/// The numbers between brackets, each once, in their order; `None` where they are no mark.
+/// The distinct numbers between brackets, in order; `None` if the brackets are not a mark.
 fn numbers(inside: &str) -> Option<Vec<usize>> {
     if !inside.contains(char::is_numeric) {
         return None;
@@ -248,8 +249,8 @@ fn numbers(inside: &str) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// A number in ASCII, full-width or other digits; one that is too large, or in digits that are
-/// not read here, is 0, which no source has.
+/// Parses a number in ASCII or full-width digits. A number that is too large or in other digits
+/// becomes 0, which no source has.
 fn number(word: &str) -> Option<usize> {
     let digit = |c: char| match c {
         '0'..='9' => Some(c as usize - '0' as usize),
@@ -265,8 +266,8 @@ fn number(word: &str) -> Option<usize> {
 }
 
 impl MarkedText {
-    /// The text with its marks but the `dropped` ones, given by their positions. A place that
-    /// loses its last mark loses the space before it too.
+    /// Renders the text with its marks, except those at the positions `dropped`. Where all marks
+    /// go, the space before them goes too.
     pub(super) fn render(&self, dropped: &BTreeSet<usize>) -> Rendered {
         let kept =
             self.marks.iter().enumerate().filter(|(position, _)| !dropped.contains(position));
@@ -292,24 +293,24 @@ impl MarkedText {
     }
 }
 
-/// A text with marks, and where its plain text went.
+/// A text with its marks, and the mapping from the plain text to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rendered {
-    /// The text.
+    /// The text with marks.
     pub(super) text: String,
-    /// Starts of the pieces in the plain text and here, ascending.
+    /// Byte offsets at which each piece starts in the plain text and in `text`, ascending.
     pieces: Vec<(usize, usize)>,
 }
 
 impl Rendered {
-    /// The Unicode characters here of a passage of the plain text, given in bytes.
+    /// Converts a range of bytes in the plain text to a range of Unicode characters in `text`.
     pub(super) fn chars_of(&self, plain: &Range<usize>) -> Range<usize> {
         let byte = |at: usize, piece: usize| {
             let (there, here) = self.pieces[piece.saturating_sub(1)];
             here + (at - there)
         };
         let start = byte(plain.start, self.pieces.partition_point(|piece| piece.0 <= plain.start));
-        // A mark that stands at its end is not part of the passage.
+        // A mark right after the passage is not part of it.
         let end = byte(plain.end, self.pieces.partition_point(|piece| piece.0 < plain.end));
         let start = self.text[..start].chars().count();
         start..self.text[..end].chars().count()

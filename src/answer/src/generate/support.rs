@@ -1,12 +1,12 @@
-//! A check whether the cited sources of an answer support it.
+//! Checks whether the sources that an answer cites support it.
 //!
-//! A cited sentence is supported when most of its terms, rare ones or not, stand in the shown text
-//! of the source, or when it is near in meaning to a passage there. Neither sees a wrong detail in
-//! a sentence that is otherwise right: this finds citations of the wrong source and sentences made
-//! up from nothing, not every error.
+//! A sentence counts as supported if the shown text of its source holds most of its terms, rare or
+//! common, or has a passage that is close in meaning. Neither test notices a wrong detail in an
+//! otherwise correct sentence: the check finds citations of the wrong source and invented
+//! sentences, not every error.
 //!
-//! If no cited sentence is supported, nothing is told apart (an answer in another language than
-//! its sources looks like that), and the marks are left.
+//! If no cited sentence is supported, the check cannot discriminate (for instance because the
+//! answer and its sources are in different languages), and the marks stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,33 +19,34 @@ use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_text::HybridQuery;
 use lodestone_types::{RequestContext, RetrievedChunk};
 
-// Looked at on sentences of the written answers of a collection of questions about code: 28 with
-// the chunks that they were written from, 28 with chunks of another project, 13 with the chunk
-// beside the right one; 27, 0 and 3 count as supported. Few, so the values lean to leaving marks.
-/// Share of the terms of a sentence that must stand in its source.
+// Examined with sentences of generated answers to a collection of questions about code: 28 with the
+// chunks they were written from, 28 with chunks of another project, 13 with the chunk next to the
+// right one; 27, 0 and 3 of them count as supported. The sample is small, so the values lean
+// towards keeping marks.
+/// Share of a sentence's terms that its source must hold.
 const OVERLAP_MIN: f32 = 0.5;
-/// Cosine with a passage of the source that makes up for fewer terms.
+/// Cosine with a passage of the source that makes up for a smaller share.
 const COSINE_MIN: f32 = 0.45;
-/// Terms that must be shared in any case where the meaning decides: one sentence about a subject
-/// is near to every other.
+/// Share of the terms required in any case: by meaning alone, every sentence about a subject is
+/// close to every other.
 const OVERLAP_FLOOR: f32 = 0.2;
-/// Sentences that are looked at; longer answers are believed from there on.
+/// Maximum number of sentences checked; the rest of a longer answer is trusted.
 const SENTENCES_MAX: usize = 40;
-/// Passages of the sources that are compared with them at most.
+/// Maximum number of passages of the sources that are compared with the sentences.
 const PASSAGES_MAX: usize = 160;
 
-/// A mark that its source does not support.
+/// A mark whose source does not support its sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Doubt {
-    /// Position in the marks of the text.
+    /// Index among the marks of the text.
     pub(super) mark: usize,
-    /// The sentence before it, in bytes of the plain text.
+    /// The sentence that the mark belongs to, in bytes of the plain text.
     pub(super) sentence: std::ops::Range<usize>,
-    /// Whether nothing at all in the answer is supported.
+    /// Whether no cited sentence of the answer is supported.
     pub(super) is_general: bool,
 }
 
-/// A sentence and a source that it cites.
+/// A sentence together with a source that it cites.
 struct Claim<'a> {
     mark: usize,
     number: usize,
@@ -54,7 +55,7 @@ struct Claim<'a> {
     overlap: f32,
 }
 
-/// The marks that are in doubt. `shown` are positions of the chunks that the model has seen.
+/// Returns the unsupported marks. `shown` are the indices of the chunks shown to the generator.
 pub(super) fn doubts(
     embedder: &dyn Embedder,
     context: &RequestContext,
@@ -79,7 +80,7 @@ pub(super) fn doubts(
     Ok(claims.into_iter().map(doubt).collect())
 }
 
-/// The shown text of each source that is cited.
+/// The shown chunks of each cited source.
 fn texts_of<'c>(
     marked: &MarkedText,
     sources: &[AnswerSource],
@@ -98,12 +99,14 @@ fn claims<'a>(marked: &'a MarkedText, texts: &BTreeMap<usize, Vec<&str>>) -> Vec
     let sentences = sentences(&marked.plain);
     let terms: BTreeMap<usize, BTreeSet<String>> =
         texts.iter().map(|(number, texts)| (*number, terms(texts))).collect();
-    // A model that repeats itself writes thousands of marks behind one sentence.
+    // Computed once per sentence and source: a model that repeats itself can write thousands of
+    // marks after one sentence.
     let mut overlaps = BTreeMap::new();
     let mut claims = Vec::new();
     let (mut seen, mut before) = (0, 0);
     for (mark, Mark { at, number }) in marked.marks.iter().enumerate() {
-        // A mark belongs to the sentence that has begun before it, wherever its full stop is.
+        // A mark belongs to the sentence that begins before it, whether its full stop precedes or
+        // follows.
         let piece = marked.plain[seen..*at].trim_end().len();
         before = if piece > 0 { seen + piece } else { before };
         seen = *at;
@@ -121,7 +124,7 @@ fn claims<'a>(marked: &'a MarkedText, texts: &BTreeMap<usize, Vec<&str>>) -> Vec
     claims
 }
 
-/// The share of the terms of a sentence that its source has.
+/// The share of the sentence's terms that the source holds; 1 for a sentence without terms.
 fn overlap(text: &str, held: &BTreeSet<String>) -> f32 {
     let wanted = question_terms(text);
     let wanted = wanted.terms();
@@ -139,7 +142,8 @@ fn terms(texts: &[&str]) -> BTreeSet<String> {
     set
 }
 
-/// The highest cosine of each sentence, by its start, with a passage of each source.
+/// The highest cosine between each sentence, identified by its start, and the passages of each
+/// source number.
 fn nearness(
     embedder: &dyn Embedder,
     context: &RequestContext,

@@ -1,4 +1,4 @@
-//! An answer by a generator, step by step: prompt, reply, marks, support.
+//! The steps of a generated answer: prompt, reply, citation marks, check of the citations.
 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
@@ -20,66 +20,67 @@ use crate::sources::AnswerSource;
 use lodestone_embed::Embedder;
 use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk};
 
-/// Answers that are written at once; each holds a thread and a connection for its time.
+/// Maximum number of concurrent generator calls; each occupies a thread and a connection.
 const RUNNING_MAX: usize = 32;
-/// Time for which a generator that could not be reached is not asked.
+/// Time during which a generator that could not be reached is not called again.
 const RESPITE: Duration = Duration::from_secs(5);
 
-/// A question with its context.
+/// A question to the generator, with its context.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The question as it was asked.
+    /// The question as asked.
     pub text: &'a str,
-    /// The turns before it, oldest first, each a question and its answer.
+    /// Past turns, oldest first, each a question and its answer.
     pub past: &'a [(String, String)],
-    /// Name of the user; possibly empty.
+    /// Name of the user; may be empty.
     pub user_name: &'a str,
-    /// Wishes as to form; possibly empty.
+    /// The user's wishes for the form of the answer; may be empty.
     pub user_instructions: &'a str,
-    /// Wishes as to how it is written.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Functions of the client, if it offers some.
+    /// Functions that the client offers, if any.
     pub tools: Option<&'a Tools>,
-    /// The model whose vectors check what is written against the passages that it cites.
+    /// The model whose vectors are used to check citations.
     pub embedder: &'a dyn Embedder,
 }
 
 /// Delivery of an answer to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Piece by piece as it is written: nothing can be taken back.
+    /// Piece by piece while it is written: nothing can be withdrawn.
     Streamed,
-    /// At its end: marks without support are taken away.
+    /// Complete, with unsupported marks removed.
     Whole,
 }
 
-/// An answer by a generator.
+/// A generated answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The text; each `[n]` names the n-th source.
     pub text: String,
-    /// Citations that their sources do not support, as far as that can be judged.
+    /// Citations that their sources do not support, as far as can be judged.
     pub unsupported: Vec<Unsupported>,
-    /// Chunks that were shown to the generator, the most relevant ones.
+    /// Number of chunks shown to the generator, the most relevant ones.
     pub chunks_shown: usize,
-    /// Tokens of the call.
+    /// Token usage of the call; an estimate if the generator reports none.
     pub usage: Usage,
-    /// Why the generator stopped, in its word.
+    /// The finish reason as the generator reports it.
     pub finish_reason: Option<String>,
-    /// Calls of the client's functions; beside them the text may be empty.
+    /// Calls of the client's functions; the text may be empty if there are any.
     pub tool_calls: Vec<ToolCall>,
 }
 
 /// A citation that its source does not support.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsupported {
-    /// The `n` of its mark; [`Delivery::Whole`] has taken the mark away.
+    /// The `n` of its mark, which [`Delivery::Whole`] removes unless nothing in the answer is
+    /// supported.
     pub number: usize,
-    /// The sentence, in Unicode characters of the answer.
+    /// The sentence, in Unicode characters of the answer's text.
     pub answer_chars: Range<usize>,
 }
 
-/// Writes answers by a generator.
+/// Writes answers with a generator, and limits its concurrent calls.
 #[derive(Debug)]
 pub struct Writer {
     generator: Arc<dyn Generator>,
@@ -93,7 +94,7 @@ struct State {
     unreachable_since: Option<Instant>,
 }
 
-/// A permit to be one of the answers that are written at once.
+/// Permit for one of the concurrent generator calls; released on drop.
 struct WritePermit<'a>(&'a Mutex<State>);
 
 impl Drop for WritePermit<'_> {
@@ -103,7 +104,7 @@ impl Drop for WritePermit<'_> {
 }
 
 impl Writer {
-    /// A writer of answers by `generator`.
+    /// Creates a writer that uses `generator`.
     pub fn new(generator: Arc<dyn Generator>, ids: Arc<dyn IdSource>) -> Self {
         Self { generator, ids, state: Mutex::default() }
     }
@@ -113,8 +114,8 @@ impl Writer {
         &*self.generator
     }
 
-    /// Understands a question from the turns before it, oldest first; splits it only if it `may`.
-    /// Takes one short call at most, and goes by rule where that fails.
+    /// Interprets a question in the light of past turns, oldest first; splits it into parts only if
+    /// it `may_split`. Makes at most one short call, and falls back to rules if that fails.
     pub fn understand(
         &self,
         question: &str,
@@ -133,10 +134,10 @@ impl Writer {
         }
     }
 
-    /// Condenses what somebody said to sentences worth remembering, with one short call.
+    /// Condenses a statement to sentences worth remembering, in one short call.
     ///
     /// # Errors
-    /// Errors of the generator.
+    /// Those of the generator; [`GenerateError::Busy`] if too many calls are running.
     pub fn condense(
         &self,
         said: &Said<'_>,
@@ -148,12 +149,13 @@ impl Writer {
         condensed
     }
 
-    /// Writes an answer over `chunks`, best first, whose sources are numbered as in `sources`;
-    /// tells its pieces, which joined are the text if it is [`Delivery::Streamed`]. Of the request
-    /// only the cancellation and the tenant count: the generator has limits of its own.
+    /// Writes an answer from `chunks`, given best first, whose sources are numbered as in
+    /// `sources`. Passes each piece to `tell`; with [`Delivery::Streamed`] the pieces make up the
+    /// text. Of `context`, generating observes only the cancellation, because the generator has
+    /// time limits of its own; the check of the citations gets a fresh time limit.
     ///
     /// # Errors
-    /// Errors of the generator, possibly after some pieces were told.
+    /// Those of the generator, possibly after `tell` has received some pieces.
     pub fn write(
         &self,
         question: &Question<'_>,
@@ -184,7 +186,7 @@ impl Writer {
         self.note(ended.as_ref().err());
         let ended = ended?;
         let (last, text, marked) = filter.finish();
-        // What nobody has offered cannot be called.
+        // Calls of functions that the client has not offered are ignored.
         let tool_calls = question.tools.map(|_| ended.tool_calls).unwrap_or_default();
         if text.is_empty() && tool_calls.is_empty() {
             return Err(GenerateError::Empty);
@@ -198,7 +200,7 @@ impl Writer {
         });
         let checking = context.restarted();
         let doubts = doubts(question.embedder, &checking, &marked, sources, chunks, &shown.chunks);
-        // The answer is worth giving unchecked.
+        // If the check fails, the answer is returned unchecked.
         let doubts = doubts.unwrap_or_else(|error| {
             tracing::warn!(%error, "the citations of an answer were not checked");
             Vec::new()
@@ -209,7 +211,7 @@ impl Writer {
         Ok(Written { text, unsupported, chunks_shown, usage, finish_reason, tool_calls })
     }
 
-    /// Takes a permit, unless the generator is known to be out of reach.
+    /// Takes a permit, unless all are taken or the generator was just found unreachable.
     fn enter(&self) -> Result<WritePermit<'_>, GenerateError> {
         let mut state = self.state.lock();
         if state.unreachable_since.is_some_and(|since| since.elapsed() < RESPITE) {
@@ -229,7 +231,7 @@ impl Writer {
     }
 }
 
-/// The text as it is delivered, and the citations in doubt with their sentences there.
+/// Returns the text to deliver, and the unsupported citations with their sentences in it.
 fn settle(marked: &MarkedText, doubts: &[Doubt], delivery: Delivery) -> (String, Vec<Unsupported>) {
     let is_dropped = |doubt: &&Doubt| delivery == Delivery::Whole && !doubt.is_general;
     let dropped: BTreeSet<usize> =
