@@ -1,4 +1,4 @@
-//! Answers over whole chunks: rules with the stand-in for a model, quality with the model itself.
+//! Tests of answers over whole chunks: rules with a stand-in model, quality with the real model.
 
 mod changing;
 mod phrasing;
@@ -22,7 +22,7 @@ use lodestone_embed::{
 };
 use lodestone_types::*;
 
-/// The answer out of texts, each with its title.
+/// The text of the answer from titled texts.
 pub(crate) fn told(question: &str, texts: &[(&str, &str)]) -> String {
     extracted(question, &titled(texts)).text
 }
@@ -32,7 +32,7 @@ fn extracted(question: &str, chunks: &[RetrievedChunk]) -> Answer {
     answerer.answer(&RequestContext::default(), question, chunks, &[], SourceOrder::ByUse).unwrap()
 }
 
-/// The row whose key the question holds goes before rows that hold its words too.
+/// Goal: the row whose key the question names wins over other rows that hold the key's words.
 #[test]
 fn the_row_of_the_key_is_told() {
     let list = "Prices in pounds\n\n| Item | Harbour | Lake |\n|---|---|---|\n\
@@ -51,7 +51,7 @@ fn the_row_of_the_key_is_told() {
     assert!(told.len() == 2 && told[0].contains("6.40") && told[1].contains("16.50"), "{told:?}");
 }
 
-/// Chunks of sources of their own, each with its title and the cosine of the chunk.
+/// One chunk for each titled text, each with a source of its own and the same cosine.
 fn titled(texts: &[(&str, &str)]) -> Vec<RetrievedChunk> {
     let one = |(title, text): &(&str, &str)| {
         let mut one = chunk(title, 0, text, 0.6);
@@ -62,7 +62,7 @@ fn titled(texts: &[(&str, &str)]) -> Vec<RetrievedChunk> {
     texts.iter().map(one).collect()
 }
 
-/// Of two documents that tell different numbers of one thing the later one is quoted alone.
+/// Goal: of two documents with different figures for one thing, only the later one is quoted.
 #[test]
 fn the_later_of_two_figures_is_told() {
     let both = titled(&[
@@ -75,7 +75,7 @@ fn the_later_of_two_figures_is_told() {
     assert!(then.contains("15 km/h"), "{then}");
 }
 
-/// Items of later minutes correct those of their number; a week is another one by its number.
+/// Goal: an item of later minutes replaces the one with its number; another week is another item.
 #[test]
 fn corrections_of_minutes_go_before_what_they_correct() {
     let both = titled(&[
@@ -143,7 +143,7 @@ fn a_mail_goes_before_the_one_that_it_quotes() {
     assert!(told.starts_with("I was wrong"), "{told}");
 }
 
-/// A row or record has all its values, and nothing but them and what its head says.
+/// Checks that a row or record has all its values, and only text that it or its header holds.
 fn check_values(citation: &Citation, chunks: &[RetrievedChunk], stands: &str) {
     let (chunk, head) = citation.head.clone().unwrap_or_default();
     let head: String = chunks[chunk].text.chars().skip(head.start).take(head.len()).collect();
@@ -156,7 +156,7 @@ fn check_values(citation: &Citation, chunks: &[RetrievedChunk], stands: &str) {
     assert!(row.is_subset(&said) && said.is_subset(&both), "{} {stands}", citation.sentence);
 }
 
-/// Every invariant of an answer that the module promises.
+/// Checks every invariant of an answer that the crate documents.
 fn check(answer: &Answer, chunks: &[RetrievedChunk]) {
     let chars: Vec<char> = answer.text.chars().collect();
     let mut expected = String::new();
@@ -245,7 +245,7 @@ fn the_edition_in_force_is_quoted() {
     check(&answer, &chunks);
     assert!(answer.text.starts_with("Staff receive 28 days of annual leave. [1]"), "{answer:?}");
     assert!(!answer.text.contains("25 days") && !answer.has_conflict, "{answer:?}");
-    // Alone, what is not yet in force is better than nothing.
+    // If nothing else answers, a document that is not yet in force is better than none.
     let answer = extracted(question, &chunks[2..]);
     assert!(answer.text.starts_with("Staff receive 30 days of annual leave. [1]"), "{answer:?}");
     let answer = extracted("How many days of annual leave did staff receive in 2022?", &chunks);
@@ -347,7 +347,7 @@ proptest! {
     }
 }
 
-/// Keeps the roles of what it embeds.
+/// An embedder that records the roles and texts it is given.
 #[derive(Debug, Default)]
 struct Roles(Mutex<Vec<(Role, String)>>);
 
@@ -412,7 +412,7 @@ fn the_question_is_a_query_and_sentences_are_documents() {
     assert!(seen.len() > 1 && seen[1..].iter().all(|(role, _)| *role == Role::Document));
 }
 
-/// A model that remembers: the tests compare the same sentences again and again.
+/// A model that caches its vectors, because the tests compare the same sentences repeatedly.
 #[derive(Debug)]
 pub(crate) struct Remembering {
     model: Model,
@@ -461,7 +461,7 @@ impl Embedder for Remembering {
     }
 }
 
-/// The model of the repository, where it has been set up.
+/// The model in the repository's `models` folder, if it is installed.
 pub(crate) fn model(test: &str) -> Option<Arc<Remembering>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/all-MiniLM-L6-v2");
     if !directory.is_dir() {
@@ -583,7 +583,7 @@ fn the_model_finds_the_answer_in_a_later_source() {
     }
 }
 
-/// The lines of a file of the shared collection of questions.
+/// The lines of a file of the shared collection of questions, if present.
 fn lines(directory: &Path, name: &str) -> Option<Vec<Value>> {
     let path = directory.join(format!("{name}.jsonl.gz"));
     let output = Command::new("gzip").arg("-dc").arg(path).output().ok()?;

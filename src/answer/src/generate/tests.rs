@@ -1,4 +1,4 @@
-//! The steps of a generated answer over a generator that says what it is told.
+//! Tests of generated answers with a scripted generator.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::tests::model;
 use lodestone_embed::HashEmbedder;
 use lodestone_types::{RandomIds, RequestContext, RetrievedChunk};
 
-/// Says its pieces, or fails after them, and remembers what it was asked.
+/// A generator that emits fixed pieces, then ends or fails, and records its prompts.
 #[derive(Debug)]
 struct Scripted {
     pieces: Vec<&'static str>,
@@ -189,7 +189,7 @@ fn understanding_falls_back_to_the_rule() {
     assert!(shown.contains("Gustave Eiffel did.\n"), "past answers have no marks: {shown}");
 }
 
-/// Lines of a prompt that hold its fence.
+/// The fence of a prompt, and the lines of the prompt that contain it.
 fn fenced(shown: &Shown) -> (String, Vec<String>) {
     let rules = &shown.messages[0].text;
     let fence = rules.split("<<< ").nth(1).unwrap().split_whitespace().next().unwrap();
@@ -198,8 +198,8 @@ fn fenced(shown: &Shown) -> (String, Vec<String>) {
 }
 
 proptest! {
-    /// For any documents, turns and questions: the prompt keeps to its window, and the fence
-    /// stands where we put it and nowhere else.
+    /// Goal: for any documents, turns and questions, the prompt fits its window, and the fence occurs
+    /// only at the lines that open and close a fenced text.
     #[test]
     fn a_prompt_fits_and_keeps_its_fence(
         texts in proptest::collection::vec(
@@ -260,8 +260,8 @@ fn what_does_not_fit_is_left_out_from_the_end() {
     assert!(cut.messages[1].text.contains("without a pause.\n(the rest is not shown)\n"));
 }
 
-/// Goal: citations of the wrong source are found, right ones are left. Method: sentences of
-/// documents, as they are and in other words, marked with their own source and with another.
+/// Goal: citations of the wrong source are detected and correct ones stay. Method: sentences of
+/// documents, verbatim and reworded, are marked with their own source and with another.
 #[test]
 fn the_model_tells_right_citations_from_wrong_ones() {
     let Some(model) = model("the_model_tells_right_citations_from_wrong_ones") else { return };
@@ -291,7 +291,7 @@ fn the_model_tells_right_citations_from_wrong_ones() {
     let doubted = |shift: usize| {
         let mut marked = MarkedText::default();
         for (at, (claim, number)) in claims.iter().enumerate() {
-            // The first claim is always right: it shows that the answer can be judged.
+            // The first claim stays correct, so that the answer has a supported sentence.
             let number = if at == 0 { *number } else { (number - 1 + shift) % 2 + 1 };
             marked.plain.push_str(claim);
             marked.plain.push(' ');

@@ -1,26 +1,27 @@
-//! Evidence: whether a passage answers.
+//! Evidence: decides whether a passage answers the question.
 
 use crate::question::wish::Question;
 use crate::relevance::score::Score;
 use crate::text::words::LATIN_END;
 
 impl Score {
-    /// Confidence that it answers: at least 1 where there is an answer. Other chunks count only
-    /// through the weights of the terms.
+    /// Confidence that the passage answers the question; an answer needs at least 1. The other
+    /// chunks have an influence only through the weights of the terms.
     pub(crate) fn confidence(&self, evidence: &Evidence) -> f32 {
-        // A sentence says little without the text and the title that it stands in.
+        // A sentence alone says little without its surroundings and title, so the chunk's cosine
+        // counts.
         let nearness = self.nearness.unwrap_or(self.cosine);
         let mut found = evidence.cosine * evidence.cosines(self.cosine, nearness)
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;
-        // The right row is no answer without the value that is asked for.
+        // The right row is no answer if it lacks the value that is asked for.
         if !(self.lacks_kind || self.lacks_measure.is_some() || self.missing > 0.0) {
             found += self.keyed;
         }
         found -= self.missing;
-        // One of the things that are counted does not tell their number by itself.
+        // A row of the counted things does not state their number, so the reader cannot judge it.
         if self.verdict.is_some() && !self.is_counted {
-            // What is not there is not there, however much a passage looks like an answer.
+            // A missing value stays missing, however much the passage looks like an answer.
             let lacks = self.missing > 0.0 || self.lacks_kind || self.lacks_measure.is_some();
             let doubt = if self.has_values { DOUBT_OF_OTHERS } else { evidence.doubt };
             found += match self.opinion() - doubt {
@@ -41,7 +42,7 @@ impl Score {
     }
 }
 
-/// Evidence for an answer: weights of the features, and the sum that they must reach.
+/// The weights of the features, and the weighted sum that an answer must reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Evidence {
     cosine: f32,
@@ -49,16 +50,16 @@ pub(crate) struct Evidence {
     coverage: f32,
     needed: f32,
     is_foreign: bool,
-    /// The verdict of the reader on a sentence at which it changes nothing.
+    /// The reader's opinion on a sentence that leaves the confidence unchanged.
     doubt: f32,
 }
 
-/// The meaning decides; terms tell near misses from answers.
+/// For questions in Latin script. Meaning decides; terms tell near misses from answers.
 ///
-/// Chosen among a dozen formulas on 1,190 questions to XQuAD in English with their paragraph, with
+/// Chosen among a dozen formulas on 1,190 English questions of XQuAD, each with its paragraph, with
 /// the other paragraphs of its article, and without the article; on 484 questions of seven other
-/// collections; and on judged questions to office documents. There the greater of both cosines
-/// serves as well as their mean and declines fewer questions in the words of people.
+/// collections; and on judged questions about office documents. For the last, the greater of the
+/// two cosines serves as well as their mean, and declines fewer questions in people's own words.
 const OF_LATIN: Evidence = Evidence {
     cosine: 1.0,
     overlap: 0.3,
@@ -67,8 +68,8 @@ const OF_LATIN: Evidence = Evidence {
     is_foreign: false,
     doubt: DOUBT_OF_OTHERS,
 };
-/// A model of English finds everything alike that is written in another script; there the terms
-/// have to carry more. Chosen on 1,825 questions to eleven collections
+/// For questions in other scripts. An English model finds all texts in another script alike, so the
+/// terms have to carry more. Chosen on 1,825 questions of eleven collections
 /// (`benches/runs/2026-11-22-2core-xeon/answers.md`).
 const OF_FOREIGN: Evidence = Evidence {
     cosine: 0.5,
@@ -78,23 +79,24 @@ const OF_FOREIGN: Evidence = Evidence {
     is_foreign: true,
     doubt: DOUBT_OF_OTHERS,
 };
-/// Weights of what the reader says for and against a passage, and what it says where it changes
-/// nothing. Chosen on 1,510 questions to twelve collections: of those that are answered rightly .96
-/// stay so where .95 were, and of those that nothing answers .32 are answered where .49 were. It
-/// sees better what is no answer than what is one: with more weight for a passage more questions of
-/// XQuAD are answered whose articles are not there, .14 with .6 where .07 are with .15.
+/// Weights of the reader's opinion against and for a passage, and the opinion that changes nothing.
+/// Chosen on 1,510 questions of twelve collections: 0.96 of those answered correctly stay so, where
+/// 0.95 did, and 0.32 of those without an answer are answered, where 0.49 were. The reader is
+/// better at recognising what is no answer: with a weight of 0.6 for a passage, 0.14 of the XQuAD
+/// questions whose articles are absent are answered; with 0.15, 0.07.
 const NO_WEIGHT: f32 = 0.8;
 const YES_WEIGHT: f32 = 0.15;
 const DOUBT: f32 = -0.4;
-/// Doubt about rows, and where no thing is asked for: of 2,003 questions to sixteen collections
-/// this declines nine more of those answered wrongly and two that nothing answers, and none of
-/// those answered rightly; of sentences for a thing it would decline seven of these, too.
+/// The neutral opinion on rows, and for questions that do not ask for a thing. On 2,003 questions
+/// of sixteen collections it declines nine more of those answered wrongly, two that have no answer,
+/// and none of those answered correctly; for sentences and questions that ask for a thing it would
+/// also decline seven of the latter.
 const DOUBT_OF_OTHERS: f32 = -0.3;
-/// Confidence that is lost where a number or a time is asked for and none is there.
+/// Loss of confidence if a number or a time is asked for and the passage has none.
 const MISSING_KIND_MALUS: f32 = 0.15;
-/// Confidence that is lost where a measure is named and a text has no value of it.
+/// Loss of confidence if a measure is asked for and the passage has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
-/// Confidence that is lost where a quantity is named for which nothing else can stand.
+/// Loss of confidence if that measure is a quantity that nothing else can stand in for.
 const MISSING_QUANTITY_MALUS: f32 = 0.4;
 
 impl Evidence {
@@ -105,14 +107,14 @@ impl Evidence {
         }
     }
 
-    /// The evidence that a question needs.
+    /// The evidence that an answer to the question needs.
     pub(crate) fn needed_for(question: &Question) -> Self {
         let doubt = if question.asks_for_thing { DOUBT } else { DOUBT_OF_OTHERS };
         let is_latin = Self::is_of_latin(&question.text);
         Self { doubt, ..if is_latin { OF_LATIN } else { OF_FOREIGN } }
     }
 
-    /// Whether half of the letters of a question or more are Latin ones.
+    /// Whether at least half of the question's letters are Latin.
     pub(crate) fn is_of_latin(question: &str) -> bool {
         let letters = question.chars().filter(|c| c.is_alphabetic());
         let foreign = letters.clone().filter(|c| *c as u32 >= LATIN_END).count();
@@ -140,7 +142,7 @@ mod tests {
             lacks_kind: false,
             lacks_measure: None,
             has_values: false,
-            // An opinion of -0.35.
+            // Gives an opinion of -0.35.
             verdict: Some(0.109),
         };
         let row = Score { has_values: true, ..sentence };

@@ -1,7 +1,8 @@
-//! Scores: how relevant a passage is to a question, and whether it answers it.
+//! Scores: how relevant a passage is to a question, as input to ranking and to the decision whether
+//! it answers.
 //!
-//! In two stages, for the model is slow: the words of all passages are compared with those of the
-//! question, and the best of them are compared by their vectors too.
+//! Scoring has two stages because the model is slow: all passages are compared with the question by
+//! their words, then the best of them also by their vectors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,66 +31,66 @@ use crate::text::words::{contains, holds, is_entry, spaced};
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
-/// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
+/// Features of one candidate. Each is from 0 to 1 unless noted; cosines are from -1 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Score {
-    /// Cosine of question and passage; 0 where they were not compared.
+    /// Cosine of question and passage; 0 if they were not compared.
     pub(crate) cosine: f32,
-    /// Cosine of question and chunk, where the search has told it; else that of the passage.
+    /// Cosine of question and chunk, if the search reported it; otherwise the passage's counts.
     pub(crate) nearness: Option<f32>,
-    /// Share of the question's terms in the passage, rare ones counting more; those in the headings
-    /// above it count half.
+    /// Weighted share of the question's terms in the passage, rare ones weighing more; terms in the
+    /// headings above it count half.
     pub(crate) overlap: f32,
-    /// The share in the passage alone.
+    /// The share in the passage alone, without the headings.
     pub(crate) own: f32,
-    /// Share of the question's terms in the whole chunk and the title of its source.
+    /// Weighted share of the question's terms in the whole chunk and the title of its source.
     pub(crate) coverage: f32,
-    /// Score of the chunk beside the best one's.
+    /// Score of the chunk relative to that of the best chunk.
     pub(crate) chunk: f32,
-    /// Bonus for the form that the question wants, malus for what is seldom an answer.
+    /// Bonus for the form that the question asks for, minus penalties for forms that seldom answer.
     pub(crate) form: f32,
-    /// Bonus for values by which the question means this row; part of the form.
+    /// Bonus for values by which the question identifies this row; included in `form`.
     pub(crate) keyed: f32,
-    /// Confidence that is lost for a name of the question that neither the passage nor its chunk
-    /// nor its title holds.
+    /// Confidence lost because a name from the question occurs neither in the passage nor in its
+    /// chunk or title, or because the passage is of the wrong kind.
     pub(crate) missing: f32,
-    /// Whether it is a row of the things whose number is asked for.
+    /// Whether it is a row of the things that the question counts.
     pub(crate) is_counted: bool,
-    /// Whether a number or a time is asked for and none is there.
+    /// Whether the question asks for a number or a time and the passage has none.
     pub(crate) lacks_kind: bool,
-    /// The measure that is asked for, where it holds no value of it.
+    /// The measure that the question asks for, if the passage has no value of it.
     pub(crate) lacks_measure: Option<Measure>,
-    /// Whether it is a row or record that was compared.
+    /// Whether it is a row or record that was compared by vectors.
     pub(crate) has_values: bool,
-    /// The reader's certainty that it answers, 0 to 1, where it was read.
+    /// The reader's certainty that the passage answers, from 0 to 1, if it was read.
     pub(crate) verdict: Option<f32>,
 }
 
-// Weights found on the 1,190 questions each of XQuAD in English, German and Chinese, the right
-// paragraph among the other four of its article. The curve is flat: any overlap from 0.5 to 1.0
-// gives the same answers within a point, so the values stay below the best for these questions,
-// which borrow more words from their paragraphs than people do.
+// Weights found on the 1,190 questions of XQuAD in each of English, German and Chinese, with the
+// right paragraph among the other four of its article. The optimum is flat: any overlap weight from
+// 0.5 to 1.0 gives the same answers within one point. The weights are below the optimum for these
+// questions, which borrow more words from their paragraphs than people do.
 const OVERLAP_WEIGHT: f32 = 0.6;
 const COVERAGE_WEIGHT: f32 = 0.3;
 const CHUNK_WEIGHT: f32 = 0.2;
-/// Confidence that a passage loses without any amount where one is asked for, beside what it loses
+/// Loss of confidence of a passage without any amount if one is asked for, in addition to the loss
 /// for the measure.
 const AMOUNTLESS_MALUS: f32 = 0.2;
-/// Weight of what the reader says where a question asks for a thing, and of any other: it is better
-/// at telling who and when than at whether. Chosen on 1,387 questions to twelve collections, where
-/// the first passage is right for .612 (.606 with .2 for all); from .3 to .8 it is for as many, and
-/// the less it weighs the more the rules hold.
+/// Weights of the reader's opinion for questions that ask for a thing and for all others: it is
+/// better at who and when than at whether. Chosen on 1,387 questions of twelve collections, where
+/// the first passage is right for 0.612 (0.606 with 0.2 for all). Any weight from 0.3 to 0.8 gives
+/// as many; a smaller one leaves more of the decision to the rules.
 const VERDICT_WEIGHT_OF_THING: f32 = 0.4;
 const VERDICT_WEIGHT: f32 = 0.2;
-/// Logit of the reader beyond which it is sure.
+/// The reader's logit at which its opinion is saturated.
 const LOGIT_MAX: f32 = 6.0;
-/// Share of a term that stands in the headings above a passage and not in it.
+/// Factor for a term that occurs in the headings above a passage but not in it.
 const CONTEXT_SHARE: f32 = 0.5;
-/// Weight of the chunk's cosine where the passage has none yet.
+/// Weight of the chunk's cosine while the passage has none of its own.
 const NEARNESS_WEIGHT: f32 = 0.5;
-/// Share of the cosine of its chunk that a row has at least.
+/// Minimum cosine of a row, as a share of its chunk's.
 const ROW_SHARE: f32 = 0.9;
-/// A passage that stands beside the chunks that were found.
+/// Factor for a passage from a neighbour of the retrieved chunks.
 const BESIDE_SHARE: f32 = 0.9;
 
 const CAUSE_WORDS: &str = "\
@@ -97,28 +98,28 @@ const CAUSE_WORDS: &str = "\
     thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
 
-/// Labels before the sentence that tells a cause.
+/// Labels before a sentence that states a cause.
 pub(crate) const CAUSE_LABELS: &str = "\
     cause|causes|root cause|reason|reasons|why|why it happened|why it could happen|\
     how it happened|how it could happen|how could it happen|why did it happen|what caused it|\
     ursache|ursachen|grund|wie es dazu kam|motif|raison|causa|motivo";
 
 impl Score {
-    /// The relevance by what the words tell, by which candidates are chosen for the model.
+    /// The relevance by words alone, which selects the candidates for the model.
     pub(crate) fn first(&self) -> f32 {
         let nearness = self.nearness.unwrap_or(0.0);
         NEARNESS_WEIGHT * nearness + self.relevance() - self.cosine
     }
 
-    /// Sets the cosine of question and passage. A row or record is no sentence, and like none: its
-    /// chunk speaks for it.
+    /// Sets the cosine of question and passage. A row or record is unlike any sentence, so it gets
+    /// at least a share of its chunk's cosine.
     pub(crate) fn compare(&mut self, cosine: f32, has_values: bool) {
         let around = self.nearness.filter(|_| has_values).map_or(cosine, |near| near * ROW_SHARE);
         self.cosine = cosine.max(around);
         self.has_values = has_values;
     }
 
-    /// The relevance by which candidates are ordered.
+    /// The relevance by which candidates are ranked.
     pub(crate) fn relevance(&self) -> f32 {
         self.cosine
             + OVERLAP_WEIGHT * self.overlap
@@ -127,32 +128,33 @@ impl Score {
             + self.form
     }
 
-    /// The relevance by which the first passage of an answer to a question is chosen.
+    /// The relevance that decides the first passage of an answer, including the reader's opinion.
     pub(crate) fn judged(&self, question: &Question) -> f32 {
         let weight = if question.asks_for_thing { VERDICT_WEIGHT_OF_THING } else { VERDICT_WEIGHT };
         self.relevance() + weight * self.opinion()
     }
 
-    /// The reader's opinion, from -1, surely not, to 1; 0 where it was not asked.
+    /// The reader's opinion, from -1 (surely no answer) to 1; 0 if it has not read the passage.
     pub(crate) fn opinion(&self) -> f32 {
         let Some(sure) = self.verdict else { return 0.0 };
-        // An infinite logit is cut like any other.
+        // The clamp also covers the infinite logits of 0 and 1.
         ((sure / (1.0 - sure)).ln() / LOGIT_MAX).clamp(-1.0, 1.0)
     }
 }
 
-/// The terms of each candidate that the question has too, with their weights.
+/// The question's terms that occur in each candidate, with their weights.
 pub(crate) struct Matches {
     pub(crate) weights: Weights,
-    /// Of the passage with what announces it; of a whole list, of what stands above it.
+    /// Terms in the passage and the text that announces it; for a whole list, in the text above it.
     pub(crate) own: Vec<BTreeSet<String>>,
-    /// Of the headings above it, the names of its values and the title.
+    /// Terms in the headings above it, the names of its values and the title.
     pub(crate) above: Vec<BTreeSet<String>>,
-    /// The marks that the question asks for in each table, by its text and its group.
+    /// The marks that the question asks for in each table, by the indices of its text and its
+    /// group.
     pub(crate) marks: BTreeMap<(usize, usize), Marks>,
 }
 
-/// The terms that tell of each candidate: in its values or its text, by a range, by an amount.
+/// The terms that each candidate expresses: in its values or its text, by a range or an amount.
 fn said_by(
     question: &Question,
     lens: &Lens<'_>,
@@ -175,7 +177,7 @@ fn said_by(
     let said = candidates.iter().map(|candidate| {
         let mut said = lens.in_text(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
-        // An amount of money says that something costs it.
+        // An amount of money implies that something costs that much.
         if question.is_of_money && has_money(&candidate.shown()) {
             said.extend(money.intersection(lens.wanted).cloned());
         }
@@ -195,13 +197,13 @@ fn said_by(
     said.collect()
 }
 
-/// The table or the records that a row is of.
+/// Identifies the table or the records that a row belongs to.
 fn group(candidate: &Candidate) -> (usize, usize) {
     (candidate.stretch, candidate.group)
 }
 
-/// The terms of the question, out of the `wanted` ones, that the columns of a row meet: those of
-/// its bounds, and the word for an extreme.
+/// The `wanted` terms of the question that the columns of a row satisfy: those of its bounds, and
+/// the word for an extreme.
 fn terms_of_columns(
     question: &Question,
     bounds: &[BTreeSet<String>],
@@ -222,8 +224,8 @@ fn terms_of_columns(
     met
 }
 
-/// The terms by which each candidate is found: of a list or table as a whole those above it, of
-/// anything else those that it says.
+/// The terms by which each candidate is matched: those above it for a whole list or table, its own
+/// for anything else.
 fn own_terms(
     lens: &Lens<'_>,
     candidates: &[Candidate],
@@ -242,7 +244,7 @@ fn own_terms(
     candidates.iter().zip(said.iter().zip(above)).map(own).collect()
 }
 
-/// The terms that tell in what stands above each candidate. "What we change" is of measures.
+/// The terms in the text above each candidate; "What we change" above it stands for measures.
 fn terms_above(
     question: &Question,
     lens: &Lens<'_>,
@@ -260,7 +262,7 @@ fn terms_above(
     names.iter().zip(candidates).map(of_one).collect()
 }
 
-/// Scores of all candidates by their words.
+/// Scores all candidates by their words.
 pub(crate) fn by_words(
     question: &Question,
     candidates: &[Candidate],
@@ -273,7 +275,7 @@ pub(crate) fn by_words(
     let names: Vec<String> =
         candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
     let above = terms_above(question, &lens, candidates, &names);
-    // Others stand for words of the question that no passage has.
+    // Synonyms serve only for terms of the question that no passage has.
     let met: BTreeSet<&String> = said.iter().chain(&above).flatten().collect();
     let mut unmet = wanted.clone();
     unmet.retain(|term| !met.contains(term));
@@ -302,7 +304,7 @@ pub(crate) fn by_words(
             (lens.known(&lens.in_text(&text)), tells_year(&text))
         });
         let coverage = weights.share(around.iter()).max(with_context);
-        // What a question demands is there in its own words.
+        // A demand of the question must be met in its own words, not by a synonym.
         let is_met = |name: &String| [around, own, context].iter().any(|held| held.contains(name));
         let is_held = |name: &String| is_met(name) && !unmet.contains(name);
         let is_counted = demands.are_counted(candidate, own, context, &keys);
@@ -341,8 +343,8 @@ pub(crate) fn by_words(
     (scores, Matches { weights, own, above, marks })
 }
 
-/// The confidence that a passage loses which says the opposite, or tells no amount where one is
-/// asked for.
+/// The confidence that a passage loses if it states the opposite, or no amount where one is asked
+/// for.
 fn wrong_kind(
     question: &Question,
     candidate: &Candidate,
@@ -351,7 +353,7 @@ fn wrong_kind(
 ) -> f32 {
     let shown = candidate.shown();
     let is_opposite = match candidate.cells.first() {
-        // The first value of a row says what it is of.
+        // The first value of a row says what the row is about.
         Some(key) => opposites.are_in_key(&key.value),
         None => opposites.are_in(&shown),
     };
@@ -360,7 +362,7 @@ fn wrong_kind(
     value_if(is_opposite, OPPOSITE_MALUS).max(value_if(is_amountless, AMOUNTLESS_MALUS))
 }
 
-/// The words of a passage: of a row its values, for all rows have the same names.
+/// The words of a passage; for a row only its values, because all rows share the names.
 fn values_of(candidate: &Candidate) -> String {
     match candidate.cells.as_slice() {
         [] => candidate.shown(),
@@ -369,20 +371,21 @@ fn values_of(candidate: &Candidate) -> String {
     }
 }
 
-/// The words above a passage: headings, the names of its values, the title.
+/// The words above a passage: headings, the text that announces it, the names of its values, the
+/// title.
 fn names_above(candidate: &Candidate, chunk: &RetrievedChunk) -> String {
     let names = candidate.cells.iter().map(|cell| cell.name.as_str());
     let above = [candidate.context.as_str(), &candidate.lead, &chunk.source.title];
     above.into_iter().chain(names).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a word for a cause stands in the text.
+/// Whether the text contains a word that states a cause.
 pub(crate) fn tells_cause(text: &str) -> bool {
     let text = spaced(text);
     CAUSE_WORDS.split('|').any(|words| contains(&text, words))
 }
 
-/// Whether a word for a cause stands before the text as its label: "Cause. A cable", "Reason: it
+/// Whether the text begins with a label that announces a cause: "Cause. A cable", "Reason: it
 /// rained".
 pub(crate) fn is_labelled_cause(text: &str) -> bool {
     text.split_once(['.', ':']).is_some_and(|(label, rest)| {
@@ -391,7 +394,7 @@ pub(crate) fn is_labelled_cause(text: &str) -> bool {
     })
 }
 
-/// The cosine of two vectors of length 1.
+/// The dot product of two vectors; their cosine if both have length 1.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }

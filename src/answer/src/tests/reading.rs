@@ -1,4 +1,4 @@
-//! The verdicts of a reader beside the words.
+//! Tests of the reader's influence on answers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use super::*;
 use lodestone_rank::{RerankError, Reranker, Verdicts};
 
-/// A reader that is sure of passages with one text and of no others. It notes what it reads.
+/// A reader that is certain of passages with one text and of no others. Records what it reads.
 #[derive(Debug, Default)]
 struct Sure {
     of: &'static str,
     read: Mutex<Vec<String>>,
-    /// Passages that it reads at most, and whether it fails instead.
+    /// Maximum number of passages that it scores; `fails` makes it fail instead.
     most: Option<usize>,
     fails: bool,
 }
@@ -70,7 +70,7 @@ fn the_passage_of_which_the_reader_is_sure_is_told() {
     }
 }
 
-/// A reader that fails, or has read some of the passages alone, changes nothing.
+/// Goal: a reader that fails, or has scored only some of the passages, changes nothing.
 #[test]
 fn an_answer_goes_without_a_reader_that_is_not_done() {
     let without = {
@@ -96,7 +96,7 @@ fn other_languages_are_not_read() {
         ("Wer schließt am Abend das Tor ab?", RULES),
         ("Кто закрывает ворота вечером?", RULES),
         (QUESTION, german),
-        // Neither tells its language.
+        // The language of neither text is recognised.
         ("Milloin portti avataan?", "Portti avataan klo 7."),
     ] {
         let reader = Arc::new(Sure::default());
@@ -108,7 +108,7 @@ fn other_languages_are_not_read() {
     assert!(!reader.read.lock().is_empty(), "the text tells the language of key words");
 }
 
-/// The choice of rows and lists is the rules', and of steps where they stand in a list.
+/// Goal: rules alone choose rows, lists, and steps that are in a list.
 #[test]
 fn lists_steps_and_comparisons_are_not_read() {
     let steps = "# The north gate\n\nHow to lock the north gate:\n\n1. Close the north gate.\n\
@@ -139,8 +139,8 @@ fn a_few_passages_are_read_behind_a_short_title() {
     assert!(read[1..].iter().all(fits), "{read:?}");
 }
 
-/// A sentence that tells the day of an end is no row that is meant by its value: the reader may
-/// prefer another one.
+/// Goal: a sentence that states an end date does not count as a row identified by its value, so the
+/// reader may prefer another one.
 #[test]
 fn a_sentence_that_tells_an_end_gives_way_to_what_the_reader_is_sure_of() {
     let text = "Until 30 June the gate is locked at ten. Reeds are cut between October and March.";
@@ -149,7 +149,7 @@ fn a_sentence_that_tells_an_end_gives_way_to_what_the_reader_is_sure_of() {
     assert!(answer.text.starts_with("Reeds are cut"), "{}", answer.text);
 }
 
-/// The reader reads single passages where no list is sure.
+/// Goal: single passages are read if no list is confident enough.
 #[test]
 fn single_passages_are_read_for_want_of_steps() {
     let text = "# Storm\n\n1. Close the hatch.\n2. Lower the mast.\n\n# Insects\n\n\

@@ -1,24 +1,24 @@
-//! Full stops that end a sentence, and those that do not.
+//! Full stops: those that end a sentence, and those that do not.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use lodestone_text::chunk::marks::is_wide_end;
 
-/// Abbreviations that something follows. Lower case.
+/// Abbreviations that never end a sentence, in lower case.
 const NEVER_LAST: &[&str] = &[
     "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "al", "cf", "ca", "approx", "gen",
     "sen", "rep", "gov", "lt", "col", "sgt", "hr", "bzw", "z.b", "d.h", "u.a", "sr", "sra", "mme",
     "bspw", "vgl", "capt", "cmdr", "rev", "hon", "messrs", "mt", "ft", "viz", "incl", "excl",
     "ggf", "evtl", "inkl", "mlle", "p.ej", "v", "ref", "refs",
 ];
-/// Abbreviations that a number follows.
+/// Abbreviations that do not end a sentence if a number follows.
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
     "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "tab",
     "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°", "c", "max", "min", "mon",
     "tue", "tues", "wed", "thu", "thurs", "fri", "sat", "sun",
 ];
-/// Abbreviations that may end a sentence: it goes on unless a word follows that begins one.
+/// Abbreviations that may end a sentence, but do so only if the next word is one of [`OPENERS`].
 const SELDOM_LAST: &[&str] = &[
     "inc", "ltd", "co", "corp", "jr", "bros", "dept", "univ", "assn", "ph.d", "a.m", "p.m", "llc",
     "plc",
@@ -27,17 +27,17 @@ const GERMAN_AFTER_ORDINAL: &[&str] = &[
     "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober",
     "November", "Dezember", "Jahrhundert", "Jahrhunderts",
 ];
-/// Words that begin a sentence and hardly ever stand capitalised inside one.
+/// Words that begin a sentence and are hardly ever capitalised inside one.
 const OPENERS: &[&str] = &[
     "The", "A", "An", "In", "It", "He", "She", "They", "This", "These", "On", "At", "We", "But",
     "His", "Her", "Its", "Their", "After", "Before", "When", "As", "However", "For", "From",
     "There", "That", "Those", "By", "With", "Since", "While", "You", "I", "If", "To", "And",
 ];
 
-/// Bytes behind a stop that are searched for the next word.
+/// Maximum number of bytes after a full stop that are searched for the next word.
 const NEXT_WORD_BYTES_MAX: usize = 256;
 
-/// Whether the sentence goes on over a full stop after `word`; the text goes on at `next`.
+/// Whether the sentence continues past a full stop after `word`; the text continues at `next`.
 pub(crate) fn goes_over(word: &str, block: &str, next: usize) -> bool {
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let after = &block[next..];
@@ -52,12 +52,12 @@ pub(crate) fn goes_over(word: &str, block: &str, next: usize) -> bool {
     }
     let mut letters = word.chars();
     let is_initial = letters.next().is_some_and(char::is_uppercase) && letters.next().is_none();
-    // "U.S. Army" goes on, "in the U.S. The army" does not.
+    // "U.S. Army" continues the sentence; "in the U.S. The army" begins a new one.
     let is_dotted = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
-    // "A. Smith" is no opener.
+    // In "A. Smith", the "A" does not open a sentence.
     let is_abbreviated = after.split_once(next_word).is_some_and(|(_, rest)| rest.starts_with('.'));
     let is_opener = OPENERS.contains(&next_word) && !is_abbreviated;
-    // "Z. B.", and the number of a house.
+    // The "Z." of "Z. B.", and a street before its number.
     let is_first_of_two = lower.chars().count() == 1 && next_word.chars().count() == 1;
     let is_street = lower.ends_with("str") && after.starts_with(char::is_numeric);
     (is_initial && !is_opener)
@@ -68,7 +68,7 @@ pub(crate) fn goes_over(word: &str, block: &str, next: usize) -> bool {
         || (BEFORE_NUMBER.contains(&lower.as_str()) && after.starts_with(char::is_numeric))
 }
 
-/// Marks that end a sentence.
+/// Whether the character ends a sentence.
 pub(crate) fn is_end(c: char) -> bool {
     is_wide_end(c)
         || matches!(
