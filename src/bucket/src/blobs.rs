@@ -1,4 +1,4 @@
-//! The blob store of a bucket.
+//! The blob store in a bucket.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,14 +13,14 @@ use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_io::store::{BlobStore, Created, Key, StoreError, WriteBlob};
 use lodestone_io::{DataDir, FileSlice, IoError, MappedFile, Operation};
 
-/// Folder of the copies in the data directory.
+/// Folder of the local copies, within the data directory.
 pub const CACHE_FOLDER: &str = "cache/blobs";
-/// Share that copies take of the space that is free or theirs, where no other is set.
+/// Default budget for local copies, in percent of the free space and the space they already take.
 const COPIES_PERCENT: u64 = 80;
-/// Requests for different blobs that are under way at once, for one caller.
+/// Maximum number of concurrent requests for different blobs, per caller.
 const PARALLEL: usize = 8;
 
-/// Blobs in a bucket; segments and originals have copies in the data directory.
+/// Blobs in a bucket. Segments and originals also have copies in the data directory.
 #[derive(Debug)]
 pub struct BucketBlobs {
     bucket: Arc<Bucket>,
@@ -30,8 +30,9 @@ pub struct BucketBlobs {
     only_reads: bool,
 }
 
-/// Whether the contents of a blob never change under its name: segments, originals and copies of
-/// the catalog. Manifests are not among them: a number may be taken anew after it was collected.
+/// Whether the contents of a blob under this name never change: true of segments, originals and
+/// copies of the catalog. Not of manifests, because a number may be reused after its manifest was
+/// deleted.
 fn is_constant(key: &Key) -> bool {
     let mut parts = key.as_str().split('/').skip(1);
     match (parts.next(), parts.nth(1)) {
@@ -41,11 +42,12 @@ fn is_constant(key: &Key) -> bool {
 }
 
 impl BucketBlobs {
-    /// The blobs of a bucket, with copies of at most `copies_bytes_max` bytes, more where open
-    /// collections need it; without a number 80 percent of what is free and what copies have.
+    /// Opens the blobs of a bucket. Local copies take at most `copies_bytes_max` bytes, or more if
+    /// open collections need it; `None` means 80 percent of the free space and what copies already
+    /// take.
     ///
     /// # Errors
-    /// Those of the folder of the copies.
+    /// Those of the folder of the local copies.
     pub fn open(
         bucket: Arc<Bucket>,
         data: Arc<DataDir>,
@@ -62,13 +64,13 @@ impl BucketBlobs {
         Ok(Self { bucket, data, cache, has_copies: is_constant, only_reads: false })
     }
 
-    /// Keeps copies of these blobs too, each of which has one content for ever.
+    /// Selects the blobs that get local copies. The contents of such a blob must never change.
     #[must_use]
     pub fn with_copies_of(self, has_copies: fn(&Key) -> bool) -> Self {
         Self { has_copies, ..self }
     }
 
-    /// Refuses to store and remove: for a process that only reads.
+    /// Makes the store refuse writes and deletions, for a process that only reads.
     #[must_use]
     pub fn only_reading(self) -> Self {
         Self { only_reads: true, ..self }
@@ -89,20 +91,20 @@ impl BucketBlobs {
         &self.bucket
     }
 
-    /// State of the copies.
+    /// State of the local copies.
     pub fn copies(&self) -> CacheCounts {
         self.cache.counts()
     }
 
-    /// Throws away the parts of blobs whose sending was cut off. Nobody else may be sending.
+    /// Discards the parts of interrupted uploads. No other process may be uploading meanwhile.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the bucket.
     pub fn abandon_parts(&self) -> Result<u64, BucketError> {
         self.bucket.abandon_parts("v1/")
     }
 
-    /// Fetches a blob into a temporary file.
+    /// Downloads a blob to a temporary file; returns its path and length.
     fn fetch(&self, key: &Key) -> Result<(PathBuf, u64), TransferError> {
         let path = self.data.temporary_path();
         let fetched = transfer::fetch(&self.bucket, key, &path);
@@ -112,7 +114,8 @@ impl BucketBlobs {
         Ok((path, fetched?))
     }
 
-    /// Opens a blob without a copy: its file has no name any more, and goes when it is closed.
+    /// Opens a blob without keeping a copy. The temporary file is unlinked at once, so its space is
+    /// freed when it is closed.
     fn fetch_to_open<T>(
         &self,
         key: &Key,
@@ -124,11 +127,11 @@ impl BucketBlobs {
         Ok(opened?)
     }
 
-    /// Sends what was written to a temporary file, which becomes the copy.
+    /// Uploads a temporary file, and moves it into the cache as the local copy.
     fn send_file(&self, key: &Key, path: &Path, bytes: u64) -> Result<(), StoreError> {
         self.require_writer(key)?;
         let file = FileSlice::open(path)?;
-        // An older copy would be another blob, if the one in the bucket is replaced.
+        // The local copy would be stale once the blob in the bucket is replaced.
         self.cache.forget(key);
         transfer::send(&self.bucket, key, &file, &mut |_| {})?;
         Ok(self.cache.adopt(key, path, bytes)?)
@@ -152,7 +155,7 @@ impl BucketBlobs {
     }
 }
 
-/// Does something with each of some items on a few threads, to the first error.
+/// Applies `work` to each item on up to [`PARALLEL`] threads. Stops at the first error.
 fn in_parallel<T: Sync, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<(), E> + Sync,
@@ -227,15 +230,15 @@ impl BlobStore for BucketBlobs {
         in_parallel(blobs, |(key, bytes)| self.put(key, bytes))
     }
 
-    /// One request; two where the name is taken or no answer came. The bytes tell whose blob it is:
-    /// what is created has a number of its own in it.
+    /// Takes one request, or two if the name is taken or the response was lost. Comparing the bytes
+    /// tells whether this caller created the blob, because they include a unique number.
     fn put_create(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError> {
         self.require_writer(key)?;
         let put = self.bucket.put(key.as_str(), bytes, Condition::Absent);
         if let Ok(Put::Done(_)) = put {
             return Ok(Created::Won);
         }
-        // An earlier try of the same request may have been done, and its answer lost.
+        // An earlier attempt of this request may have succeeded without its response arriving.
         match (self.bucket.get(key.as_str()), put) {
             (Ok(Some(found)), _) if found == bytes => Ok(Created::Won),
             (Ok(Some(_)), _) | (Ok(None), Ok(_)) => Ok(Created::Exists),
@@ -277,7 +280,7 @@ impl BlobStore for BucketBlobs {
 
     fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
         let listed = self.bucket.list(&format!("{prefix}/")).map_err(|error| remote(&error))?;
-        // A name outside of the grammar was not made by this store, so it is not a blob.
+        // A name that is not a valid key was not created by this store, so it is no blob.
         let mut keys: Vec<Key> =
             listed.into_iter().filter_map(|(name, _)| Key::parse(&name).ok()).collect();
         keys.sort_unstable();

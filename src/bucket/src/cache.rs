@@ -1,8 +1,9 @@
-//! Copies of blobs on a local disk, within a budget of bytes.
+//! Local copies of blobs, within a byte budget.
 //!
-//! A copy is the file of its key, complete and synced before it has its name. Copies survive a
-//! restart. Those that were used least recently go first; those that are mapped stay, because the
-//! disk would not get their bytes back, so a budget below what open collections need is exceeded.
+//! A copy is a file named after its key; it is complete and synced before it gets that name. Copies
+//! survive a restart. The least recently used ones are evicted first. Mapped copies are never
+//! evicted, because that would not free their disk space; if open collections need more than the
+//! budget, it is exceeded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
@@ -17,20 +18,20 @@ use crate::error::TransferError;
 use lodestone_io::store::Key;
 use lodestone_io::{FileSlice, IoError, MappedFile, Operation};
 
-/// State of the copies, for operators.
+/// State of the local copies, for operators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Copies.
+    /// Number of copies.
     pub copies: u64,
     /// Bytes of all copies.
     pub bytes: u64,
     /// Bytes that copies may take.
     pub budget: u64,
-    /// Uses that found a copy, since the start.
+    /// Uses since the start that found a copy.
     pub hits: u64,
-    /// Uses for which a blob was fetched, since the start.
+    /// Uses since the start that had to fetch the blob.
     pub misses: u64,
-    /// Copies that were evicted, since the start.
+    /// Copies evicted since the start.
     pub evictions: u64,
 }
 
@@ -38,14 +39,14 @@ pub struct CacheCounts {
 pub(crate) struct Cache {
     root: PathBuf,
     state: Mutex<State>,
-    /// Told when a fetch has ended.
+    /// Notified when a fetch has ended.
     fetched: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     copies: HashMap<Key, CachedCopy>,
-    /// Keys by their last use.
+    /// Keys ordered by their last use.
     by_use: BTreeMap<u64, Key>,
     fetching: HashSet<Key>,
     uses: u64,
@@ -60,8 +61,8 @@ struct CachedCopy {
 }
 
 impl Cache {
-    /// The copies below `root`, which is made if it is missing. `budget` gives the bytes that they
-    /// may have, and is told those that they have.
+    /// Opens the copies below `root`, creating the directory if needed. `budget` receives the bytes
+    /// that existing copies take, and returns the bytes that copies may take.
     pub(crate) fn open(
         root: PathBuf,
         budget: impl FnOnce(u64) -> Result<u64, IoError>,
@@ -86,8 +87,8 @@ impl Cache {
         CacheCounts { copies: state.copies.len() as u64, ..state.counts }
     }
 
-    /// Maps the copy of a blob; without one `fetch` makes a file of it first, and returns its name
-    /// and length.
+    /// Maps the copy of a blob. If there is none, `fetch` first downloads the blob to a temporary
+    /// file and returns its path and length.
     pub(crate) fn map(
         &self,
         key: &Key,
@@ -100,7 +101,7 @@ impl Cache {
         })
     }
 
-    /// As [`Self::map`], to be read piece by piece.
+    /// Opens the copy of a blob like [`Self::map`], for reading in pieces.
     pub(crate) fn file(
         &self,
         key: &Key,
@@ -109,7 +110,7 @@ impl Cache {
         self.with(key, fetch, |path, _| FileSlice::open(path))
     }
 
-    /// Fetches a blob that has no copy.
+    /// Makes sure that a blob has a copy.
     pub(crate) fn warm(
         &self,
         key: &Key,
@@ -118,12 +119,13 @@ impl Cache {
         self.with(key, fetch, |_, _| Ok(()))
     }
 
-    /// The length of a copy.
+    /// The length of the copy, if there is one.
     pub(crate) fn len(&self, key: &Key) -> Option<u64> {
         self.state.lock().copies.get(key).map(|copy| copy.bytes)
     }
 
-    /// Opens a copy under the lock, so that it is not evicted meanwhile.
+    /// Opens a copy while holding the lock, so that it cannot be evicted in between. The lock is
+    /// released while `fetch` runs; concurrent callers for the same blob wait for that fetch.
     fn with<T>(
         &self,
         key: &Key,
@@ -141,7 +143,7 @@ impl Cache {
                         state.counts.hits += u64::from(!is_fetched);
                         return Ok(opened);
                     }
-                    // Somebody has cleared the folder: it is only a cache.
+                    // The cache folder was cleared from outside, which it has to survive.
                     Err(IoError::NotFound { .. }) if !is_fetched => state.remove(key),
                     Err(error) => return Err(error.into()),
                 }
@@ -152,7 +154,7 @@ impl Cache {
             }
             state.counts.misses += 1;
             state.fetching.insert(key.clone());
-            // After a panic too: the others would wait for ever.
+            // A panic is caught so that waiting callers are woken up.
             let fetch = || catch_unwind(AssertUnwindSafe(&fetch));
             let result = MutexGuard::unlocked(&mut state, fetch);
             state.fetching.remove(key);
@@ -196,14 +198,14 @@ impl Cache {
         is_known
     }
 
-    /// The first three components of the names of all copies.
+    /// The distinct first three components of the names of all copies.
     pub(crate) fn prefixes(&self) -> BTreeSet<Key> {
         let state = self.state.lock();
         let names: BTreeSet<&str> = state.copies.keys().map(|key| prefix(key.as_str())).collect();
         names.into_iter().filter_map(|name| Key::parse(name).ok()).collect()
     }
 
-    /// The keys of copies below a prefix.
+    /// The keys of the copies below a prefix.
     pub(crate) fn below(&self, prefix: &Key) -> Vec<Key> {
         let state = self.state.lock();
         state.copies.keys().filter(|key| key.begins_with(prefix)).cloned().collect()
@@ -212,7 +214,7 @@ impl Cache {
     fn make_room(&self, state: &mut State) {
         let mut spared = 0;
         while state.counts.bytes > state.counts.budget {
-            // The newest one was just asked for.
+            // The most recently used copy is spared, because it was just requested.
             let is_free = |key: &Key| state.copies[key].mapped.strong_count() == 0;
             let older = state.by_use.values().take(state.by_use.len().saturating_sub(1));
             let Some(key) = older.skip(spared).find(|key| is_free(key)).cloned() else { break };
@@ -267,7 +269,7 @@ fn prefix(name: &str) -> &str {
     name.match_indices('/').nth(2).map_or(name, |(end, _)| &name[..end])
 }
 
-/// The files below a directory whose names are keys, with the times at which they came.
+/// Collects the files below a directory whose names are keys, with modification time and length.
 fn collect(
     directory: &Path,
     name: &str,
@@ -310,7 +312,7 @@ mod tests {
             Cache::open(self.root.path().join("blobs"), |_| Ok(budget)).unwrap()
         }
 
-        /// A blob of a hundred bytes.
+        /// Creates a blob of a hundred bytes.
         fn fetch(&self) -> Result<(PathBuf, u64), TransferError> {
             let number = self.fetches.fetch_add(1, Ordering::SeqCst);
             let path = self.root.path().join(number.to_string());
@@ -349,7 +351,7 @@ mod tests {
         assert_eq!(fixture.fetches(), 2, "a folder that was cleared is no damage");
     }
 
-    /// Goal: what is full of copies is not taken for a full disk at the next start.
+    /// Goal: at the next start, the space taken by copies is not mistaken for a full disk.
     #[test]
     fn the_budget_is_told_of_the_copies_that_are_there() {
         let fixture = Fixture::new();
@@ -373,7 +375,7 @@ mod tests {
         fixture.map(&cache, "d");
         assert!(!has("a") && has("c") && has("d"));
         assert_eq!(cache.counts().evictions, 2);
-        // One larger than the budget stays while it is the newest: it was asked for.
+        // A copy larger than the budget stays while it is the most recent one.
         assert_eq!(fixture.cache(50).counts().copies, 1);
     }
 

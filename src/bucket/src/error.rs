@@ -1,37 +1,37 @@
-//! Errors of a bucket with blobs.
+//! Errors of a blob store in a bucket.
 
 use lodestone_fetch::bucket::BucketError;
 use lodestone_io::IoError;
 use lodestone_io::store::{Key, StoreError};
 
-/// Errors of opening a bucket with blobs.
+/// Error of opening a blob store in a bucket.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedStoreError {
-    /// The store cannot be reached, or refuses.
+    /// The bucket cannot be reached, or refuses a request.
     #[error(transparent)]
     Bucket(#[from] BucketError),
-    /// The disk of the copies.
+    /// The disk with the local copies failed.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// The store does not do what the blobs need.
+    /// The bucket lacks a guarantee that the blob store needs, or its prefix cannot be used.
     #[error("{place} cannot hold the data of a server: {problem}")]
     Unfit {
         /// The bucket and prefix.
         place: String,
-        /// The rule that it breaks.
+        /// The reason.
         problem: String,
     },
-    /// Another process writes to it.
+    /// Another process writes to the prefix.
     #[error("{place} is in use by {holder}: stop that one, or name another prefix")]
     InUse {
         /// The bucket and prefix.
         place: String,
-        /// The process, as it names itself.
+        /// The name that the other process gives itself.
         holder: String,
     },
 }
 
-/// An error of a transfer between a bucket and a file.
+/// Error of a transfer between a bucket and a file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransferError {
     #[error(transparent)]
@@ -52,7 +52,7 @@ impl From<TransferError> for StoreError {
     }
 }
 
-/// An error of the bucket as one of the blobs.
+/// Converts an error of the bucket to one of a blob store.
 pub(crate) fn remote(error: &BucketError) -> StoreError {
     StoreError::Remote { problem: error.to_string() }
 }

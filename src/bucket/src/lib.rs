@@ -1,28 +1,28 @@
-//! Blobs in the bucket of a store of objects: a machine may be lost, and another one goes on.
+//! A blob store in an object-store bucket, so that another machine can take over after a loss.
 //!
 //! ```text
-//! put    bytes -> temporary file -> bucket, whole or in parts -> copy
-//! map    copy, or bucket -> temporary file, ranges side by side -> copy -> mapping
-//! commit bytes -> bucket, on the condition that there is none of this name
+//! put    bytes -> temporary file -> bucket, whole or in parts -> local copy
+//! map    local copy, or bucket -> temporary file (parallel ranges) -> local copy -> mapping
+//! commit bytes -> bucket, on condition that no object of this name exists
 //!
-//! s3://bucket/prefix/lodestone-store   marks the prefix; the store's conditions were tried
-//! s3://bucket/prefix/owner             the process that writes here, renewed while it lives
-//! s3://bucket/prefix/v1/...            the blobs, under the names that a data directory gives them
-//! <data>/cache/blobs/v1/...            copies of segments and originals, which never change
+//! s3://bucket/prefix/lodestone-store   marks the prefix as a store that passed the probe
+//! s3://bucket/prefix/owner             names the process that writes here; renewed regularly
+//! s3://bucket/prefix/v1/...            the blobs, named as in a data directory
+//! <data>/cache/blobs/v1/...            local copies of segments and originals, which never change
 //! ```
 //! Invariants:
-//! - All that was acknowledged is in the bucket. All of the data directory may be lost.
-//! - Only blobs whose contents never change have copies: a copy is never old.
-//! - The one condition that is asked of a store is that a name which is taken stays taken. It is
-//!   tried before anything is written ([`probe`]).
-//! - Two processes that write to one prefix are a mistake that costs work and loses nothing: the
-//!   creation of numbered blobs decides. [`OwnerLease`] makes the mistake unlikely.
+//! - All acknowledged data is in the bucket. The whole data directory may be lost.
+//! - Only blobs whose contents never change have local copies, so no copy is stale.
+//! - The only conditional operation required of a store is creation of an object that does not
+//!   exist. It is tested before anything is written ([`probe`]).
+//! - Two processes that write to one prefix waste work but lose nothing, because the creation of
+//!   numbered blobs decides commits. [`OwnerLease`] makes the mistake unlikely.
 //!
-//! The client is that of backups (`lodestone_fetch::bucket`); this crate adds no foreign one, so a
-//! server with a bucket is the same program, and nothing here knows whose store it is.
+//! The client is the one that backups use (`lodestone_fetch::bucket`), and works with the stores of
+//! all providers; this crate adds no third-party client.
 //!
-//! - `blobs`: the blob store; `cache`: the copies; `transfer`: files to and from the bucket
-//! - `probe`: trying what the store promises; `owner`: the lease of one process
+//! - `blobs`: the blob store; `cache`: the local copies; `transfer`: files to and from the bucket
+//! - `probe`: tests of the store's guarantees; `owner`: the lease of the writing process
 #![forbid(unsafe_code)]
 
 mod blobs;

@@ -1,8 +1,9 @@
-//! The lease of the process that writes to a prefix: others are told, and wait until it is gone.
+//! The lease of the process that writes to a prefix. Another process that wants to write waits
+//! until the holder is gone.
 //!
-//! No safety rests on it: commits are decided by the creation of numbered blobs. It keeps a second
-//! server, started by mistake, from taking over what a first one serves, and lets one that was
-//! started after the loss of a machine know how long to wait. No clock is compared with another.
+//! Safety does not depend on it: the creation of numbered blobs decides commits. The lease keeps a
+//! second server, started by mistake, from taking over from the first, and tells one started after
+//! the loss of a machine how long to wait. Clocks of different machines are never compared.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,24 +16,24 @@ use crate::error::SharedStoreError;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_types::Timestamp;
 
-/// The object with the name of the process, outside of the blobs.
+/// The object that names the writing process; not a blob.
 pub(crate) const OWNER: &str = "owner";
-/// File of the data directory with the name of the process that uses it.
+/// File in the data directory that names the process using it.
 const OWN_FILE: &str = "cache/owner";
 /// Time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
-/// Time without a renewal after which a process is gone.
+/// Time without a renewal after which a process is considered gone.
 const GONE: Duration = Duration::from_secs(15);
-/// Time after the beginning of a renewal for which no other process can have taken the lease.
+/// Time after the start of a renewal during which no other process can have taken the lease.
 const SURE: Duration = Duration::from_secs(10);
-/// Time between two tries to renew a name where the store fails.
+/// Delay before a failed renewal is retried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time for which a renewal is under way before the store is taken for one that does not answer.
+/// Duration of a renewal after which the store is considered unresponsive.
 const SLOW: Duration = Duration::from_secs(2);
-/// Time between two looks at the name of another process.
+/// Interval at which another process's name is polled.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The right to write to a prefix, renewed until it is dropped.
+/// The exclusive right to write to a prefix. Renewed in the background until dropped.
 #[derive(Debug)]
 pub struct OwnerLease {
     shared: Arc<Shared>,
@@ -48,7 +49,8 @@ struct Shared {
     changed: Condvar,
 }
 
-/// A moment by two clocks: the one stands still while a machine sleeps, the other may be set back.
+/// A moment on two clocks: the monotonic one stops while the machine is suspended, the wall clock
+/// may be set back.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     instant: Instant,
@@ -60,51 +62,52 @@ impl Moment {
         Self { instant: Instant::now(), time: bucket.now() }
     }
 
-    /// Time since an earlier moment, by the clock that shows more.
+    /// Time since an earlier moment, by the clock that advanced further.
     fn since(self, earlier: Self) -> Duration {
         let by_time = Duration::from_millis(self.time.0.saturating_sub(earlier.time.0));
         self.instant.duration_since(earlier.instant).max(by_time)
     }
 }
 
-/// The renewals so far.
+/// State of the renewals.
 #[derive(Debug)]
 struct Renewals {
-    /// Begin of the last one that was written.
+    /// Start of the last successful renewal.
     renewed: Moment,
-    /// Begin of the one that is under way.
+    /// Start of the renewal in progress.
     begun: Option<Instant>,
-    /// End of one that came so late that another process may have had the lease before.
+    /// End of a renewal so late that another process may have held the lease in between.
     doubtful: Option<Instant>,
-    /// Whether the last one found the name of another process.
+    /// Whether the last renewal found the name of another process.
     is_lost: bool,
-    /// Whether the store failed the last one.
+    /// Whether the store failed at the last renewal.
     has_failed: bool,
     is_over: bool,
 }
 
-/// Whether a process still has the lease.
+/// State of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
     /// No other process can have taken the lease.
     Held,
-    /// The store does not answer, or did not for so long that another process may have taken it.
+    /// The store does not answer, or the last renewal was so late that another process may have
+    /// taken the lease.
     Unknown,
-    /// Another process holds the lease, or this one was suspended for so long that one may hold it.
+    /// Another process holds the lease, or this one was suspended for so long that one may.
     Lost,
 }
 
-/// A view of a lease, for those who answer by it.
+/// A view of a lease, for components whose answers depend on it.
 #[derive(Debug, Clone)]
 pub struct LeaseView(Arc<Shared>);
 
 impl LeaseView {
-    /// Whether the process still has the lease, as far as it knows: asks nobody.
+    /// The state of the lease as far as this process knows; sends no request.
     pub fn state(&self) -> LeaseState {
         self.0.renewals.lock().state(Moment::now(&self.0.bucket))
     }
 
-    /// Notes that no other process had begun to write at a look that began at `begun`.
+    /// Reports that a check which started at `begun` found no sign of another process writing.
     pub fn confirm(&self, begun: Instant) {
         self.0.renewals.lock().confirm(begun);
     }
@@ -126,9 +129,9 @@ impl Renewals {
         }
     }
 
-    /// Notes the end of a renewal that has found or written the name of this process.
+    /// Records the end of a renewal that found or wrote the name of this process.
     fn succeed(&mut self, begun: Moment, now: Moment) {
-        // It may have gone over the name of a successor, or taken its place.
+        // The renewal may have overwritten the name of a successor.
         if self.is_lost || now.since(self.renewed) >= SURE {
             self.doubtful = Some(now.instant);
         }
@@ -140,27 +143,28 @@ impl Renewals {
     }
 }
 
-/// The holder of the lease at one look.
+/// The holder of the lease as seen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Holder {
-    /// There is none.
+    /// No process.
     Nobody,
-    /// The process that had this data directory before: nobody else holds that now.
+    /// An earlier process with the same data directory. It is gone, because this one holds that.
     Own,
-    /// A process that lives, or lived; its name and the number of its renewals.
+    /// Another process, alive or not: its name and renewal count.
     Other(Vec<u8>),
 }
 
-/// Looks at a holder, to see whether it lives.
+/// Observes the holder over time, to tell whether it is alive.
 #[derive(Debug, Default)]
 struct Watched {
     last: Option<Holder>,
-    /// Time for which it has not renewed its name.
+    /// Time during which the holder has not renewed its name.
     unchanged: Duration,
 }
 
 impl Watched {
-    /// Notes a look, [`LOOK`] after the one before; returns whether the lease may be claimed.
+    /// Records an observation made [`LOOK`] after the previous one; returns whether the lease may
+    /// be claimed.
     fn note(&mut self, holder: Holder) -> bool {
         let is_same = self.last.as_ref() == Some(&holder);
         self.unchanged = if is_same { self.unchanged + LOOK } else { Duration::ZERO };
@@ -171,12 +175,12 @@ impl Watched {
 }
 
 impl OwnerLease {
-    /// Takes the place of the process that wrote last, if that one is gone: it ended, it was one
-    /// with this data directory, which nobody else holds now, or it has not renewed its name for 15
-    /// seconds. `name` is one that no process had before.
+    /// Takes the lease once its last holder is gone: the holder released it, or it used this data
+    /// directory, which no other process can be using now, or it has not renewed its name for 15
+    /// seconds. Blocks for that time if necessary. `name` must be unique to this process.
     ///
     /// # Errors
-    /// [`SharedStoreError::InUse`]; errors of the store.
+    /// [`SharedStoreError::InUse`] if the holder renews its name; errors of the bucket.
     pub fn take(bucket: &Arc<Bucket>, data: &Path, name: String) -> Result<Self, SharedStoreError> {
         let shared = Arc::new(Shared::new(bucket, data, name));
         let in_use = |holder: &[u8]| SharedStoreError::InUse {
@@ -210,15 +214,15 @@ impl OwnerLease {
         Ok(Self { shared, renewal })
     }
 
-    /// A view of it.
+    /// Returns a view of the lease.
     pub fn view(&self) -> LeaseView {
         LeaseView(Arc::clone(&self.shared))
     }
 
-    /// Waits, for as long as it takes, until the process that writes is gone as for
-    /// [`OwnerLease::take`], and claims its place, which `take` with the same data directory finds
-    /// free then. Of several that wait one has it. Time during which the store does not answer does
-    /// not count. Returns false where the bucket's pauses were ended before.
+    /// Waits, without a time limit, until the writing process is gone in the sense of
+    /// [`OwnerLease::take`], and claims the lease; `take` with the same data directory then
+    /// succeeds at once. If several processes wait, one gets the lease. Time during which the store
+    /// does not answer does not count. Returns false if the bucket's pauses were ended first.
     pub fn await_lease(bucket: &Arc<Bucket>, data: &Path, name: String) -> bool {
         let (shared, mut watched) = (Shared::new(bucket, data, name), Watched::default());
         let mut is_away = false;
@@ -277,8 +281,8 @@ impl Shared {
         })
     }
 
-    /// Puts the name of this process in the place of what was seen there; returns whether no other
-    /// process came first.
+    /// Replaces the holder that was `seen` by this process; returns false if another process was
+    /// faster.
     fn claim(&self, seen: &Holder) -> Result<bool, BucketError> {
         if let Holder::Other(_) = seen {
             if self.look()? != *seen {
@@ -291,14 +295,14 @@ impl Shared {
             Holder::Nobody | Holder::Other(_) => Condition::Absent,
         };
         self.renewals.lock().renewed = Moment::now(&self.bucket);
-        // A request that is repeated may be refused for what its first try has written.
+        // A retried request may be refused because its first attempt succeeded.
         let is_claimed = matches!(self.write(0, condition)?, Put::Done(_))
             || self.bucket.get(OWNER)?.is_some_and(|held| self.is_own(&held));
         if is_claimed {
             let folder = self.own_file.parent().map_or(Ok(()), std::fs::create_dir_all);
             let noted = folder.and_then(|()| std::fs::write(&self.own_file, &self.name));
             if let Err(error) = noted {
-                // A restart waits for 15 seconds then.
+                // The next start then has to wait for 15 seconds.
                 tracing::warn!(%error, "the name of this process could not be noted");
             }
         }
@@ -314,7 +318,7 @@ impl Shared {
         self.bucket.put(OWNER, text.as_bytes(), condition)
     }
 
-    /// Removes the name, unless it is already that of another process.
+    /// Removes the name, unless it is that of another process.
     fn remove(&self) -> Result<(), BucketError> {
         match self.bucket.get(OWNER)?.is_some_and(|held| self.is_own(&held)) {
             true => self.bucket.remove(OWNER),
@@ -322,9 +326,9 @@ impl Shared {
         }
     }
 
-    /// Writes the name again, unless another process has taken the lease: one that slept, and has
-    /// a successor, must not be taken for that. A successor that ended before it wrote anything
-    /// else is replaced as any other process that is gone. Returns whether it has the place.
+    /// Renews the name; returns whether this process holds the lease. If another process has taken
+    /// it (for instance while this one was suspended), its name is left alone, until that process
+    /// is gone like any other and is replaced.
     fn renew(&self, renewals: u64, watched: &mut Watched) -> Result<bool, BucketError> {
         match self.bucket.get(OWNER)? {
             Some(held) if !self.is_own(&held) => {
@@ -335,12 +339,12 @@ impl Shared {
         }
     }
 
-    /// Renews the name until the process gives it up.
+    /// Renews the name until the lease is dropped.
     fn keep(&self) {
         let (mut count, mut watched) = (0, Watched::default());
         let mut state = self.renewals.lock();
         while !state.is_over {
-            // A successor is looked at as often as by those that wait.
+            // A successor is polled as often as waiting processes poll a holder.
             let time = match state.is_lost {
                 true => LOOK,
                 false if state.has_failed => AGAIN,
@@ -391,8 +395,8 @@ mod tests {
         Moment { instant, time: moment.time.plus_millis(seconds * 1000) }
     }
 
-    /// Goal: a machine that was suspended has lost the lease when it wakes, although one of its
-    /// clocks stood still; one whose other clock was set back has not kept it by that.
+    /// Goal: after a suspension the lease counts as lost, even if one of the clocks stood still;
+    /// setting back the wall clock does not prolong it.
     #[test]
     fn a_lease_ends_by_either_clock() {
         let renewed = start();
@@ -407,8 +411,8 @@ mod tests {
         assert_eq!(renewals.state(woken), LeaseState::Unknown, "it may have a successor");
     }
 
-    /// Goal: a process that renewed its name a moment ago has the lease; one that stood still has
-    /// not, until it has renewed it; where the store fails nobody knows.
+    /// Goal: a lease renewed recently is held; one whose process was suspended is lost until it is
+    /// renewed; if the store fails, its state is unknown.
     #[test]
     fn a_lease_is_held_for_less_long_than_others_wait() {
         let renewed = start();
@@ -427,8 +431,8 @@ mod tests {
         assert_eq!(state(Renewals { is_lost: true, ..failing() }, 1), LeaseState::Lost);
     }
 
-    /// Goal: a renewal that arrives after others may have taken the lease proves nothing, until it
-    /// is seen after it that nobody else writes.
+    /// Goal: a renewal that succeeds after others may have taken the lease counts only once a later
+    /// check finds that no other process writes.
     #[test]
     fn a_late_renewal_is_confirmed_before_it_counts() {
         let renewed = start();
@@ -447,7 +451,7 @@ mod tests {
         assert_eq!(renewals.state(after(renewed, 40)), LeaseState::Unknown, "another one had it");
     }
 
-    /// A store that holds one object, and its address.
+    /// Starts a store that holds a single object; returns its address.
     fn store_of_one(object: Arc<Mutex<Option<Vec<u8>>>>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -486,8 +490,8 @@ mod tests {
         address
     }
 
-    /// Goal: a process whose successor ended before it wrote anything takes its place again, once
-    /// that has not renewed its name for as long as others would wait.
+    /// Goal: if the successor of a process ends before it writes anything, the process takes the
+    /// lease back once the successor has not renewed its name for as long as others would wait.
     #[test]
     fn a_successor_that_is_gone_is_replaced() {
         let object = Arc::new(Mutex::new(Some(b"another 7".to_vec())));

@@ -1,4 +1,4 @@
-//! Trying what a store promises, before anything is written that rests on it.
+//! Tests of the guarantees of a store, made before any data depends on them.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,41 +10,42 @@ use crate::owner::OWNER;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_types::Timestamp;
 
-/// The object that marks a prefix, outside of the blobs.
+/// The object that marks a prefix as a store; not a blob.
 const MARK: &str = "lodestone-store";
 const FORMAT: u32 = 1;
-/// The object that stands while data are copied to a prefix; holds their origin.
+/// The object that exists while data are being copied to a prefix; it names their origin.
 const COPYING: &str = "copying";
-/// The folder in which the store is tried.
+/// The folder for the objects of a probe.
 const PROBES: &str = "probe/";
-/// Requests that create one name at the same moment.
+/// Number of requests that create one name simultaneously.
 const RACERS: usize = 16;
 const ROUNDS: usize = 8;
 
-/// Findings of the probe of a store.
+/// Results of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
-    /// Names that several requests tried to create at the same moment, with one winner each.
+    /// Number of names that several requests tried to create simultaneously, with one winner each.
     pub races: usize,
-    /// Requests in each of these races.
+    /// Number of requests in each of these races.
     pub racers: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct StoreMark {
     format: u32,
-    /// Milliseconds since 1970 at which it was made.
+    /// Time of creation, in milliseconds since 1970.
     since: u64,
     probed: Probed,
 }
 
-/// Checks that a prefix can hold the data of a server: it is marked, or empty but for what a
-/// process that is about to mark it, or was cut off, has left. Changes nothing. Returns whether it
-/// is marked. `origin` is the place from which data are about to be copied there.
+/// Checks whether a prefix can hold the data of a server: it must be marked, or empty except for
+/// the traces of a process that is about to mark it or was interrupted while doing so. Changes
+/// nothing. Returns whether it is marked. `origin` is the place from which data are about to be
+/// copied there, if any.
 ///
 /// # Errors
-/// [`SharedStoreError::Unfit`]: other things are in it, an unfinished copy from elsewhere, or a
-/// mark of a later program; errors of the store.
+/// [`SharedStoreError::Unfit`] if the prefix holds other objects, an unfinished copy from
+/// elsewhere, or the mark of a later format; errors of the bucket.
 pub fn check_prefix(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreError> {
     Ok(read_mark(bucket, origin)?.is_some())
 }
@@ -71,7 +72,7 @@ fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>,
             )),
         };
     }
-    // A process that is about to be the first has put its name there, and tries the store.
+    // A process that is about to mark the prefix has already written its name and probe objects.
     let is_known = |key: &str| key == OWNER || key.starts_with(PROBES);
     match bucket.holds_only(is_known)? {
         true => Ok(None),
@@ -82,8 +83,8 @@ fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>,
     }
 }
 
-/// Marks an empty prefix, after [`probe`]; of one that is marked, the two rules are tried that the
-/// store could have lost since. Returns the time of its mark.
+/// Marks an empty prefix after [`probe`] succeeds. For a marked prefix, repeats a small probe, in
+/// case the store has since lost a guarantee. Returns the time of the mark.
 ///
 /// # Errors
 /// As [`check_prefix`] and [`probe`].
@@ -97,7 +98,7 @@ pub fn mark_prefix(
         run(bucket, token, 1, 2)?;
         return Ok(Timestamp(mark.since));
     }
-    // Those of a process that was cut off.
+    // Left by an interrupted process.
     for (key, _) in bucket.list(PROBES)? {
         bucket.remove(&key)?;
     }
@@ -107,28 +108,29 @@ pub fn mark_prefix(
     Ok(now)
 }
 
-/// Notes that data are being copied to a prefix: no server starts on it until [`end_copy`].
+/// Records that data are being copied to a prefix. No server starts on it until [`end_copy`].
 ///
 /// # Errors
-/// Those of the store.
+/// Those of the bucket.
 pub fn begin_copy(bucket: &Bucket, origin: &str) -> Result<(), SharedStoreError> {
     Ok(bucket.put(COPYING, origin.as_bytes(), Condition::None).map(drop)?)
 }
 
-/// Notes that a copy is whole.
+/// Records that the copy is complete.
 ///
 /// # Errors
-/// Those of the store.
+/// Those of the bucket.
 pub fn end_copy(bucket: &Bucket) -> Result<(), SharedStoreError> {
     Ok(bucket.remove(COPYING)?)
 }
 
-/// Tries what the blobs need of a store: of requests that create one name at the same moment one
-/// wins, all read its bytes at once, a listing has it at once and in order, a range is a range, and
-/// what was deleted is gone. Leaves nothing behind. `token` keeps two probes apart.
+/// Tests the guarantees that blobs need: if several requests create one name simultaneously,
+/// exactly one wins and all read its bytes immediately; a listing is complete immediately and
+/// ordered; a ranged read returns that range; deleted objects are gone. Removes its objects.
+/// `token` separates concurrent probes.
 ///
 /// # Errors
-/// [`SharedStoreError::Unfit`] with the rule that is broken; errors of the store.
+/// [`SharedStoreError::Unfit`] with the guarantee that does not hold; errors of the bucket.
 pub fn probe(bucket: &Bucket, token: &str) -> Result<Probed, SharedStoreError> {
     run(bucket, token, ROUNDS, RACERS)
 }
@@ -182,7 +184,7 @@ fn try_rules(
     }
 }
 
-/// Creates one name several times at the same moment.
+/// Creates one name from several threads simultaneously, and checks that exactly one wins.
 fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreError> {
     let (start, winners) = (Barrier::new(racers), AtomicUsize::new(0));
     let compete = |number: usize| -> Result<Vec<u8>, SharedStoreError> {
@@ -192,7 +194,7 @@ fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreErro
         let seen = bucket
             .get(key)?
             .ok_or_else(|| unfit(bucket, "what was just created cannot be read".to_owned()))?;
-        // An answer that was lost on the way counts by what is there.
+        // If the response was lost, the bytes found tell whether this request won.
         if matches!(put, Put::Done(_)) || seen == own {
             winners.fetch_add(1, Ordering::SeqCst);
         }

@@ -1,4 +1,4 @@
-//! Files to and from a bucket.
+//! Transfer of files to and from a bucket.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -12,22 +12,22 @@ use lodestone_fetch::bucket::{Bucket, Condition};
 use lodestone_io::store::{Key, StoreError};
 use lodestone_io::{FileSlice, IoError, Operation};
 
-/// Bytes of a part that is sent, all of which are in memory; what is shorter is sent whole.
+/// Size of an upload part, which is held in memory. Shorter files are uploaded whole.
 const PART_BYTES: usize = 16 << 20;
-/// Parts of one object; stores take 10,000.
+/// Maximum number of parts of one object, below the 10,000 that stores allow.
 const PARTS_MAX: u64 = 9_000;
-/// Bytes that one request asks for.
+/// Bytes requested in one ranged read.
 const RANGE_BYTES: u64 = 16 << 20;
-/// Requests for one object that are under way at once.
+/// Maximum number of concurrent reads of one object.
 const STREAMS: usize = 6;
-/// Parts of one object that are sent at once.
+/// Maximum number of concurrent uploads of parts of one object.
 const STREAMS_OUT: usize = 4;
 
-/// Sends a file under a key, in the place of what is there. Nothing is there before all of it is.
-/// `see` is told the bytes of each piece.
+/// Uploads a file under a key, replacing any object there. The object appears only when complete.
+/// Calls `see` with the number of bytes in each piece.
 ///
 /// # Errors
-/// Those of the store and of the file.
+/// Those of the bucket and of the file.
 pub fn send(
     bucket: &Bucket,
     key: &Key,
@@ -61,8 +61,8 @@ fn send_file(
     })
 }
 
-/// Fetches an object into a new file, whose contents are synced, and returns its length. After an
-/// error part of the file may stand at `path`.
+/// Downloads an object to a new file and syncs it; returns its length. After an error, an
+/// incomplete file may remain at `path`.
 pub(crate) fn fetch(bucket: &Bucket, key: &Key, path: &Path) -> Result<u64, TransferError> {
     let missing = || TransferError::Missing(key.clone());
     let length = bucket.len(key.as_str())?.ok_or_else(missing)?;

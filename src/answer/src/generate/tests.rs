@@ -198,8 +198,8 @@ fn fenced(shown: &Shown) -> (String, Vec<String>) {
 }
 
 proptest! {
-    /// Goal: for any documents, turns and questions, the prompt fits its window, and the fence occurs
-    /// only at the lines that open and close a fenced text.
+    /// Goal: for any documents, turns and questions, the prompt fits its window, and the fence
+    /// occurs only at the lines that open and close a fenced text.
     #[test]
     fn a_prompt_fits_and_keeps_its_fence(
         texts in proptest::collection::vec(
