@@ -1,9 +1,9 @@
-//! Public IP addresses: all that the registries of special addresses (IANA, RFC 6890) do not
-//! reserve, and that no cloud uses for its metadata.
+//! Classifies IP addresses. Public are those that no registry of special-purpose addresses (IANA,
+//! RFC 6890) reserves and that no cloud provider uses for instance metadata.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A block of addresses: all that share the first bits with its base.
+/// A block of addresses that share their first `bits` bits with `base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network {
     base: IpAddr,
@@ -11,13 +11,13 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// The block of `bits` shared bits around `base`; `None` where the family has fewer bits.
+    /// The block of addresses that share `bits` bits with `base`; `None` if an address has fewer.
     pub(super) fn new(base: IpAddr, bits: u8) -> Option<Self> {
         let width = if base.is_ipv4() { 32 } else { 128 };
         (bits <= width).then_some(Self { base, bits })
     }
 
-    /// Whether `address` is in it.
+    /// Whether the block contains `address`.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address) {
             (IpAddr::V4(base), IpAddr::V4(address)) => {
@@ -41,7 +41,7 @@ const fn v6(a: u16, b: u16, c: u16, bits: u8) -> Network {
     Network { base: IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)), bits }
 }
 
-/// IPv4 that is not public.
+/// IPv4 blocks that are not public.
 const RESERVED_V4: [Network; 16] = [
     v4(0, 0, 0, 0, 8),        // this network; the unspecified address
     v4(10, 0, 0, 0, 8),       // private
@@ -61,11 +61,11 @@ const RESERVED_V4: [Network; 16] = [
     v4(240, 0, 0, 0, 4),      // reserved; broadcast
 ];
 
-/// The one block of IPv6 that global addresses are given out of. Loopback, unspecified, unique
-/// local, link-local, site-local and multicast addresses are outside of it.
+/// The only IPv6 block from which global addresses are assigned. Loopback, unspecified, unique
+/// local, link-local, site-local and multicast addresses are outside.
 const GLOBAL_V6: Network = v6(0x2000, 0, 0, 3);
 
-/// IPv6 that is not public, though inside [`GLOBAL_V6`].
+/// IPv6 blocks inside [`GLOBAL_V6`] that are not public.
 const RESERVED_V6: [Network; 3] = [
     v6(0x2001, 0, 0, 23), // protocol assignments, benchmarks, ORCHID; Teredo is asked before
     v6(0x2001, 0xdb8, 0, 32), // documentation
@@ -76,16 +76,16 @@ const TEREDO: Network = v6(0x2001, 0, 0, 32);
 const SIX_TO_FOUR: Network = v6(0x2002, 0, 0, 16);
 const NAT64: Network = v6(0x64, 0xff9b, 0, 96);
 
-/// The address that a packet to `address` goes to: IPv4 written as IPv6 is IPv4.
+/// The address that packets to `address` actually reach: an IPv4-mapped one becomes IPv4.
 pub(super) fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Whether `address` is a host of the public internet. An address that carries an IPv4 address in
-/// it, for a relay or a translator to unwrap, is as public as what it carries.
+/// Whether `address` is a host on the public internet. An address that embeds an IPv4 address, to
+/// be unwrapped by a relay or a translator, is public if the embedded one is.
 ///
-/// The translators of local prefixes (64:ff9b:1::/48) place that address where each network likes;
-/// they are outside of [`GLOBAL_V6`] and so refused as a whole, like IPv4-compatible addresses.
+/// Translators with local prefixes (64:ff9b:1::/48) put that address wherever each network chooses.
+/// They are outside of [`GLOBAL_V6`] and are rejected altogether, like IPv4-compatible addresses.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match plain(address) {
         IpAddr::V4(address) => is_public_v4(address),
@@ -103,18 +103,18 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !RESERVED_V4.iter().any(|network| network.contains(address.into()))
 }
 
-/// The IPv4 addresses inside of `address`.
+/// The IPv4 addresses embedded in `address`.
 fn carried(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let bits = address.to_bits();
     let at = |shift: u32| Ipv4Addr::from_bits((bits >> shift) as u32);
     let within = |network: Network| network.contains(address.into());
     let segments = address.segments();
-    // ISATAP: the interface is 0:5efe or 200:5efe and an IPv4 address, in any network.
+    // ISATAP: the interface id is 0:5efe or 200:5efe and an IPv4 address, in any network.
     let is_isatap = matches!(segments[4], 0 | 0x200) && segments[5] == 0x5efe;
     match () {
         () if within(NAT64) => vec![at(0)],
         () if within(SIX_TO_FOUR) => vec![at(80)],
-        // The server, and the client with its bits turned over (RFC 4380, 4).
+        // The server, and the client with inverted bits (RFC 4380, section 4).
         () if within(TEREDO) => vec![at(64), Ipv4Addr::from_bits(!(bits as u32))],
         () if is_isatap => vec![at(0)],
         () => Vec::new(),

@@ -1,20 +1,20 @@
-//! Exceptions by which an operator lets the fetcher reach more than the public web.
+//! Exceptions with which an operator lets the fetcher reach more than the public web.
 
 use std::net::IpAddr;
 
 use crate::address::{Network, plain};
 use lodestone_types::{WebHost, WebUrl};
 
-/// Entries that a setting may hold.
+/// Maximum number of entries in the setting.
 const ENTRIES_MAX: usize = 1000;
 
-/// Hosts and networks that may be reached although private, and on other ports than 80 and 443.
+/// Hosts and networks that may be reached even if private, and on ports other than 80 and 443.
 ///
-/// Written as a list with commas of `host`, `host:port`, `address`, `[v6 address]:port`, `network`
-/// and `network:port`, a network being an address, a slash and a number of bits. An entry without a
-/// port is good for every port; one with a port for that port alone. A host is matched as a whole,
-/// whatever addresses it has; an address or a network is matched by the addresses that are
-/// connected to, whatever name led to them.
+/// Written as a comma-separated list of `host`, `host:port`, `address`, `[v6 address]:port`,
+/// `network` and `network:port`, where a network is an address, a slash and a number of bits. An
+/// entry without a port applies to all ports, one with a port only to that one. A host entry
+/// matches the exact name, whatever its addresses; an address or network entry matches the address
+/// that is connected to, whatever name led there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed {
     entries: Vec<Entry>,
@@ -32,13 +32,13 @@ enum Target {
     Network(Network),
 }
 
-/// Errors of the setting.
+/// Errors in the setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AllowedError {
-    /// One entry names nothing that could be reached.
+    /// An entry names nothing that can be reached.
     #[error("entry {entry:?} {problem}")]
     Entry {
-        /// The entry as it is written.
+        /// The entry as written.
         entry: String,
         /// Description of the error.
         problem: &'static str,
@@ -52,12 +52,12 @@ pub enum AllowedError {
 }
 
 impl Allowed {
-    /// Whether an entry names `host` for `port`.
+    /// Whether an entry names this host and allows `port`.
     pub(super) fn has_name(&self, host: &str, port: u16) -> bool {
         self.has(port, |target| matches!(target, Target::Name(name) if name == host))
     }
 
-    /// Whether an entry names a network around `address` for `port`.
+    /// Whether a network entry contains `address` and allows `port`.
     pub(super) fn has_address(&self, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
         let is_around = |target: &Target| match target {
@@ -67,7 +67,7 @@ impl Allowed {
         self.has(port, is_around)
     }
 
-    /// Whether any network is open for `port`.
+    /// Whether any network entry allows `port`.
     pub(super) fn has_port(&self, port: u16) -> bool {
         self.has(port, |target| matches!(target, Target::Network(_)))
     }
@@ -103,7 +103,7 @@ impl Entry {
         if part.contains('*') {
             return Err("holds a *: name whole hosts or networks");
         }
-        // IPv6 has colons of its own: a port follows its bracket.
+        // A bare IPv6 address contains colons itself; a port can only follow its bracket.
         let is_bare_v6 = !part.starts_with('[') && part.matches(':').count() > 1;
         let (target, port) = match part.rsplit_once(':') {
             Some((target, port)) if !is_bare_v6 && !port.contains(']') => {
@@ -126,7 +126,7 @@ impl Target {
             bits.trim_end_matches(']').parse().map_err(|_| "has no valid number of bits")?;
         let base: IpAddr = base.parse().map_err(|_| "is no network: an address stands before /")?;
         let network = match (base, plain(base)) {
-            // Of IPv4 written as IPv6 the first 96 bits are the same.
+            // The first 96 bits of IPv4-mapped IPv6 addresses are fixed.
             (IpAddr::V6(_), plain @ IpAddr::V4(_)) => {
                 bits.checked_sub(96).and_then(|bits| Network::new(plain, bits))
             }
@@ -135,7 +135,7 @@ impl Target {
         network.map(Self::Network).ok_or("has no valid number of bits")
     }
 
-    /// A host in the spelling that addresses of pages give it.
+    /// Parses a host, in the normalised spelling of page URLs.
     fn host(host: &str) -> Result<Self, &'static str> {
         let wrong = "is neither a host nor an address nor a network";
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

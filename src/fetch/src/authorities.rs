@@ -1,4 +1,4 @@
-//! The certificate authorities by which other servers are trusted.
+//! The certificate authorities trusted for outgoing connections.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -10,22 +10,22 @@ use ureq::{Agent, Proxy};
 
 const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"));
 
-/// Authorities that vouch for other servers. Clones share them.
+/// Trusted certificate authorities. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Authorities(pub(crate) RootCerts);
 
 impl Default for Authorities {
-    /// The authorities of Mozilla, which come with the program.
+    /// Mozilla's root certificates, compiled into the program.
     fn default() -> Self {
         Self(RootCerts::WebPki)
     }
 }
 
 impl Authorities {
-    /// Reads certificates in PEM.
+    /// Reads PEM certificates from a file.
     ///
     /// # Errors
-    /// The file, and the reason for which it cannot be used.
+    /// A message that names the file and the reason why it cannot be used.
     pub fn read(file: &Path) -> Result<Self, String> {
         let error = |problem: &dyn Display| format!("{}: {problem}", file.display());
         let bytes = std::fs::read(file).map_err(|problem| error(&problem))?;
@@ -41,9 +41,9 @@ impl Authorities {
         }
     }
 
-    /// Settings of a client of a server that the operator has named, which these vouch for. Every
-    /// status is an answer, redirects among them: followed, they would take a key, a signature or
-    /// an upload to somebody else.
+    /// Configuration of a client for a server that the operator sets, trusting these authorities.
+    /// Every status is returned as a response, including redirects: following them could hand a
+    /// key, a signature or an upload to another host.
     pub fn client(&self, proxy: Option<Proxy>) -> ConfigBuilder<AgentScope> {
         Agent::config_builder()
             .http_status_as_error(false)

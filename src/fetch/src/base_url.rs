@@ -1,8 +1,8 @@
-//! Addresses of servers that the operator names.
+//! Checks of server addresses that the operator sets.
 
 use ureq::http::Uri;
 
-/// Whether a text is an address over http or https without credentials and without a query.
+/// Whether a text is an `http` or `https` URL without credentials and without a query.
 pub fn is_base_url(text: &str) -> bool {
     text.parse::<Uri>().is_ok_and(|uri| {
         let host = uri.authority().is_some_and(|host| !host.as_str().contains('@'));

@@ -1,4 +1,4 @@
-//! Bodies: decompressed as they arrive, up to a limit.
+//! Reads response bodies, decompressing them on the fly up to a limit.
 
 use std::io::{self, Read};
 
@@ -9,26 +9,26 @@ use ureq::http::{HeaderMap, header};
 use crate::error::RequestError;
 use lodestone_types::FetchProblem;
 
-/// Window of Zstandard that is accepted, as a power of two (RFC 9659).
+/// Maximum window of Zstandard, as a power of two (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// Bytes of the buffer before the brotli reader.
+/// Size of the brotli decoder's input buffer.
 const BROTLI_BUFFER_BYTES: usize = 16 << 10;
-/// First byte of a brotli stream with a window of up to a gigabyte, which is in no standard.
+/// First byte of a brotli stream with the non-standard large window, of up to 1 GiB.
 const BROTLI_LARGE_WINDOW: u8 = 0x11;
 
-/// Treatment of bytes beyond the limit.
+/// Handling of bytes beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overflow {
-    /// The body is refused.
+    /// Fail.
     Refuse,
-    /// The bytes beyond the limit are not read.
+    /// Stop reading at the limit.
     Cut,
 }
 
 /// Compression of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// Not at all.
+    /// No compression.
     Identity,
     /// Gzip.
     Gzip,
@@ -39,8 +39,8 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// Reads the encoding from the head. Several, one over the other, are an error: none was asked
-    /// for.
+    /// Reads the encoding from the headers. Several stacked encodings are an error, because none
+    /// were asked for.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, FetchProblem> {
         let mut found = Self::Identity;
         for value in headers.get_all(header::CONTENT_ENCODING) {
@@ -62,7 +62,7 @@ impl Encoding {
     }
 }
 
-/// Reads `body`; `explain` translates its errors.
+/// Reads and decompresses `body`; `explain` translates errors of the transfer.
 pub(super) fn read(
     body: impl Read,
     encoding: Encoding,
@@ -74,10 +74,10 @@ pub(super) fn read(
     let source = Source { body, explain, lost: &mut lost };
     let mut bytes = Vec::new();
     let result = decoded(source, encoding).and_then(|reader| {
-        // One more than fits tells a full body from one that is too long.
+        // One byte more than allowed tells a body that just fits from one that is too long.
         reader.take(bytes_max as u64 + 1).read_to_end(&mut bytes)
     });
-    // An error of the transfer comes before the error that the decoder made of it.
+    // The error of the transfer is the cause of the decoder's error.
     if let Some(error) = lost {
         return Err(error);
     }
@@ -94,7 +94,7 @@ pub(super) fn read(
 }
 
 fn decoded<'a>(mut source: impl Read + 'a, encoding: Encoding) -> io::Result<Box<dyn Read + 'a>> {
-    // A body that is empty is not compressed, whatever its head says.
+    // An empty body is not compressed, whatever the headers say.
     let mut first = [0];
     if source.read(&mut first)? == 0 {
         return Ok(Box::new(io::empty()));
@@ -115,7 +115,7 @@ fn decoded<'a>(mut source: impl Read + 'a, encoding: Encoding) -> io::Result<Box
     })
 }
 
-/// A body that remembers its error: decoders replace it by errors of their own.
+/// A body that keeps its first error, because decoders replace it by their own.
 struct Source<'a, R> {
     body: R,
     explain: &'a dyn Fn(&io::Error) -> RequestError,

@@ -1,4 +1,4 @@
-//! Connections to addresses that passed the gate, and to no others, under the bounds of a fetch.
+//! Connections to addresses that the gate approved, and no others, within the limits of a fetch.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -20,32 +20,33 @@ use crate::error::RequestError;
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
 use lodestone_types::{BlockedReason, FetchProblem};
 
-/// Addresses of one host that are tried before it counts as unreachable.
+/// Maximum number of addresses of one host that are tried.
 const ATTEMPTS_MAX: usize = 4;
-/// Time that one address has to accept, while there are others.
+/// Time limit for connecting to an address while others remain.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(8);
-/// Bytes of the buffers of one connection, each way: a head that is too large must fit to be seen.
+/// Size of a connection's buffers, each way. Twice the limit of a head, so that a head that is too
+/// large is recognised as such.
 const BUFFER_BYTES: usize = 2 * WEB_HEAD_BYTES_MAX;
 
-/// Opens connections. The only implementation outside of tests is the network.
+/// Opens connections. Outside of tests, [`Network`] is the only implementation.
 pub trait Dialer: fmt::Debug + Send + Sync + 'static {
     /// Connects to `address`.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The error of the operating system.
     fn dial(&self, address: SocketAddr, timeout: Duration) -> io::Result<Connection>;
 }
 
 /// An open connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The bytes.
+    /// The TCP stream.
     pub stream: TcpStream,
     /// The address at the other end.
     pub peer: SocketAddr,
 }
 
-/// The network of the machine.
+/// The machine's network.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Network;
 
@@ -58,20 +59,20 @@ impl Dialer for Network {
     }
 }
 
-/// The time and bytes that are left to a fetch, shared by its requests.
+/// The remaining time and byte allowance of a fetch, shared by its requests.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// The time at which it ends.
+    /// Time at which the fetch ends.
     pub deadline: Instant,
     total: Duration,
     bytes_max: u64,
     bytes_left: AtomicU64,
-    /// The error of a connection: errors of the HTTP library cannot carry it.
+    /// The error of the current connection, which errors of the HTTP library cannot carry.
     error: Mutex<Option<RequestError>>,
 }
 
 impl Meter {
-    /// A fetch that begins now.
+    /// Starts the allowances of a fetch now.
     pub(super) fn new(total: Duration, bytes_max: u64) -> Self {
         Self {
             deadline: Instant::now() + total,
@@ -82,14 +83,14 @@ impl Meter {
         }
     }
 
-    /// The time that is left.
+    /// The remaining time; an error if there is none.
     pub(super) fn left(&self) -> Result<Duration, FetchProblem> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        // Timeouts of sockets are whole microseconds, and none means for ever.
+        // Socket timeouts are in whole microseconds, and zero would mean no timeout.
         if left < Duration::from_micros(10) { Err(self.timed_out()) } else { Ok(left) }
     }
 
-    /// The error of a fetch that took too long.
+    /// The error of a fetch that exceeded its time.
     pub(super) fn timed_out(&self) -> FetchProblem {
         FetchProblem::TimedOut { seconds: self.total.as_millis().div_ceil(1000) as u64 }
     }
@@ -102,26 +103,26 @@ impl Meter {
         }
     }
 
-    /// Takes the error of the current connection.
+    /// Takes the recorded error of the current connection.
     pub(super) fn take_error(&self) -> Option<RequestError> {
         self.error.lock().take()
     }
 
-    /// Notes the error of the connection, and returns one at which the HTTP library stops.
+    /// Records the error of the connection; returns an error that makes the HTTP library stop.
     fn stop(&self, error: impl Into<RequestError>) -> ureq::Error {
         *self.error.lock() = Some(error.into());
         ureq::Error::ConnectionFailed
     }
 }
 
-/// Connects to checked addresses, whatever address the HTTP library asks for.
+/// Connects only to approved addresses, whatever address the HTTP library asks for.
 #[derive(Debug)]
 pub(super) struct Pinned {
     /// Opens the connections.
     pub dialer: Arc<dyn Dialer>,
-    /// The addresses, all of which passed the gate.
+    /// The approved addresses.
     pub addresses: Vec<SocketAddr>,
-    /// Time and bytes that are left.
+    /// The remaining allowances.
     pub meter: Arc<Meter>,
 }
 
@@ -141,7 +142,7 @@ impl Connector for Pinned {
             let Ok(Connection { stream, peer }) = self.dialer.dial(address, timeout) else {
                 continue;
             };
-            // The peer must be the address that was checked.
+            // The peer must be the very address that was approved.
             if (plain(peer.ip()), peer.port()) != (address.ip(), address.port()) {
                 return Err(self.meter.stop(BlockedReason::Address));
             }
@@ -155,7 +156,7 @@ impl Connector for Pinned {
 }
 
 impl Resolver for Pinned {
-    /// The HTTP library asks before it connects; the answer is not used.
+    /// Satisfies the HTTP library, which resolves before it connects; the result is not used.
     fn resolve(
         &self,
         _uri: &Uri,
@@ -168,7 +169,7 @@ impl Resolver for Pinned {
     }
 }
 
-/// A connection that ends with the fetch.
+/// A connection bounded by the allowances of its fetch.
 #[derive(Debug)]
 pub(super) struct Stream {
     stream: TcpStream,
@@ -177,7 +178,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A wait that ended without a byte is the end of the fetch: no other limit is set on it.
+    /// Explains an I/O error. The remaining time of the fetch is the only timeout set, so a timeout
+    /// means that the fetch exceeded its time.
     fn explain(&self, error: io::Error) -> ureq::Error {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -224,7 +226,7 @@ impl Transport for Stream {
     }
 
     fn is_open(&mut self) -> bool {
-        // Connections are not used twice.
+        // Connections are not reused.
         false
     }
 }

@@ -1,18 +1,18 @@
-//! Errors of one request, before it is known which request of a fetch it was.
+//! Errors of one request, before it is known which request of a fetch it belongs to.
 
 use lodestone_types::{BlockedReason, FetchProblem, WebFailure, WebStep};
 
-/// The reason why a request gave no answer.
+/// The reason why a request gave no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestError {
-    /// A rule of this server forbids it.
+    /// A rule of this server forbids the request.
     Rule(BlockedReason),
-    /// It failed.
+    /// The request failed.
     Problem(FetchProblem),
 }
 
 impl RequestError {
-    /// The error of a fetch that ended at `step`.
+    /// Attributes the error to the `step` at which the fetch ended.
     pub(super) fn at(self, step: WebStep) -> WebFailure {
         match self {
             Self::Rule(reason) => WebFailure::Blocked { step, reason },

@@ -1,14 +1,14 @@
-//! Requests of clients that another server of the operator is to answer, passed on as they came.
+//! Forwards requests unchanged to another server of the operator.
 //!
 //! ```text
 //! Forwarder -> Exchange: one agent of the HTTP library with at most one connection
 //!                 |-> send: head, body in pieces -> status, headers, body in pieces -> idle
-//!                 '-> abort, from any thread: the connection ends, whatever it waits for
+//!                 '-> abort, from any thread: closes the connection, whatever it waits for
 //! ```
-//! Nothing is sent twice: without an answer nobody knows whether the request was carried out.
+//! Nothing is sent twice: without a response, it is unknown whether the request was carried out.
 //!
-//! - `addresses`: a server that may be at several; `early`: answers that come before the request
-//!   was read
+//! - `addresses`: a server that may be at one of several addresses; `early`: responses that arrive
+//!   before the request was sent completely
 
 mod addresses;
 mod early;
@@ -31,93 +31,95 @@ use crate::Authorities;
 pub use addresses::Addresses;
 use early::{Early, UntilRefused};
 
-/// Time to find and reach the other server, each.
+/// Time limit for resolving the server's name, and for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time for an answer to begin and to go on: a large import answers when all of it is stored.
+/// Time limit for the start of a response and for each read; a large import responds only when all
+/// of it is stored.
 const ANSWER: Duration = Duration::from_secs(600);
-/// A request that does not move for so long is lost.
+/// Time limit for each write of a request.
 const STALL: Duration = Duration::from_secs(60);
-/// Bytes of a document that the other server is asked for.
+/// Maximum size of a document fetched by [`Forwarder::ask`].
 const ASKED_BYTES_MAX: u64 = 64 << 10;
-/// Connections that wait for the next request.
+/// Maximum number of idle connections.
 const IDLE_MAX: usize = 16;
-/// Time for which they wait: less than the other server keeps them.
+/// Lifetime of an idle connection; shorter than the other server's.
 const IDLE: Duration = Duration::from_secs(5);
-/// Bodies up to this size are sent with their length; longer ones in chunks, which can end early.
+/// Bodies up to this size are sent with a length; larger ones are chunked, so they can end early.
 const SIZED_BYTES_MAX: u64 = 1 << 20;
 
-/// Passes requests on to one server. Blocks the thread that asks.
+/// Forwards requests to one server. Blocks the calling thread.
 pub struct Forwarder {
-    /// Address of the server, without a slash at its end.
+    /// URL of the server, without a trailing slash.
     base: String,
     config: Config,
     idle: Arc<Mutex<Vec<Line>>>,
-    /// Since when it is of no use, and why.
+    /// The time since which the server is unusable, and the latest reason.
     problem: Mutex<Option<(Instant, String)>>,
-    /// Name that the server gave itself.
+    /// The name that the server gave itself.
     name: Mutex<Option<String>>,
 }
 
-/// A request to be passed on.
+/// A request to forward.
 pub struct ForwardRequest {
     /// The method.
     pub method: Method,
-    /// Path and query, below the address of the server.
+    /// Path and query, relative to the server's URL.
     pub target: String,
-    /// All headers but those that frame the body.
+    /// All headers except those that frame the body.
     pub headers: HeaderMap,
-    /// The body. An error of its reader breaks the request off.
+    /// The body. An error of its reader aborts the request.
     pub body: Option<ForwardBody>,
-    /// Time for the whole exchange, the body of the answer included, where it is short.
+    /// Time limit for the whole exchange, including the response body, if it is to be short.
     pub within: Option<Duration>,
 }
 
-/// The body of a request.
+/// The body of a forwarded request.
 pub struct ForwardBody {
     /// Its bytes.
     pub reader: Box<dyn Read + Send>,
-    /// Their number, if that is known.
+    /// Their number, if known.
     pub length: Option<u64>,
 }
 
-/// The head of an answer; its body is still to come.
+/// The head of a response; its body is read from `body`.
 pub struct ForwardAnswer {
     /// The status.
     pub status: StatusCode,
-    /// The headers as they came.
+    /// The headers, unchanged.
     pub headers: HeaderMap,
     /// The body, neither decompressed nor limited.
     pub body: ForwardedBody,
 }
 
-/// The body of an answer. Its end is an end of the message, never of the connection.
+/// The body of a response. Ends only with the end of the message: a connection that closes early is
+/// an error.
 pub struct ForwardedBody {
     reader: BodyReader<'static>,
     exchange: Exchange,
-    /// Whether the head tells where the body ends.
+    /// Whether the head says where the body ends.
     is_framed: bool,
 }
 
-/// No answer came: the request may have been carried out or not.
+/// No response arrived; the request may or may not have been carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{base}: {problem}")]
 pub struct ForwardError {
-    /// Address of the server.
+    /// URL of the server.
     base: String,
     /// Description of the error.
     problem: String,
 }
 
-/// One request and its answer. Clones are the same one, so that another thread can end it.
+/// One request and its response. Clones refer to the same exchange, so another thread can abort it.
 #[derive(Clone)]
 pub struct Exchange {
     base: String,
-    /// Its connection; `None` once it is over.
+    /// Its connection; `None` once the exchange is over.
     line: Arc<Mutex<Option<Line>>>,
     idle: Arc<Mutex<Vec<Line>>>,
 }
 
-/// A client with at most one connection.
+/// An HTTP client with at most one connection.
 #[derive(Clone)]
 struct Line {
     agent: Agent,
@@ -137,18 +139,18 @@ impl fmt::Debug for Exchange {
 }
 
 impl ForwardError {
-    /// Description of the error, without the address.
+    /// Description of the error, without the server's URL.
     pub fn problem(&self) -> &str {
         &self.problem
     }
 }
 
 impl Forwarder {
-    /// A client of the server at `base`, `http://` or `https://` with a host, a port where it is
-    /// not the usual one, and perhaps a path. Nothing is asked for yet.
+    /// Creates a client of the server at `base`: `http://` or `https://` with a host, optionally a
+    /// port and a path. Opens no connection yet.
     ///
     /// # Errors
-    /// The rule that the address breaks.
+    /// The rule that the URL breaks.
     pub fn new(base: &str, authorities: &Authorities) -> Result<Self, String> {
         let wrong = |problem: &str| format!("{base}: {problem}");
         let uri: Uri = base.parse().map_err(|error| wrong(&format!("is no address: {error}")))?;
@@ -162,7 +164,7 @@ impl Forwarder {
         if has_port && uri.port().is_none() {
             return Err(wrong("has an invalid port"));
         }
-        // Headers are those of the request that is passed on, and no others.
+        // Only the headers of the forwarded request are sent.
         let config = authorities
             .client(None)
             .user_agent("")
@@ -182,15 +184,15 @@ impl Forwarder {
         Ok(Self { base, config, idle, problem, name })
     }
 
-    /// The address of the server.
+    /// The URL of the server.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// Asks the server for a short document, on a connection of its own; with headers.
+    /// Fetches a short document from the server, on a connection of its own, with extra `headers`.
     ///
     /// # Errors
-    /// [`ForwardError`] where it does not come within `time`, with status 200 and 64 KiB at most.
+    /// [`ForwardError`] unless it arrives within `time`, with status 200 and at most 64 KiB.
     pub fn ask(
         &self,
         path: &str,
@@ -212,7 +214,7 @@ impl Forwarder {
         body.map_err(|problem| error(problem.to_string()))
     }
 
-    /// Notes that the server is of no use now, and why, or that it is.
+    /// Records why the server is currently unusable, or with `None` that it is usable again.
     pub fn note(&self, problem: Option<String>) {
         let mut noted = self.problem.lock();
         *noted = problem.map(|problem| match noted.take() {
@@ -221,7 +223,7 @@ impl Forwarder {
         });
     }
 
-    /// Notes the name that the server gave itself.
+    /// Records the name that the server gave itself.
     pub fn note_name(&self, name: String) {
         *self.name.lock() = Some(name);
     }
@@ -231,12 +233,12 @@ impl Forwarder {
         self.name.lock().clone()
     }
 
-    /// For how long the server has been of no use; none where it is, as far as was noted.
+    /// Time for which the server has been unusable; `None` if it is usable as far as known.
     pub fn unusable_for(&self) -> Option<Duration> {
         self.problem.lock().as_ref().map(|(since, _)| since.elapsed())
     }
 
-    /// Begins an exchange, on a connection that waits or on a new one.
+    /// Starts an exchange, on an idle connection or on a new one.
     pub fn begin(&self) -> Exchange {
         let idle = self.idle.lock().pop();
         let line = idle.unwrap_or_else(|| Line::new(&self.config));
@@ -256,10 +258,10 @@ impl Line {
 }
 
 impl Exchange {
-    /// Sends the request, and returns when the answer begins.
+    /// Sends the request; returns when the response begins.
     ///
     /// # Errors
-    /// [`ForwardError`] where none does.
+    /// [`ForwardError`] if there is no response.
     pub fn send(&self, request: ForwardRequest) -> Result<ForwardAnswer, ForwardError> {
         let line = self.line.lock().clone();
         let line = line.ok_or_else(|| self.error(&"the exchange is over"))?;
@@ -281,15 +283,15 @@ impl Exchange {
         Ok(ForwardAnswer { status: head.status, headers: head.headers, body })
     }
 
-    /// Ends it with its connection: whatever waits for the other server fails at once. Does nothing
-    /// when the answer was read to its end.
+    /// Ends the exchange by closing its connection, which makes every wait on it fail immediately.
+    /// Does nothing once the response was read to its end.
     pub fn abort(&self) {
         if let Some(line) = self.line.lock().take() {
             line.agent.shutdown();
         }
     }
 
-    /// Keeps the connection for the next exchange.
+    /// Returns the connection to the idle ones.
     fn end(&self) {
         let Some(line) = self.line.lock().take() else { return };
         let mut idle = self.idle.lock();
@@ -312,7 +314,7 @@ impl ForwardRequest {
         let Self { method, target, mut headers, body, within } = self;
         headers.remove(TRANSFER_ENCODING);
         headers.remove(CONTENT_LENGTH);
-        // Where a body is usual, its absence has to be told.
+        // For methods that usually have a body, its absence must be stated.
         let is_usual = matches!(method, Method::POST | Method::PUT | Method::PATCH);
         let nothing = ForwardBody { reader: Box::new(io::empty()), length: Some(0) };
         let body = match body.or(is_usual.then_some(nothing)) {

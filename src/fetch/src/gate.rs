@@ -1,5 +1,5 @@
-//! The check that every outbound request passes: it gives the addresses that the request may
-//! connect to, or refuses it.
+//! The check that every fetch and webhook passes: it returns the addresses to which the request may
+//! connect, or refuses it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
@@ -10,21 +10,22 @@ use crate::error::RequestError;
 use crate::names::Names;
 use lodestone_types::{BlockedReason, WebHost, WebUrl};
 
-/// Ports that are allowed without an exception.
+/// Ports that need no exception.
 const PORTS: [u16; 2] = [80, 443];
 
-/// The rules for addresses and ports, and the resolver of names.
+/// The rules for addresses and ports, with the name resolver.
 #[derive(Clone)]
 pub(super) struct Gate {
-    /// Exceptions of the operator.
+    /// The operator's exceptions.
     pub allowed: Allowed,
-    /// Resolver of names.
+    /// The name resolver.
     pub names: Names,
 }
 
 impl Gate {
-    /// Every address behind `url`, all of them permitted. The caller connects to these and to
-    /// nothing else: a name that is looked up again may mean something else.
+    /// Returns all addresses of `url`'s host; fails unless every one is permitted. The caller must
+    /// connect to these and nothing else, because resolving the name again may give other
+    /// addresses.
     pub(super) fn addresses(
         &self,
         url: &WebUrl,
@@ -44,15 +45,15 @@ impl Gate {
         Ok(found.iter().map(|&address| SocketAddr::new(plain(address), port)).collect())
     }
 
-    /// Checks `url` before a name is looked up: nothing leaves the machine for an address or a port
-    /// that no entry could open.
+    /// Checks `url` before its name is resolved, so that nothing leaves the machine for an address
+    /// or a port that no exception could permit.
     pub(super) fn permits(&self, url: &WebUrl) -> Result<(), BlockedReason> {
         let port = url.port();
         match url.host() {
             WebHost::Address(address) => self.check(address, port),
             WebHost::Name(name) => {
                 let is_named = self.allowed.has_name(name, port);
-                // RFC 6761: this machine, whatever a resolver says.
+                // RFC 6761: these names mean this machine, whatever a resolver says.
                 let is_own = name == "localhost" || name.ends_with(".localhost");
                 if is_own && !is_named {
                     return self

@@ -1,36 +1,37 @@
-//! The one outbound HTTP client: web pages that users ask to ingest, messages to the receivers of
-//! their webhooks, the bucket of the operator, the server that writes to it, and nothing else.
+//! Outbound HTTP: web pages that users ask to ingest, webhook messages, the operator's bucket, and
+//! requests forwarded to other servers of the operator.
 //!
-//! Users choose the addresses, so every request could be used to reach hosts that only this machine
-//! can reach (server-side request forgery). Nothing else in the server opens connections
-//! (`.clippy.toml` forbids it), and no document or page causes a fetch: only redirects are
-//! followed.
+//! Users choose the addresses of pages and webhooks, so these requests could be abused to reach
+//! hosts that only this machine can reach (server-side request forgery). They all pass the gate,
+//! and no document or page triggers a fetch: only redirects are followed. Other crates open
+//! connections only to servers that the operator names, with clients configured by
+//! [`Authorities::client`] (`.clippy.toml` enforces this).
 //!
 //! ```text
-//! address -> gate (port; name -> addresses; all of them permitted?) -> robots.txt, by the same way
-//!            -> connection to one of these addresses, its peer compared -> TLS, HTTP
+//! address -> gate (port allowed? name -> addresses: all permitted?) -> robots.txt, the same way
+//!            -> connection to one of these addresses, peer verified -> TLS, HTTP
 //!            -> redirect: the next address, from the start | body, decompressed -> page
 //! ```
 //!
-//! Invariants (suite in `tests`):
-//! - a connection is only ever opened to an address that the gate judged for this very request;
-//! - all requests of one fetch share one deadline and one allowance of bytes;
-//! - fetches share nothing: no cookies, no connections, no cache.
+//! Invariants (tested in `tests`):
+//! - A connection is only ever opened to an address that the gate approved for this very request.
+//! - All requests of one fetch share one deadline and one byte allowance.
+//! - Fetches share no state: no cookies, no connections, no cache.
 //!
-//! The HTTP library parses and frames. Its name resolution, redirects, proxies and decompression
-//! are turned off: each of them would bypass the gate or the limits.
+//! The HTTP library only parses and frames. Its name resolution, redirects, proxies and
+//! decompression are turned off, because each of them would bypass the gate or the limits.
 //!
-//! - `address`: public IP addresses; `allowed`: exceptions of the operator
-//! - `base_url`: addresses of servers that the operator names
-//! - `authorities`: certificate authorities that vouch for other servers
-//! - `names`: names to addresses; `gate`: the verdict on one request
-//! - `connection`: to checked addresses only; `request`: one GET or POST; `body`: limited
+//! - `address`: classification of IP addresses; `allowed`: the operator's exceptions
+//! - `base_url`: checks of server addresses that the operator sets
+//! - `authorities`: certificate authorities trusted for other servers
+//! - `names`: name resolution; `gate`: the verdict on one request
+//! - `connection`: connections to approved addresses; `request`: one GET or POST; `body`: bounded
 //!   decompression
-//! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
-//! - `page`: from an address to a page; `post`: a message to a receiver
+//! - `media`: the media types worth fetching; `robots`: the paths that a site excludes
+//! - `page`: fetching a page; `post`: sending a webhook message
 //! - `error`: errors of one request
-//! - `bucket`: objects in a store of buckets, and `forward`: requests that another server
-//!   answers; the addresses of both are not the users' to choose
+//! - `bucket`: a client of object stores; `forward`: requests passed on to another server. Neither
+//!   uses the gate, because the operator sets their addresses.
 
 #![forbid(unsafe_code)]
 
@@ -74,21 +75,21 @@ pub use forward::Forwarder;
 pub use names::{NameError, Resolver, SystemResolver};
 pub use robots::Robots;
 
-/// Limits of a fetch, and exceptions for addresses.
+/// Limits of a fetch, and the exceptions to its address rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Exceptions of the operator.
+    /// The operator's exceptions.
     pub allowed: Allowed,
-    /// Time for all of it.
+    /// Time limit of the whole fetch.
     pub time_max: Duration,
-    /// Bytes of the page, decompressed.
+    /// Maximum number of bytes in the page, after decompression.
     pub page_bytes_max: usize,
-    /// Bytes that are received in all.
+    /// Maximum number of bytes received in total.
     pub wire_bytes_max: usize,
 }
 
 impl Rules {
-    /// The rules of the product, with these exceptions.
+    /// The default limits with these exceptions.
     pub fn new(allowed: Allowed) -> Self {
         Self {
             allowed,
@@ -99,7 +100,8 @@ impl Rules {
     }
 }
 
-/// Fetches pages. Blocks the thread that asks, at most as long as [`Rules::time_max`].
+/// Fetches pages and posts webhook messages. Blocks the calling thread, at most for
+/// [`Rules::time_max`].
 pub struct Fetcher {
     gate: Gate,
     client: HttpClient,
@@ -109,12 +111,12 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher over the machine's network that believes these authorities.
+    /// Creates a fetcher on the machine's network that trusts these authorities.
     pub fn new(rules: Rules, resolver: impl Resolver, authorities: &Authorities) -> Self {
         Self::over(rules, resolver, connection::Network, authorities.0.clone())
     }
 
-    /// A fetcher over `dialer` that believes certificates of `roots`.
+    /// Creates a fetcher that connects through `dialer` and trusts the certificates `roots`.
     fn over(rules: Rules, resolver: impl Resolver, dialer: impl Dialer, roots: RootCerts) -> Self {
         let Rules { allowed, time_max, page_bytes_max, wire_bytes_max } = rules;
         Self {

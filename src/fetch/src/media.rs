@@ -1,13 +1,13 @@
-//! Media types: those worth fetching, and their character sets.
+//! Media types: those worth fetching, and their character encodings.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use lodestone_types::FetchProblem;
 
-/// Characters of a media type that are repeated to users.
+/// Maximum number of characters of a media type that are shown to users.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// Types beside `text/*` that hold text.
+/// Accepted types in addition to `text/*` and structured XML and JSON types.
 const ACCEPTED: [&str; 23] = [
     "application/csv",
     "application/epub+zip",
@@ -34,16 +34,16 @@ const ACCEPTED: [&str; 23] = [
     "message/rfc822",
 ];
 
-/// The media type of an answer.
+/// The media type of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Media {
-    /// Type and subtype in small letters.
+    /// Type and subtype in lower case.
     pub essence: String,
     charset: Option<&'static Encoding>,
 }
 
 impl Media {
-    /// Reads a `Content-Type`.
+    /// Parses a `Content-Type` header.
     pub(super) fn parse(content_type: &str) -> Result<Self, FetchProblem> {
         let mut parts = content_type.split(';');
         let essence = parts.next().unwrap_or("").trim().to_ascii_lowercase();
@@ -67,8 +67,8 @@ impl Media {
         matches!(self.essence.as_str(), "text/html" | "application/xhtml+xml")
     }
 
-    /// Converts text to UTF-8 if only the head names its encoding, for the head is not kept.
-    /// Readers prefer UTF-8 to any encoding that the text itself declares.
+    /// Converts text to UTF-8 if only the header names its encoding, because the header is not
+    /// stored. Parsers prefer UTF-8 to any encoding that the text itself declares.
     pub(super) fn to_known_encoding(&self, bytes: Vec<u8>) -> Vec<u8> {
         let is_text = self.essence.starts_with("text/") || self.essence.contains("xml");
         let Some(encoding) = self.charset.filter(|&encoding| is_text && encoding != UTF_8) else {
@@ -82,7 +82,7 @@ impl Media {
         }
         match encoding.decode_without_bom_handling_and_without_replacement(&bytes) {
             Some(text) => text.into_owned().into_bytes(),
-            // The head is wrong; the text may declare another encoding.
+            // The header is wrong; the text itself may declare another encoding.
             None => bytes,
         }
     }

@@ -1,4 +1,4 @@
-//! Names to addresses, within the deadline of a fetch.
+//! Name resolution within the deadline of a fetch.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -9,33 +9,34 @@ use std::time::Instant;
 
 use lodestone_types::FetchProblem;
 
-/// Concurrent look-ups, abandoned ones included: the system's resolver cannot be cancelled, and
-/// anybody who runs a name server can make it wait.
+/// Maximum number of concurrent lookups, including abandoned ones: the system resolver cannot be
+/// cancelled, and anyone who runs a name server can make it wait.
 const LOOKUPS_MAX: usize = 32;
-/// Addresses of one name. More are a mistake or an attack; an answer of DNS is not much longer.
+/// Maximum number of addresses of a name. More are a mistake or an attack; DNS responses hardly
+/// hold more.
 pub(super) const ADDRESSES_MAX: usize = 512;
 
-/// A resolver of names, which follows aliases itself and may block.
+/// Resolves names, following aliases. May block.
 pub trait Resolver: Send + Sync + 'static {
-    /// Every address of `name`.
+    /// Returns all addresses of `name`.
     ///
     /// # Errors
-    /// The name has none, or could not be looked up.
+    /// If the name has none, or cannot be resolved.
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NameError>;
 }
 
-/// The reason why a name gives no address.
+/// Reason why a name has no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// It has none.
+    /// There is no such name.
     #[error("the name is not known")]
     Unknown,
-    /// It could not be looked up.
+    /// The lookup failed.
     #[error("the name could not be looked up")]
     Unavailable,
 }
 
-/// The resolver of the machine: its hosts file and its name servers.
+/// The system resolver: the hosts file and the configured name servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -51,8 +52,9 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The standard library gives the resolver's code as words only: EAI_AGAIN and EAI_SYSTEM in those
-/// of the common C libraries, everything else being an answer.
+/// The standard library reports the resolver's error code only as text. Recognises the texts of
+/// EAI_AGAIN, EAI_SYSTEM and EAI_MEMORY in the common C libraries; all others mean that the name
+/// does not exist.
 fn reason(error: &io::Error) -> NameError {
     let words = error.to_string();
     let is_unsure = ["Temporary failure", "Try again", "System error", "Memory allocation"]
@@ -64,7 +66,7 @@ fn reason(error: &io::Error) -> NameError {
     NameError::Unknown
 }
 
-/// A resolver with a timeout and a limit of concurrent look-ups.
+/// A resolver with timeouts and a limit of concurrent lookups.
 #[derive(Clone)]
 pub(super) struct Names {
     resolver: Arc<dyn Resolver>,
@@ -72,12 +74,12 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Names by `resolver`.
+    /// Wraps `resolver`.
     pub(super) fn new(resolver: impl Resolver) -> Self {
         Self { resolver: Arc::new(resolver), pending: Arc::default() }
     }
 
-    /// The addresses of `name`, at least one.
+    /// Returns the addresses of `name`, at least one.
     pub(super) fn addresses(
         &self,
         name: &str,
@@ -90,14 +92,14 @@ impl Names {
         let look_up = move || {
             let found = resolver.addresses(&asked);
             drop(permit);
-            // Nobody listens any more after the end of the fetch.
+            // The receiver is gone if the fetch has ended.
             let _ = sender.send(found);
         };
         let thread = std::thread::Builder::new().name("lookup".to_owned());
         thread.spawn(look_up).map_err(|_| FetchProblem::Busy)?;
         let left = deadline.saturating_duration_since(Instant::now());
-        // Past the deadline the caller finds that time is up; a resolver that panicked is the other
-        // way to get here.
+        // No result means that the deadline has passed, which the caller notices, or that the
+        // resolver panicked.
         match receiver.recv_timeout(left).unwrap_or(Err(NameError::Unavailable)) {
             Ok(found) if found.is_empty() => Err(FetchProblem::UnknownHost),
             Ok(found) if found.len() > ADDRESSES_MAX => Err(FetchProblem::NameLookup),
@@ -108,7 +110,7 @@ impl Names {
     }
 }
 
-/// The permit for one look-up, returned when dropped.
+/// Permit for one lookup; released on drop.
 struct LookupPermit(Arc<AtomicUsize>);
 
 impl LookupPermit {

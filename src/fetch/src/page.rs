@@ -1,5 +1,5 @@
-//! From an address to a page: redirects are followed here, each one checked from the start, under
-//! the rules of every site on the way.
+//! Fetches a page. Redirects are followed here: each target is checked from the start, and the
+//! `robots.txt` of every site on the way is obeyed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use lodestone_types::{
     BlockedReason, FetchProblem, WebFailure, WebHost, WebPage, WebStep, WebUrl, WebUrlError,
 };
 
-/// One page being fetched.
+/// A page fetch in progress.
 pub(super) struct PageFetch<'a> {
     fetcher: &'a Fetcher,
     meter: Arc<Meter>,
-    /// The rules of the sites that were asked, by origin: at most one more than redirects.
+    /// The rules of the sites visited, by origin; at most one more than the maximum of redirects.
     robots: Vec<(String, Robots)>,
 }
 
 impl<'a> PageFetch<'a> {
-    /// A fetch that begins now.
+    /// Starts a fetch now.
     pub(super) fn new(fetcher: &'a Fetcher) -> Self {
         let meter = Arc::new(Meter::new(fetcher.time_max, fetcher.wire_bytes_max));
         Self { fetcher, meter, robots: Vec::new() }
     }
 
-    /// The page at `start`.
+    /// Fetches the page at `start`.
     pub(super) fn page(mut self, start: &WebUrl) -> Result<WebPage, WebFailure> {
         let mut url = start.clone();
         let mut step = WebStep::Page;
@@ -51,7 +51,7 @@ impl<'a> PageFetch<'a> {
         Err(RequestError::from(problem).at(WebStep::Page))
     }
 
-    /// One request through the gate.
+    /// Sends one GET through the gate.
     fn get(&self, url: &WebUrl) -> Result<Answer, RequestError> {
         let addresses = self.addresses(url)?;
         self.ask(url, addresses)
@@ -67,7 +67,7 @@ impl<'a> PageFetch<'a> {
         answer.map_err(|error| self.in_time(error))
     }
 
-    /// Past the deadline every problem is a timeout.
+    /// Turns every problem after the deadline into a timeout.
     fn in_time(&self, error: RequestError) -> RequestError {
         match (error, self.meter.left()) {
             (RequestError::Problem(_), Err(timed_out)) => timed_out.into(),
@@ -75,7 +75,7 @@ impl<'a> PageFetch<'a> {
         }
     }
 
-    /// Whether the site of `url` lets robots have it.
+    /// Fails if the site of `url` excludes it for robots. Rules are fetched once per origin.
     fn ask_robots(&mut self, url: &WebUrl, step: WebStep) -> Result<(), WebFailure> {
         let origin = url.origin();
         let known = self.robots.iter().position(|(asked, _)| *asked == origin);
@@ -98,16 +98,16 @@ impl<'a> PageFetch<'a> {
         }
     }
 
-    /// The rules of a site. A site without any, or that does not show them, has no objections; one
-    /// that cannot say so now may have some (RFC 9309, 2.3.1).
+    /// Fetches the rules of a site. A site without any, or one that refuses to show them, permits
+    /// everything; one that fails to answer now may have some (RFC 9309, section 2.3.1).
     fn robots_of(&self, url: &WebUrl, step: WebStep) -> Result<Robots, WebFailure> {
         let mut place = url
             .join("/robots.txt")
             .map_err(|problem| RequestError::from(BlockedReason::Redirect { problem }).at(step))?;
         let fail = |error: RequestError| error.at(WebStep::Robots);
         for hop in 0..=WEB_REDIRECTS_MAX {
-            // The first request goes to the page's own host: an unreachable or forbidden host is an
-            // error of the page, a bad answer one of the rules.
+            // The first request goes to the page's own host: that the host is unreachable or
+            // forbidden is an error of the page, while a bad response is an error of the rules.
             let of = if hop == 0 { step } else { WebStep::Robots };
             let addresses = self.addresses(&place).map_err(|error| error.at(of))?;
             let answer = self.ask(&place, addresses).map_err(|error| match error {
@@ -130,7 +130,7 @@ impl<'a> PageFetch<'a> {
         Ok(Robots::default())
     }
 
-    /// The page that an answer brings.
+    /// Builds the page from its response.
     fn arrive(&self, final_url: WebUrl, answer: Answer) -> Result<WebPage, RequestError> {
         if !matches!(answer.status, 200 | 203) {
             return Err(FetchProblem::Status { status: answer.status }.into());
@@ -155,7 +155,7 @@ impl<'a> PageFetch<'a> {
     }
 }
 
-/// The target of a redirect; `None` for other answers.
+/// The target of a redirect; `None` for other responses.
 fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, RequestError> {
     if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -170,8 +170,8 @@ fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, RequestError> {
     Ok(Some(target))
 }
 
-/// The address that a page calls its own, if it is on the same host: a page may name any address,
-/// and sources are told apart by it.
+/// The canonical URL that a page declares, if it is on the same host. A page may declare any URL,
+/// and sources are identified by it.
 fn canonical(url: &WebUrl, reference: &str) -> Option<WebUrl> {
     let named = url.join(reference).ok()?;
     let (WebHost::Name(theirs), WebHost::Name(ours)) = (named.host(), url.host()) else {

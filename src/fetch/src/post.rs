@@ -1,5 +1,5 @@
-//! Messages to the receivers of webhooks: one POST through the same gate as pages. No redirect is
-//! followed, no name is believed twice, and of the answer only the head is read.
+//! Webhook messages: one POST through the same gate as pages. Names are resolved anew for each
+//! message, redirects are not followed, and only the head of the response is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl WebhookClient for Fetcher {
         let sent = sent.and_then(|addresses| self.client.post(post, addresses, &meter));
         sent.map_err(|error| match (error, meter.left()) {
             (RequestError::Rule(reason), _) => PostFailure::Blocked(reason),
-            // Past the deadline every problem is a timeout.
+            // After the deadline, every problem counts as a timeout.
             (RequestError::Problem(_), Err(timed_out)) => PostFailure::Failed(timed_out),
             (RequestError::Problem(problem), Ok(_)) => PostFailure::Failed(problem),
         })

@@ -17,7 +17,7 @@ use crate::error::RequestError;
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
 use lodestone_types::{FetchProblem, WebPost, WebUrl};
 
-/// The name of this client in `robots.txt`, and before the version in each request.
+/// The name of this client in `robots.txt`.
 pub(super) const PRODUCT: &str = "Lodestone";
 
 const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"), " (page on request)");
@@ -26,7 +26,7 @@ const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,text
      application/pdf;q=0.9,*/*;q=0.5";
 const ACCEPT_ENCODING: &str = "gzip, br, zstd";
 
-/// Sends requests over connections of its own.
+/// Sends each request over a connection of its own.
 #[derive(Debug, Clone)]
 pub(super) struct HttpClient {
     /// Opens the connections.
@@ -35,7 +35,7 @@ pub(super) struct HttpClient {
     pub roots: RootCerts,
 }
 
-/// The head of an answer, its body still to come.
+/// The head of a response; its body is still to be read.
 pub(super) struct Answer {
     /// The status.
     pub status: u16,
@@ -46,7 +46,7 @@ pub(super) struct Answer {
 }
 
 impl HttpClient {
-    /// Asks for `url` at one of `addresses`, all of which passed the gate.
+    /// Requests `url` from one of `addresses`, which the gate approved.
     pub(super) fn get(
         &self,
         url: &WebUrl,
@@ -74,8 +74,8 @@ impl HttpClient {
         }
     }
 
-    /// Sends a message to one of `addresses`, all of which passed the gate; returns the status of
-    /// the answer.
+    /// Sends a message to one of `addresses`, which the gate approved; returns the status of the
+    /// response.
     pub(super) fn post(
         &self,
         post: &WebPost<'_>,
@@ -96,7 +96,7 @@ impl HttpClient {
         }
     }
 
-    /// A client for one request: nothing is kept from one to the next.
+    /// Creates a client for one request, so that no state survives it.
     fn agent(
         &self,
         user_agent: &'static str,
@@ -126,7 +126,7 @@ impl HttpClient {
 }
 
 impl Answer {
-    /// A header that may come once, as text.
+    /// The first header of this name, if it is text.
     pub(super) fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
     }
@@ -144,7 +144,7 @@ impl Answer {
     }
 }
 
-/// Translates an error of the HTTP library. The noted error of a connection comes first.
+/// Translates an error of the HTTP library. A recorded error of the connection takes precedence.
 fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> RequestError {
     if let Some(error) = meter.take_error() {
         return error;
@@ -158,7 +158,7 @@ fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> RequestError {
         ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
             FetchProblem::Insecure
         }
-        // The TLS library reports its errors in this kind.
+        // The TLS library reports its errors as this kind.
         ureq::Error::Io(error) if is_https && error.kind() == io::ErrorKind::InvalidData => {
             FetchProblem::Insecure
         }

@@ -1,14 +1,14 @@
-//! `robots.txt` (RFC 9309): the paths of a site that robots may not fetch.
+//! `robots.txt` (RFC 9309): the paths of a site that robots must not fetch.
 //!
-//! The rules of every group that names this client hold; if none does, those of the groups for all.
-//! Of the rules that match a path the longest wins, and allowing wins over disallowing.
+//! The groups that name this client apply together; if none does, the groups for all clients. Among
+//! the rules that match a path, the longest wins; among equally long ones, an allowing rule wins.
 
 use crate::request::PRODUCT;
 
-/// Bytes that are read; what stands behind them does not hold.
+/// Maximum number of bytes read; the rest of a longer file is ignored.
 pub(super) const ROBOTS_BYTES_MAX: usize = 500 << 10;
 
-/// The rules of one site for us.
+/// The rules of one site that apply to this client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Robots {
     rules: Vec<Rule>,
@@ -20,7 +20,7 @@ struct Rule {
     pattern: Vec<u8>,
 }
 
-/// The audience of a group.
+/// The clients that a group addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Audience {
     Us,
@@ -29,7 +29,7 @@ enum Audience {
 }
 
 impl Robots {
-    /// Reads the rules.
+    /// Parses a `robots.txt`; ignores lines that it does not understand.
     pub fn parse(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let (mut ours, mut everyones) = (Vec::new(), Vec::new());
@@ -89,7 +89,7 @@ fn audience(value: &[u8]) -> Audience {
     if value.starts_with(b"*") {
         return Audience::Everyone;
     }
-    // A version behind the name does not count.
+    // A version after the name is ignored.
     let length =
         value.iter().take_while(|&&b| b.is_ascii_alphabetic() || b == b'_' || b == b'-').count();
     match value[..length].eq_ignore_ascii_case(PRODUCT.as_bytes()) {
@@ -98,7 +98,7 @@ fn audience(value: &[u8]) -> Audience {
     }
 }
 
-/// One spelling for one path: what needs no escape has none, and escapes are in capitals.
+/// Normalises a path: unreserved characters are unescaped, and escapes are upper-case.
 fn normal(path: &[u8]) -> Vec<u8> {
     let mut spelt = Vec::with_capacity(path.len());
     let mut at = 0;
@@ -121,9 +121,9 @@ fn normal(path: &[u8]) -> Vec<u8> {
     spelt
 }
 
-/// Whether `target` begins as `pattern` says: `*` stands for anything, `$` at the end for the end.
-/// The pieces between stars are looked for from left to right; the last one of a pattern with an
-/// end must be at the end.
+/// Whether a prefix of `target` matches `pattern`, in which `*` stands for any text and a final `$`
+/// for the end. Matches the pieces between stars greedily from left to right; the last piece of an
+/// anchored pattern must be at the end of `target`. Needs no backtracking.
 fn matches(pattern: &[u8], target: &[u8]) -> bool {
     let (pattern, is_anchored) = match pattern.strip_suffix(b"$") {
         Some(pattern) => (pattern, true),
@@ -147,7 +147,7 @@ fn matches(pattern: &[u8], target: &[u8]) -> bool {
     true
 }
 
-/// The first place of `piece` in `text`.
+/// The first position of `piece` in `text`.
 fn find(text: &[u8], piece: &[u8]) -> Option<usize> {
     if piece.is_empty() {
         return Some(0);

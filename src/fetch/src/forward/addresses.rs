@@ -1,4 +1,4 @@
-//! One server that may be at several addresses.
+//! A server that may be at one of several addresses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Forwarder;
 use crate::Authorities;
 
-/// The ways to one server, at the first of which it is until it is seen at another.
+/// Clients for the possible addresses of one server. It is taken to be at the first one until it is
+/// found at another.
 #[derive(Debug)]
 pub struct Addresses {
     ways: Vec<Arc<Forwarder>>,
-    /// Index of the way to it; below their number.
+    /// Index of the client for its current address.
     current: AtomicUsize,
 }
 
 impl Addresses {
-    /// The ways to the server at one of `bases`, each as for [`Forwarder::new`].
+    /// Creates clients for the server at one of `bases`, each as for [`Forwarder::new`].
     ///
     /// # Errors
-    /// There are none, or the rule that one breaks.
+    /// If there are none, or the rule that one of them breaks.
     pub fn new<'a>(
         bases: impl IntoIterator<Item = &'a str>,
         authorities: &Authorities,
@@ -31,16 +32,16 @@ impl Addresses {
         }
     }
 
-    /// The way to it, as far as is known.
+    /// The client for the address where the server was last found.
     pub fn current(&self) -> &Arc<Forwarder> {
         &self.ways[self.current.load(Ordering::Relaxed)]
     }
 
-    /// Looks for it, at the address where it was first; `look` finds it or tells why it is not
-    /// there, which is noted of an address that it has left.
+    /// Looks for the server, first at its last address. `look` checks one address; its error says
+    /// why the server is not there, and is recorded for an address that the server has left.
     ///
     /// # Errors
-    /// The reason for which it is not where it was, if it is nowhere else.
+    /// The reason why the server is not at its last address, if it is at no other either.
     pub fn find(&self, look: impl Fn(&Forwarder) -> Result<(), String>) -> Result<(), String> {
         let last = self.current();
         let Err(problem) = look(last) else { return Ok(()) };

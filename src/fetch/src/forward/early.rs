@@ -1,8 +1,8 @@
-//! Answers that come before the request was read.
+//! Responses that arrive before the request was sent completely.
 //!
-//! A server that refuses an upload in its middle answers and reads no further. The HTTP library
-//! would lose that answer with its failed write, so [`Early`] takes what is left of the request
-//! without sending it, and the answer is read.
+//! A server that refuses an upload midway responds and stops reading. The HTTP library would lose
+//! that response because of its failed write. [`Early`] therefore discards the rest of the request,
+//! so that the response is read.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-/// A body that ends early once nobody reads it.
+/// A request body that ends early once the server has stopped reading.
 pub(super) struct UntilRefused {
     pub(super) reader: Box<dyn Read + Send>,
     pub(super) is_refused: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ impl Read for UntilRefused {
     }
 }
 
-/// Connections on which an answer can be read although the request cannot be written.
+/// Connector whose connections can still read a response after a write has failed.
 #[derive(Debug)]
 pub(super) struct Early {
     pub(super) is_refused: Arc<AtomicBool>,

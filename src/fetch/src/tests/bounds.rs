@@ -1,4 +1,4 @@
-//! Goal: no answer takes more time or memory than a fetch has, whatever its shape.
+//! Goal: no response takes more time or memory than a fetch is allowed, whatever its shape.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::{Connection, Dialer, Fetcher, Rules};
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
 use lodestone_types::{FetchProblem, WebClient, WebFailure, WebStep, WebUrl};
 
-/// A site without rules that answers for its pages so.
+/// A site without rules that answers every other path with `page`.
 fn site(
     page: impl Fn(&mut dyn super::world::Duplex) -> std::io::Result<()> + Send + Sync + 'static,
 ) -> Listener {
@@ -64,7 +64,7 @@ fn endless_answers_end() {
     let mut world = World::of(&endless);
     world.rules.page_bytes_max = 1 << 20;
     assert_eq!(problem(&world), FetchProblem::TooLarge { bytes_max: 1 << 20 });
-    // Chunks of one byte cost six on the wire each: the allowance of bytes is what ends them.
+    // A one-byte chunk costs six bytes on the wire, so the byte allowance ends the fetch.
     let chunks = site(|stream| {
         write!(stream, "HTTP/1.1 200 OK\r\n{HTML}transfer-encoding: chunked\r\n\r\n")?;
         loop {
@@ -74,7 +74,7 @@ fn endless_answers_end() {
     let mut world = World::of(&chunks);
     world.rules.wire_bytes_max = 1 << 20;
     assert_eq!(problem(&world), FetchProblem::TooLarge { bytes_max: 1 << 20 });
-    // Empty members of gzip give no text at all.
+    // Empty gzip members decompress to nothing.
     let empty = flate2::write::GzEncoder::new(Vec::new(), Default::default()).finish().unwrap();
     let members = site(move |stream| {
         write!(stream, "HTTP/1.1 200 OK\r\n{HTML}content-encoding: gzip\r\n\r\n")?;
@@ -136,7 +136,7 @@ fn heads_are_bounded_in_size_and_number() {
     assert!(is_refused, "{problem_of_endless:?}");
 }
 
-/// The first bytes of a site that goes on a byte at a time, or not at all.
+/// Goal: a site that sends a byte at a time, or stalls, is cut off when the fetch's time is over.
 #[test]
 fn slow_answers_end_with_the_fetch() {
     for front in [
@@ -150,7 +150,8 @@ fn slow_answers_end_with_the_fetch() {
             if is_dripping && front.is_empty() {
                 continue; // Such an answer is no HTTP from its first byte on.
             }
-            // Waits between bytes, and until the test is over, on a channel that says nothing.
+            // Waits between bytes, and until the end of the test, on a channel that receives
+            // nothing.
             let (over, wait) = mpsc::channel::<()>();
             let wait = Mutex::new(wait);
             let site = site(move |stream| {
@@ -170,7 +171,7 @@ fn slow_answers_end_with_the_fetch() {
             let start = Instant::now();
             let failure = world.fetch("http://www.test/").unwrap_err();
             assert!(start.elapsed() < PATIENCE / 2, "{front:?}");
-            // On a busy machine the time may be up before the page is asked for.
+            // On a busy machine, the time may be over before the page is requested.
             let timed_out = FetchProblem::TimedOut { seconds: 1 };
             let is_expected = matches!(
                 &failure,
@@ -189,7 +190,7 @@ fn rules_that_do_not_come_are_named() {
     let (over, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let site = Listener::site(Arc::new(move |_, _| {
-        // Ends when the test does, without an answer.
+        // Returns without a response when the test ends.
         let _ = wait.lock().unwrap().recv_timeout(PATIENCE);
         Ok(())
     }));
@@ -215,7 +216,8 @@ fn slow_names_end_with_the_fetch_and_do_not_pile_up() {
     let failure = fetcher.fetch(&url).unwrap_err();
     let problem = FetchProblem::Busy;
     assert_eq!(failure, WebFailure::Failed { step: WebStep::Page, problem });
-    // Once they are answered a look-up is possible again: for a site that is not there.
+    // Once they have been answered, lookups are possible again: here for a site that does not
+    // exist.
     drop(held);
     let start = Instant::now();
     loop {
@@ -229,7 +231,7 @@ fn slow_names_end_with_the_fetch_and_do_not_pile_up() {
     }
 }
 
-/// Reaches nobody, and notes how long each address had.
+/// A dialer that never connects, and records the timeout of each attempt.
 #[derive(Debug, Clone, Default)]
 struct Deaf(Arc<Mutex<Vec<Duration>>>);
 

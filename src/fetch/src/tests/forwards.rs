@@ -1,4 +1,4 @@
-//! Requests passed on to another server: as they came, both ways, and cut where they are cut.
+//! Tests of forwarded requests: unchanged both ways, and cut off where either side is cut off.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,12 +14,12 @@ use super::world::{Listener, PATIENCE, loopback_certificate, pages, reply};
 use crate::forward::{ForwardAnswer, ForwardBody, ForwardError, ForwardRequest};
 use crate::{Authorities, Forwarder};
 
-/// More than the sockets of one machine hold between them.
+/// More than the socket buffers of one machine hold.
 const LARGE: u64 = 256 << 20;
-/// Bytes that may be on their way at once, most of them in those sockets.
+/// Maximum number of bytes in transit, most of them in those buffers.
 const ON_THE_WAY_MAX: u64 = 32 << 20;
 
-/// A server whose connections are one function each.
+/// Starts a server that handles each connection with `serve`; returns a forwarder to it.
 fn upstream(serve: impl Fn(TcpStream) + Send + 'static) -> Forwarder {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -34,7 +34,7 @@ fn upstream(serve: impl Fn(TcpStream) + Send + 'static) -> Forwarder {
     Forwarder::new(&base, &Authorities::default()).unwrap()
 }
 
-/// Reads the head of a request, byte by byte.
+/// Reads the head of a request byte by byte.
 fn head_of(stream: &mut TcpStream) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -67,7 +67,7 @@ fn text(mut answer: ForwardAnswer) -> io::Result<String> {
     answer.body.read_to_string(&mut text).map(|_| text)
 }
 
-/// Counts what has been taken from it.
+/// A body of `left` equal bytes that counts the bytes taken from it.
 struct Counted {
     left: u64,
     taken: Arc<AtomicU64>,
@@ -99,7 +99,7 @@ fn a_request_and_its_answer_pass_as_they_are() {
     headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer k"));
     headers.append("x-twice", HeaderValue::from_static("1"));
     headers.append("x-twice", HeaderValue::from_static("2"));
-    // What frames the body is this client's to say.
+    // The client frames the body itself, so this header must not survive.
     headers.insert("content-length", HeaderValue::from_static("99"));
     let target = "/p%20q?r=%2F".to_owned();
     let body = body(&b"{}"[..], Some(2));
@@ -137,7 +137,7 @@ fn a_connection_serves_one_request_after_the_other() {
         head_of(&mut stream);
         reply(&mut stream, 200, "connection: close\r\n", b"last").unwrap();
     });
-    // The second connection is accepted only when the first is over.
+    // The server accepts the second connection only after the first has ended.
     for expected in ["same", "same", "last", "same"] {
         assert_eq!(text(get(&forwarder).unwrap()).unwrap(), expected);
     }
@@ -171,7 +171,7 @@ fn large_bodies_pass_in_pieces_both_ways() {
             received += count as u64;
             let ahead = seen.load(Ordering::SeqCst).saturating_sub(received);
             assert!(ahead < ON_THE_WAY_MAX, "{ahead} bytes wait");
-            // The last bytes may come in several pieces.
+            // The last bytes may arrive in several pieces.
             tail.extend_from_slice(&buffer[count.saturating_sub(7)..count]);
             tail.drain(..tail.len().saturating_sub(7));
         }
@@ -192,7 +192,7 @@ fn a_refusal_in_the_middle_of_an_upload_is_read() {
         head_of(&mut stream);
         stream.read_exact(&mut [0; 100_000]).unwrap();
         reply(&mut stream, 413, "connection: close\r\n", b"too large").unwrap();
-        // As servers do that want their answer to arrive.
+        // Lingers like servers that want their response to arrive.
         stream.shutdown(Shutdown::Write).unwrap();
         stream.read_exact(&mut vec![0; 1 << 20]).unwrap();
     });
@@ -274,7 +274,7 @@ fn an_exchange_ends_from_another_thread() {
         exchange.abort();
         assert!(waiting.join().unwrap(), "{first}");
         assert_eq!(told.recv_timeout(PATIENCE).unwrap(), "gone");
-        // One that is over sends nothing.
+        // An exchange that is over sends nothing.
         assert!(exchange.send(request(Method::GET, None)).is_err());
     }
 }
@@ -304,7 +304,7 @@ fn a_server_that_is_away_is_told() {
     let forwarder = Forwarder::new(&base, &Authorities::default()).unwrap();
     let error = get(&forwarder).err().unwrap().to_string();
     assert!(error.starts_with(&base), "{error}");
-    // One that hangs up has given no answer; the next may.
+    // A connection that closes without a response is an error; the next exchange may succeed.
     let answers = AtomicU64::new(0);
     let forwarder = upstream(move |mut stream| {
         head_of(&mut stream);

@@ -7,7 +7,7 @@ use crate::NameError;
 use crate::tests::world::{HTML, Listener, World, pages};
 use lodestone_types::{BlockedReason, FetchProblem, WebFailure, WebStep, WebUrl};
 
-/// One address, at least, of every block that is not public, and where clouds keep their secrets.
+/// At least one address of every block that is not public, and the clouds' metadata addresses.
 const PRIVATE_V4: [[u8; 4]; 30] = [
     [0, 0, 0, 0],
     [0, 1, 2, 3],
@@ -48,7 +48,7 @@ const PRIVATE_V6: [&str; 24] = [
     "5f00::1", "64:ff9b:1::1",
 ];
 
-/// The ways to write an IPv4 address into an address of a page.
+/// The ways in which an IPv4 address can be written in a URL.
 fn spellings(octets: [u8; 4]) -> Vec<String> {
     let [a, b, c, d] = octets;
     let number = u32::from_be_bytes(octets);
@@ -93,7 +93,7 @@ fn spellings(octets: [u8; 4]) -> Vec<String> {
     ]
 }
 
-/// Refused, in the one way or the other, before anything is connected to.
+/// Whether the URL is refused, by the parser or by the gate, before anything is connected to.
 fn is_refused(world: &World, url: &str) -> bool {
     let Ok(url) = WebUrl::parse(url) else { return true };
     let failure = world.fetch(url.as_str()).unwrap_err();
@@ -104,7 +104,7 @@ fn is_refused(world: &World, url: &str) -> bool {
 #[test]
 fn no_spelling_of_a_private_address_is_connected_to() {
     let canary = Listener::canary("127.0.0.1:0");
-    // Every port is open for one address, so that ports refuse nothing here.
+    // One exception opens every port, so that no request is refused for its port.
     let world = World::new().allowing("8.8.8.8");
     world.map.watch(&canary);
     let mut cases = 0;
@@ -176,11 +176,11 @@ fn a_name_that_changes_its_mind_is_judged_each_time() {
     let site = Listener::site(pages(&[("/", 200, HTML, "<p>here")]));
     let world = World::of(&site);
     world.map.watch(&canary);
-    // The first answer serves robots.txt, the second the page.
+    // The first lookup serves robots.txt, the second the page.
     world.names.set("evil.test", &[&["93.184.215.14"], &["127.0.0.1"]]);
     assert!(is_refused(&world, "http://evil.test/"));
     assert_eq!(world.names.asked(), ["evil.test", "evil.test"]);
-    // One look-up a request, and the connection goes where that pointed.
+    // One lookup per request, and the connection goes to its result.
     world.names.set("evil.test", &[&["93.184.215.14"], &["93.184.215.14"], &["127.0.0.1"]]);
     world.fetch("http://evil.test/").unwrap();
     assert!(is_refused(&world, "http://evil.test/"));
@@ -221,7 +221,7 @@ fn only_the_ports_of_the_web_are_asked() {
     assert_eq!(canary.accepts(), 0);
 }
 
-/// Forbidden targets of redirects, with the reason where that does not depend on the spelling.
+/// Forbidden redirect targets.
 fn bad_targets(canary: &Listener) -> Vec<String> {
     let port = canary.address.port();
     let mut targets: Vec<String> = [
@@ -430,8 +430,8 @@ fn the_operator_may_open_what_is_closed_and_opens_nothing_else() {
     }
 }
 
-/// Goal: no proxy of the environment is used. Method: this test runs itself in a process that has
-/// every variable set which is in use for that.
+/// Goal: proxies from the environment are not used. Method: this test runs itself in a child
+/// process in which all common proxy variables are set.
 #[test]
 fn proxies_of_the_environment_are_not_used() {
     const CHILD: &str = "LODESTONE_TEST_PROXY_CHILD";

@@ -1,4 +1,4 @@
-//! Goal: permitted pages arrive as they are, and every other fetch ends with its reason.
+//! Goal: permitted pages arrive intact, and every other fetch ends with its reason.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn compressed_and_chunked_pages_are_the_page() {
     gzip.write_all(text.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
     let zstd = zstd::encode_all(text.as_bytes(), 3).unwrap();
-    // A brotli stream of one uncompressed piece: the header of the window, then the length.
+    // A brotli stream with one uncompressed block: the window header, then the length.
     let brotli = b"\x8b\x01\x80ping\x03".to_vec();
     let plain = text.clone().into_bytes();
     for (encoding, body, expected) in [
@@ -93,7 +93,7 @@ fn compressed_and_chunked_pages_are_the_page() {
         }
     }
     let (front, _) = gzip.split_at(gzip.len() / 2);
-    // Windows that only a reader with that much memory could use.
+    // A window that requires more memory of the reader than allowed.
     let mut wide = zstd::Encoder::new(Vec::new(), 1).unwrap();
     wide.window_log(24).unwrap();
     wide.write_all(&plain).unwrap();
@@ -255,13 +255,13 @@ fn encrypted_pages_are_fetched_from_whom_they_claim_to_be_from() {
     world.map.put("93.184.215.14:443", &site);
     world.names.set("wrong.test", &[&["93.184.215.14"]]);
     let insecure = failed(WebStep::Page, FetchProblem::Insecure);
-    // Nobody vouches for the certificate.
+    // No trusted authority signed the certificate.
     assert_eq!(world.fetch("https://www.test/"), Err(insecure.clone()));
     world.roots = roots;
     assert_eq!(world.fetch("https://www.test/").unwrap().bytes, b"<p>safe");
     assert_eq!(world.fetch("https://www.test/same").unwrap().bytes, b"<p>safe");
     assert_eq!(world.fetch("http://www.test/up").unwrap().bytes, b"<p>safe");
-    // It is for another name, or for no name at all.
+    // The certificate is for another name, or the URL has none.
     assert_eq!(world.fetch("https://wrong.test/"), Err(insecure.clone()));
     assert_eq!(world.fetch("https://93.184.215.14/"), Err(insecure.clone()));
     let before = plain.requests().len();
@@ -269,11 +269,11 @@ fn encrypted_pages_are_fetched_from_whom_they_claim_to_be_from() {
     let downgrade = WebFailure::Blocked { step: WebStep::Redirect, reason };
     assert_eq!(world.fetch("https://www.test/down"), Err(downgrade));
     assert_eq!(plain.requests().len(), before);
-    // No certificate can be for a name with so long a part.
+    // A label this long is invalid in any certificate.
     let long = format!("{}.test", "a".repeat(64));
     world.names.set(&long, &[&["93.184.215.14"]]);
     assert_eq!(world.fetch(&format!("https://{long}/")), Err(insecure));
-    // A connection that breaks off was safe as long as it was there.
+    // A connection that breaks off is lost, not insecure.
     let cut = Listener::secure_site(
         config,
         Arc::new(|path, stream| match path {
@@ -288,7 +288,7 @@ fn encrypted_pages_are_fetched_from_whom_they_claim_to_be_from() {
     world.map.put("93.184.215.14:443", &cut);
     let lost = failed(WebStep::Page, FetchProblem::Lost);
     assert_eq!(world.fetch("https://www.test/"), Err(lost));
-    // What answers does not speak TLS.
+    // The server does not speak TLS.
     world.map.put("93.184.215.14:443", &plain);
     let failure = world.fetch("https://www.test/").unwrap_err();
     assert!(!failure.is_blocked(), "{failure}");

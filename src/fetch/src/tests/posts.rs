@@ -1,5 +1,5 @@
-//! Goal: a message reaches the receiver that was named and nobody else, and no receiver holds its
-//! sender longer than a message has.
+//! Goal: a message reaches only the receiver that was named, and no receiver holds up its sender
+//! longer than a message may take.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -50,7 +50,7 @@ fn what_is_not_public_is_refused_at_each_message() {
     world.map.watch(&canary);
     world.names.set("inside.test", &[&["10.0.0.7"]]);
     world.names.set("both.test", &[&["93.184.215.14", "127.0.0.1"]]);
-    // Public when it was registered, and for the first message.
+    // Public at registration, and for the first message.
     world.names.set("turns.test", &[&["93.184.215.14"], &["169.254.169.254"]]);
     let blocked = Err(PostFailure::Blocked(BlockedReason::Address));
     for url in ["http://127.0.0.1/", "http://[::1]/", "http://inside.test/", "http://both.test/"] {

@@ -1,5 +1,5 @@
-//! A world on loopback: sites that stand for public addresses, canaries that nobody may touch, and
-//! a resolver that lies.
+//! A world on loopback: sites that stand in for public addresses, canaries that nobody may touch,
+//! and a resolver with scripted results.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,19 +15,19 @@ use ureq::tls::{Certificate, RootCerts};
 use crate::{Connection, Dialer, Fetcher, NameError, Resolver, Rules};
 use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 
-/// Longer than anything here takes; a test that waits for it has failed.
+/// Longer than anything here takes; a test that waits this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-/// The time that fetches get which are meant to run out of it.
+/// Time limit of fetches that are meant to exceed it.
 pub const HASTE: Duration = Duration::from_millis(300);
 
 /// A stream with or without TLS.
 pub trait Duplex: Read + Write {}
 impl<T: Read + Write> Duplex for T {}
 
-/// The answer of a site to a request for a path.
+/// Handles a site's request for a path.
 pub type Handler = Arc<dyn Fn(&str, &mut dyn Duplex) -> io::Result<()> + Send + Sync>;
 
-/// A listener with a thread behind it, which ends with it.
+/// A listener with a thread that ends with it.
 #[derive(Debug)]
 pub struct Listener {
     pub address: SocketAddr,
@@ -36,16 +36,16 @@ pub struct Listener {
     is_over: Arc<AtomicBool>,
 }
 
-/// A request as it came: its head and its body.
+/// The head and the body of a received request.
 type Request = (String, Vec<u8>);
 
 impl Listener {
-    /// Counts connections, and hangs up on them.
+    /// Starts a listener that counts connections and closes them.
     pub fn canary(address: &str) -> Self {
         Self::start(address, Arc::new(|_| Ok(())))
     }
 
-    /// Answers HTTP.
+    /// Starts an HTTP server.
     pub fn site(handler: Handler) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
@@ -55,7 +55,7 @@ impl Listener {
         listener
     }
 
-    /// Answers HTTP over TLS.
+    /// Starts an HTTPS server.
     pub fn secure_site(config: Arc<ServerConfig>, handler: Handler) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
@@ -87,16 +87,16 @@ impl Listener {
                 let (serve, stream) = (Arc::clone(&serve), stream.unwrap());
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 stream.set_write_timeout(Some(PATIENCE)).unwrap();
-                // A client that hangs up is what many of these tests are about.
+                // Errors are ignored: clients that hang up are the point of many tests.
                 std::thread::spawn(move || drop(serve(stream)));
             }
         });
         Self { address, accepts, requests: Arc::default(), is_over }
     }
 
-    /// Connections so far.
+    /// The number of connections so far.
     pub fn accepts(&self) -> usize {
-        // One more, by the test itself, tells that all before it have been counted.
+        // A connection by the test itself shows that all earlier ones have been counted.
         let before = self.accepts.load(Ordering::SeqCst);
         TcpStream::connect(self.address).unwrap();
         let start = Instant::now();
@@ -110,12 +110,12 @@ impl Listener {
         }
     }
 
-    /// The requests so far, whole heads.
+    /// The heads of the requests so far.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().iter().map(|(head, _)| head.clone()).collect()
     }
 
-    /// Their bodies.
+    /// The bodies of the requests so far.
     pub fn bodies(&self) -> Vec<Vec<u8>> {
         self.requests.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
     }
@@ -141,7 +141,7 @@ fn answer(
         }
     }
     let path = head.split(' ').nth(1).unwrap_or("").to_owned();
-    // What is closed with a body unread resets the connection, and the answer with it.
+    // Closing a connection with an unread body would reset it, and lose the response.
     let lower = head.to_ascii_lowercase();
     let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
@@ -151,7 +151,7 @@ fn answer(
     stream.flush()
 }
 
-/// An answer with a length.
+/// Writes a response with a content length.
 pub fn reply(stream: &mut dyn Duplex, status: u16, headers: &str, body: &[u8]) -> io::Result<()> {
     write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n", body.len())?;
     stream.write_all(body)
@@ -171,18 +171,18 @@ pub fn pages(pages: &[(&str, u16, &str, &str)]) -> Handler {
     })
 }
 
-/// The header of an HTML page.
+/// The content type header of an HTML page.
 pub const HTML: &str = "content-type: text/html\r\n";
 
-/// The answer to a question for a name.
+/// The result of a lookup.
 pub type NameAnswer = Result<Vec<IpAddr>, NameError>;
 
-/// A resolver with answers of its own: each question takes the next list, the last one stays.
+/// A resolver with scripted results: each lookup of a name takes the next list; the last one stays.
 #[derive(Clone, Default)]
 pub struct Names {
     known: Arc<Mutex<HashMap<String, Vec<NameAnswer>>>>,
     asked: Arc<Mutex<Vec<String>>>,
-    /// No question is answered while somebody writes here.
+    /// Lookups block while a test holds the write lock.
     pub slow: Arc<RwLock<()>>,
 }
 
@@ -212,14 +212,14 @@ impl Resolver for Names {
     }
 }
 
-/// A network where public addresses are listeners on loopback, and every other address is a canary:
-/// a forbidden connection that passes the gate is noticed.
+/// A network on which public addresses lead to listeners on loopback and all other addresses to a
+/// canary, so that a forbidden connection that passes the gate is noticed.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     known: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
     dialled: Arc<Mutex<Vec<SocketAddr>>>,
     canary: Arc<Mutex<Option<SocketAddr>>>,
-    /// The peer that connections report, if it is not the address that was dialled.
+    /// The peer address that connections report, if not the one dialled.
     pub claimed: Arc<Mutex<Option<SocketAddr>>>,
 }
 
@@ -228,7 +228,7 @@ impl Map {
         self.known.lock().unwrap().insert(public.parse().unwrap(), listener.address);
     }
 
-    /// Leads everything that is not known to `canary`.
+    /// Leads all unknown addresses to `canary`.
     pub fn watch(&self, canary: &Listener) {
         *self.canary.lock().unwrap() = Some(canary.address);
     }
@@ -243,7 +243,7 @@ impl Dialer for Map {
         self.dialled.lock().unwrap().push(address);
         let known = self.known.lock().unwrap().get(&address).copied();
         let known = known.or(*self.canary.lock().unwrap());
-        // Nothing leaves this machine in a test.
+        // No connection leaves this machine in a test.
         let address_here = known.ok_or(io::ErrorKind::ConnectionRefused)?;
         let stream = TcpStream::connect_timeout(&address_here, timeout)?;
         let peer = self.claimed.lock().unwrap().unwrap_or(address);
@@ -277,7 +277,7 @@ fn self_signed(certificate: &[u8], key: &'static [u8]) -> (Arc<ServerConfig>, Ro
     (Arc::new(config), RootCerts::Specific(Arc::new(vec![root])))
 }
 
-/// Everything a test needs at once.
+/// The parts of a test's world.
 pub struct World {
     pub names: Names,
     pub map: Map,
@@ -286,7 +286,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world where `www.test` and `other.test` are public and nothing is allowed beyond.
+    /// A world in which `www.test` and `other.test` are public and there are no exceptions.
     pub fn new() -> Self {
         let names = Names::default();
         names.set("www.test", &[&["93.184.215.14"]]);
@@ -295,14 +295,14 @@ impl World {
         Self { names, map: Map::default(), rules, roots: RootCerts::WebPki }
     }
 
-    /// A world where `site` is the first of them.
+    /// A world in which `site` serves `www.test`.
     pub fn of(site: &Listener) -> Self {
         let world = Self::new();
         world.map.put("93.184.215.14:80", site);
         world
     }
 
-    /// Sets the exceptions of an operator.
+    /// Sets the operator's exceptions.
     pub fn allowing(mut self, entries: &str) -> Self {
         self.rules.allowed = entries.parse().unwrap();
         self
