@@ -1,17 +1,17 @@
-//! Bodies of a store's answers, in XML.
+//! XML bodies of a store's responses.
 
 use serde::Deserialize;
 
-/// One page of a listing, of any store.
+/// A page of a listing, from any store.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Keys and lengths.
+    /// Keys and lengths in bytes.
     pub objects: Vec<(String, u64)>,
-    /// The place of the next page.
+    /// Token of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// One page of a listing, of S3.
+/// A page of a listing from S3.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Listing {
     #[serde(rename = "Contents", default)]
@@ -36,28 +36,28 @@ pub(super) struct Content {
     pub size: u64,
 }
 
-/// An upload in parts that was begun.
+/// A multipart upload that was started.
 #[derive(Debug, Deserialize)]
 pub(super) struct Begun {
     #[serde(rename = "UploadId")]
     pub upload_id: String,
 }
 
-/// An upload in parts that has been put together.
+/// A multipart upload that was completed.
 #[derive(Debug, Deserialize)]
 pub(super) struct Completed {
     #[serde(rename = "ETag")]
     pub _etag: String,
 }
 
-/// One page of a listing of uploads in parts.
+/// A page of a listing of multipart uploads.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Uploads {
     #[serde(rename = "Upload", default)]
     pub uploads: Vec<Upload>,
 }
 
-/// An upload in parts that is not finished.
+/// An unfinished multipart upload.
 #[derive(Debug, Deserialize)]
 pub(super) struct Upload {
     #[serde(rename = "Key")]
@@ -66,7 +66,7 @@ pub(super) struct Upload {
     pub upload_id: String,
 }
 
-/// The body of an error.
+/// The body of an error response.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Problem {
     #[serde(rename = "Code", default)]

@@ -1,12 +1,12 @@
 //! Azure Blob Storage.
 //!
-//! A bucket is a container; its account is not in the address, but a variable, as for the tools of
-//! Azure. An object in parts is a list of blocks, which are named before they are sent: nothing
-//! begins it, and the store throws away after a week what never came to be in a list.
+//! A bucket is a container; its account is not in the URL but in a variable, as for Azure's tools.
+//! An object in parts is a list of blocks, named before they are sent: no request starts it, and
+//! the store discards blocks that are in no list after a week.
 //!
-//! Source: <https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api>, of it
-//! "Authorize with Shared Key", "Put Blob", "Put Block List", "List Blobs", "Blob service error
-//! codes".
+//! Source: <https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api>, in
+//! particular "Authorize with Shared Key", "Put Blob", "Put Block List", "List Blobs", "Blob
+//! service error codes".
 
 use std::collections::BTreeMap;
 
@@ -26,16 +26,16 @@ use super::tokens::{Form, TokenService};
 use super::url::{BucketUrl, Store};
 use lodestone_types::Timestamp;
 
-/// The version of the interface, which every request names.
+/// The API version, which every request states.
 const VERSION: &str = "2023-11-03";
 const MACHINE_SERVICE: &str = "http://169.254.169.254";
 const MACHINE_TOKEN: &str = "/metadata/identity/oauth2/token";
 const AUTHORITY: &str = "https://login.microsoftonline.com/";
-/// The whole of Azure's storage, for which tokens are asked.
+/// The resource for which tokens are requested: all of Azure Storage.
 const RESOURCE: &str = "https://storage.azure.com/";
 const ADVICE: &str = "set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or give this machine or \
      pod a managed identity";
-/// The headers whose values are signed without their names, in order; the third is the length.
+/// The headers whose values are signed without their names, in order.
 const SIGNED: [&str; 11] = [
     "content-encoding", "content-language", "content-length", "content-md5", "content-type",
     "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
@@ -44,7 +44,7 @@ const SIGNED: [&str; 11] = [
 #[derive(Debug)]
 struct Azure;
 
-/// One page of a listing.
+/// A page of a listing.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Enumeration {
@@ -73,7 +73,7 @@ struct Properties {
 
 impl Dialect for Azure {
     fn sign(&self, request: &Unsigned<'_>, key: &Key, _now: Timestamp) -> Headers {
-        // The key was read when the store was opened.
+        // Checked when the store was opened.
         let secret = BASE64_STANDARD.decode(&key.secret).unwrap_or_default();
         let signature = BASE64_STANDARD.encode(keyed_hash(&secret, &to_sign(request, &key.id)));
         let mut headers = request.headers.clone();
@@ -90,7 +90,7 @@ impl Dialect for Azure {
 
     fn is_refusal(&self, status: u16, code: &str) -> bool {
         match status {
-            // There are others of this status, of leases.
+            // Leases have other errors with this status.
             412 => code == "ConditionNotMet",
             409 => code == "BlobAlreadyExists",
             _ => false,
@@ -153,12 +153,12 @@ impl Dialect for Azure {
     }
 }
 
-/// The name of a block: those of one object have to be equally long.
+/// The id of a block; those of one object must have equal lengths.
 fn block_id(upload: &str, number: usize) -> String {
     BASE64_STANDARD.encode(format!("{upload}-{number:05}"))
 }
 
-/// A moment as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Formats a moment like `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn date(now: Timestamp) -> String {
     let at = sign::moment(now);
     let (weekday, month) = (at.weekday().to_string(), at.month().to_string());
@@ -171,7 +171,7 @@ fn date(now: Timestamp) -> String {
     )
 }
 
-/// The text that is signed for an account.
+/// The text to sign for an account.
 fn to_sign(request: &Unsigned<'_>, account: &str) -> String {
     let length = request.body.len().to_string();
     let mut text = request.method.to_owned();
@@ -198,7 +198,7 @@ fn to_sign(request: &Unsigned<'_>, account: &str) -> String {
     text
 }
 
-/// The store of the account that the variables name, as Azure's own tools read them.
+/// Opens the store of the account set by variables, which are those of Azure's own tools.
 pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, BucketError> {
     let invalid = |problem: &str| BucketError::Invalid { problem: format!("{url}: {problem}") };
     let account = variable("AZURE_STORAGE_ACCOUNT").ok_or_else(|| {
@@ -224,7 +224,7 @@ pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, Bu
     Ok(Opened { store, dialect: Box::new(Azure), source, advice: ADVICE.to_owned() })
 }
 
-/// The identity of the pod, of which a file has a token, else that of the machine.
+/// The pod's identity, if a file holds its token; else that of the machine.
 fn identity(variable: Variable<'_>) -> Result<TokenService, BucketError> {
     let client = variable("AZURE_CLIENT_ID");
     if let Some(token_file) = variable("AZURE_FEDERATED_TOKEN_FILE") {
@@ -267,7 +267,8 @@ fn identity(variable: Variable<'_>) -> Result<TokenService, BucketError> {
 mod tests {
     use super::*;
 
-    /// The example of Microsoft's description, "Blob, Queue, and File services shared key".
+    /// Goal: the signed text is that of Microsoft's example, "Blob, Queue, and File services shared
+    /// key".
     #[test]
     fn the_signed_text_is_that_of_the_description() {
         let mut request = Unsigned {
@@ -297,7 +298,8 @@ mod tests {
         assert!(text.starts_with("PUT\n\n\n4\n\n\n\n\n\n*\n\n\nx-ms-date:"), "{text}");
     }
 
-    /// Computed from the description by Python's `hmac`, with the key that Azurite has.
+    /// Goal: a signature matches one computed by Python's `hmac` from the specification, with the
+    /// well-known key of Azurite.
     #[test]
     fn a_request_is_signed_with_the_key_of_its_account() {
         let secret = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/\

@@ -1,4 +1,4 @@
-//! Requests to a bucket, and their retries.
+//! Sending requests to a bucket, with retries.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -21,12 +21,12 @@ use super::{BucketError, BucketOptions, BucketUrl, Pause, azure, google, s3, sig
 use crate::Authorities;
 use lodestone_types::{Clock, Timestamp};
 
-/// A page of 1,000 keys of 1,024 characters, and more.
+/// Maximum size of an XML body; more than a page of 1,000 keys of 1,024 characters.
 const XML_BYTES_MAX: u64 = 8 << 20;
-/// Connections that wait for the next request.
+/// Maximum number of idle connections.
 const IDLE_MAX: usize = 16;
 
-/// A bucket, and a prefix in it.
+/// A prefix in a bucket.
 pub struct Bucket {
     url: BucketUrl,
     store: Store,
@@ -38,7 +38,7 @@ pub struct Bucket {
     sent: [AtomicU64; 5],
 }
 
-/// The kinds of requests, as [`Bucket::requests`] counts them.
+/// The kinds of requests that [`Bucket::requests`] counts.
 const KINDS: [&str; 5] = ["put", "get", "head", "list", "delete"];
 
 impl fmt::Debug for Bucket {
@@ -48,7 +48,7 @@ impl fmt::Debug for Bucket {
 }
 
 impl Ask<'_> {
-    /// Its place in [`KINDS`].
+    /// Index in [`KINDS`].
     fn kind(&self) -> usize {
         match (self.method, self.key) {
             ("PUT" | "POST", _) => 0,
@@ -66,11 +66,12 @@ impl Ask<'_> {
 }
 
 impl Bucket {
-    /// A bucket with the credentials of the environment. Of it nothing is asked for yet; the role
-    /// that its credentials come from, where it is one, is.
+    /// Opens a bucket with the credentials from the environment. Sends no request to the bucket; if
+    /// the credentials come from a role, its service is called.
     ///
     /// # Errors
-    /// [`BucketError::Credentials`]; [`BucketError::Invalid`] for a store that cannot be one.
+    /// [`BucketError::Credentials`]; [`BucketError::Invalid`] if the store's address cannot be
+    /// used.
     pub fn new(
         url: BucketUrl,
         options: &BucketOptions,
@@ -82,7 +83,7 @@ impl Bucket {
         Self::with_variables(&variable, url, options, authorities, clock, pause)
     }
 
-    /// A client by other variables than those of this process.
+    /// Opens a bucket with other variables than those of this process.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -123,39 +124,39 @@ impl Bucket {
         Ok(Self { credentials, url, store, dialect, agent, clock, pause, sent })
     }
 
-    /// Its address.
+    /// The URL of the bucket and prefix.
     pub fn url(&self) -> &BucketUrl {
         &self.url
     }
 
-    /// Its address and that of the store, for people.
+    /// The bucket and prefix, and the URL of the store, for messages.
     pub fn place(&self) -> String {
         format!("{} at {}", self.url, self.store.origin)
     }
 
-    /// The time, by the clock that its requests are signed with.
+    /// The current time, by the clock that requests are signed with.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Requests that were sent since it was opened, repeated ones included, by kind: as stores bill
-    /// them, what begins, adds to or ends an object in parts is a `put`.
+    /// Requests sent since the bucket was opened, including retries, by kind. As stores bill them,
+    /// requests that begin, add to or complete a multipart upload count as `put`.
     pub fn requests(&self) -> impl Iterator<Item = (&'static str, u64)> {
         KINDS.into_iter().zip(self.sent.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
-    /// Waits for a time; returns whether the work is to end.
+    /// Waits for the given time; returns whether the process is to stop.
     pub fn pause(&self, time: Duration) -> bool {
         (self.pause)(time)
     }
 
-    /// Sends a request, again where that may help. Answers other than 2xx, 404 and the refusal of
-    /// a condition are errors.
+    /// Sends a request, retrying it where that may help. Responses other than 2xx, 404 and a failed
+    /// condition are errors.
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
         let (mut tries, mut is_renewed, begun) = (0, false, Instant::now());
         loop {
             let (error, after) = match self.credentials.current() {
-                // Nothing was sent.
+                // Nothing was sent, so even a request that must not be repeated may be retried.
                 Err(problem) => (self.unreachable(ask, &problem), None),
                 Ok(credentials) => match self.send(ask, &credentials, tries) {
                     Ok(answer) => match answer.status().as_u16() {
@@ -163,7 +164,8 @@ impl Bucket {
                         status if self.dialect.is_refusal(status, self.code_of(&answer)) => {
                             return Ok(answer);
                         }
-                        // A gateway tells that it has no answer.
+                        // A gateway reports that it got no response; the request may have been
+                        // carried out.
                         408 | 502 | 504 if ask.is_once => return Err(self.refused(ask, answer)),
                         status @ (408 | 409 | 429 | 500..=599) if status != 501 => {
                             let after = answer.headers().get(header::RETRY_AFTER);
@@ -171,7 +173,7 @@ impl Bucket {
                             (self.refused(ask, answer), after.map(Duration::from_secs))
                         }
                         _ => match self.refused(ask, answer) {
-                            // A role may have new ones.
+                            // A role may have newer credentials.
                             error if !is_renewed && error.may_mean_expired() => {
                                 if !self.credentials.discard(&credentials) {
                                     return Err(error);
@@ -195,7 +197,7 @@ impl Bucket {
         }
     }
 
-    /// Waits before another try, a half more or less, so that many clients do not come at once.
+    /// Pauses before a retry, with random jitter so that many clients do not retry simultaneously.
     pub(super) fn wait(&self, tries: u32, at_least: Option<Duration>) -> Result<(), BucketError> {
         let chance = RandomState::new().hash_one(tries) % 1000;
         match (self.pause)(limits::pause(tries, at_least, chance as f64 / 1000.0)) {
@@ -214,7 +216,7 @@ impl Bucket {
         let root = &self.store.root;
         let path = match ask.key {
             Some(key) => sign::path(&format!("{root}/{}", self.full_key(key))),
-            // With a slash behind it a container could be taken for a blob without a name.
+            // With a trailing slash, a container could be taken for a blob with an empty name.
             None if !root.is_empty() => sign::path(root),
             None => "/".to_owned(),
         };
@@ -276,13 +278,13 @@ impl Bucket {
         BucketError::Refused { place, what: ask.what(), status, code, message }
     }
 
-    /// The word for the reason of an error, where a header has it.
+    /// The error code, if a header has it.
     fn code_of<'a>(&self, answer: &'a Response<Body>) -> &'a str {
         let value = self.dialect.code_header().and_then(|name| answer.headers().get(name));
         value.and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// An error where it is not the key that is missing, but the bucket.
+    /// Examines a 404: an error if the bucket is missing, and not just the key.
     pub(super) fn absent(&self, ask: &Ask<'_>, answer: Response<Body>) -> Result<(), BucketError> {
         match self.refused(ask, answer) {
             error if error.code() == self.dialect.no_bucket() => Err(error),
@@ -295,7 +297,7 @@ impl Bucket {
         BucketError::Unreachable { place, what: ask.what(), problem }
     }
 
-    /// Asks for an answer that is read from its text.
+    /// Sends a request whose response body is parsed by `read`.
     pub(super) fn ask_text<T>(
         &self,
         ask: &Ask<'_>,
@@ -303,7 +305,7 @@ impl Bucket {
     ) -> Result<T, BucketError> {
         let answer = self.ask_done(ask)?;
         let text = body_of(answer).map_err(|error| self.unreachable(ask, &error))?;
-        // A store that has begun to answer can only say there that it failed.
+        // Once the store has begun a response, it can report a failure only in the body.
         read(&text).map_err(|error| match quick_xml::de::from_str::<Problem>(&text) {
             Ok(Problem { code, message }) if !code.is_empty() => {
                 let place = self.place();
@@ -313,7 +315,7 @@ impl Bucket {
         })
     }
 
-    /// Asks for something that needs what it is about.
+    /// Sends a request for which a missing object is an error, too.
     pub(super) fn ask_done(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
         let answer = self.ask(ask)?;
         match answer.status().is_success() {
@@ -330,7 +332,7 @@ pub(super) fn tag_of(answer: &Response<Body>) -> String {
 
 fn body_of(answer: Response<Body>) -> Result<String, ureq::Error> {
     let text = answer.into_body().into_with_config().limit(XML_BYTES_MAX).read_to_string()?;
-    // Azure's begin with a byte order mark.
+    // Azure's bodies begin with a byte order mark.
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The differences between the stores of buckets.
+//! The differences between object stores.
 //!
 //! ```text
 //!                  S3                       Google, XML API             Azure, Blob service
@@ -9,7 +9,7 @@
 //! large objects    an upload with an id     as S3                       blocks and their list
 //! listings         list-type=2              as S3                       comp=list
 //! ```
-//! The forms of S3 are the defaults of the trait; each store has a file of its own for the rest.
+//! The trait's default methods implement S3; each store overrides the rest in a module of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,24 +23,24 @@ use super::roles::Source;
 use super::url::Store;
 use lodestone_types::Timestamp;
 
-/// A store, as the environment describes it.
+/// A store as configured by the environment.
 pub(super) struct Opened {
     pub store: Store,
     pub dialect: Box<dyn Dialect>,
     pub source: Source,
-    /// The ways to give credentials, for those who have none.
+    /// Instructions for setting credentials, shown if there are none.
     pub advice: String,
 }
 
-/// The language of a store. Its requests are kept apart from those who send them, who know none.
+/// The protocol of a store. Builds and parses messages; the client sends them and knows no dialect.
 pub(super) trait Dialect: fmt::Debug + Send + Sync {
-    /// The headers of a request, with its signature among them.
+    /// The headers of a request, including its signature.
     fn sign(&self, request: &Unsigned<'_>, key: &Key, now: Timestamp) -> Headers;
 
-    /// Adds the headers that a request needs however it is authorized.
+    /// Adds the headers that a request needs whatever its credentials.
     fn prepare(&self, _request: &mut Unsigned<'_>, _now: Timestamp) {}
 
-    /// The header that a request is conditional by.
+    /// The header that states a condition.
     fn condition(&self, condition: Condition<'_>) -> Option<(&'static str, String)> {
         match condition {
             Condition::None => None,
@@ -49,46 +49,45 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
         }
     }
 
-    /// The header of an answer with the version of its object.
+    /// The response header with the object's version.
     fn version_header(&self) -> &'static str {
         "etag"
     }
 
-    /// Whether an answer says that the condition of its request does not hold. `code` is that of
+    /// Whether a response says that the condition does not hold. `code` is the value of
     /// [`Self::code_header`].
     fn is_refusal(&self, status: u16, _code: &str) -> bool {
         status == 412
     }
 
-    /// The header of an answer with the word for the reason of an error, where it is not in the
-    /// body alone.
+    /// The response header with the error code, for stores that do not only send it in the body.
     fn code_header(&self) -> Option<&'static str> {
         None
     }
 
-    /// The word for a bucket that is not there.
+    /// The error code for a missing bucket.
     fn no_bucket(&self) -> &'static str {
         "NoSuchBucket"
     }
 
-    /// The query for a page of the keys that begin with `prefix`, ascending.
+    /// The query for a page of keys that begin with `prefix`, in ascending order.
     fn list<'a>(&self, prefix: &'a str, next: Option<&'a str>) -> Query<'a> {
         let mut query = vec![("list-type", "2".into()), ("prefix", prefix.into())];
         query.extend(next.map(|next| ("continuation-token", next.into())));
         query
     }
 
-    /// Reads that page.
+    /// Parses that page.
     fn read_page(&self, text: &str) -> Result<Page, DeError> {
         quick_xml::de::from_str::<Listing>(text).map(Page::from)
     }
 
-    /// The query that begins an object in parts; `None` where parts can be sent at once.
+    /// The query that starts a multipart upload; `None` if parts can be sent without a start.
     fn begin_parts(&self) -> Option<Query<'static>> {
         Some(vec![("uploads", "".into())])
     }
 
-    /// Reads the id of the upload that was begun.
+    /// Parses the id of the upload just started.
     fn read_begun(&self, text: &str) -> Result<String, DeError> {
         quick_xml::de::from_str(text).map(|Begun { upload_id }| upload_id)
     }
@@ -98,8 +97,8 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
         vec![("partNumber", number.to_string().into()), ("uploadId", upload.into())]
     }
 
-    /// Method, query and body that put an object together; `parts` are the tags that the store gave
-    /// to its parts, by their numbers.
+    /// Method, query and body of the request that completes an upload; `parts` maps part numbers to
+    /// the tags that the store returned for them.
     fn end_parts<'a>(
         &self,
         upload: &'a str,
@@ -114,22 +113,22 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync {
         ("POST", vec![("uploadId", upload.into())], body)
     }
 
-    /// Checks the answer to it: one that has begun can only say in its body that it failed.
+    /// Checks the response to it: once it has begun, a failure can be reported only in its body.
     fn read_ended(&self, text: &str) -> Result<(), DeError> {
         quick_xml::de::from_str::<Completed>(text).map(drop)
     }
 
-    /// The query that throws parts away; `None` where the store does so by itself.
+    /// The query that discards parts; `None` if the store does so by itself.
     fn abandon_parts<'a>(&self, upload: &'a str) -> Option<Query<'a>> {
         Some(vec![("uploadId", upload.into())])
     }
 
-    /// The query for a page of uploads that are not finished; `None` where there is no such thing.
+    /// The query for a page of unfinished uploads; `None` if the store has no such listing.
     fn list_uploads<'a>(&self, prefix: &'a str) -> Option<Query<'a>> {
         Some(vec![("uploads", "".into()), ("prefix", prefix.into())])
     }
 
-    /// Reads that page: keys, and ids of uploads.
+    /// Parses that page: keys and upload ids.
     fn read_uploads(&self, text: &str) -> Result<Vec<(String, String)>, DeError> {
         let page: Uploads = quick_xml::de::from_str(text)?;
         Ok(page.uploads.into_iter().map(|upload| (upload.key, upload.upload_id)).collect())

@@ -1,8 +1,8 @@
-//! Google Cloud Storage, by its XML API.
+//! Google Cloud Storage, through its XML API.
 //!
-//! It has the forms of S3 but for the names in signatures, and for conditions: of headers like
-//! `If-Match` it knows no writing, but the generation of an object, a number that each write of a
-//! name makes larger; 0 is that of a name that is not there.
+//! It works like S3 except for the names in signatures and for conditions: writes do not support
+//! headers such as `If-Match`, but conditions on an object's generation, a number that grows with
+//! each write of a name and is 0 for a name that does not exist.
 //!
 //! - <https://cloud.google.com/storage/docs/xml-api/reference-headers>
 //! - <https://cloud.google.com/storage/docs/request-preconditions>
@@ -20,9 +20,9 @@ use lodestone_types::Timestamp;
 const ENDPOINT: &str = "https://storage.googleapis.com";
 const MACHINE_HOST: &str = "metadata.google.internal";
 const MACHINE_TOKEN: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
-/// The place in a signature's scope, which Google ignores.
+/// The region in a signature's scope, which Google ignores.
 const REGION: &str = "auto";
-/// The two halves of an HMAC key, as GDAL and duplicity name them.
+/// The two halves of an HMAC key, named as GDAL and duplicity do.
 const KEY: [&str; 2] = ["GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY"];
 const ADVICE: &str = "set GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY to an HMAC key, or give this \
      machine a service account";
@@ -49,7 +49,7 @@ impl Dialect for Google {
     }
 }
 
-/// The store, by the name that Google's own libraries read from the variables.
+/// Opens the store, with the endpoint variables that Google's own libraries read.
 pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, BucketError> {
     let endpoint = variable("STORAGE_EMULATOR_HOST").unwrap_or_else(|| ENDPOINT.to_owned());
     let endpoint = match endpoint.contains("://") {

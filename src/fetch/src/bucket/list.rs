@@ -1,11 +1,11 @@
-//! Listings of the keys of objects.
+//! Listing objects.
 
 use super::answers::Page;
 use super::request::Ask;
 use super::{Bucket, BucketError};
 
 impl Bucket {
-    /// Whether there is no object below the prefix.
+    /// Whether no object exists below the prefix.
     ///
     /// # Errors
     /// Those of the store.
@@ -13,8 +13,8 @@ impl Bucket {
         self.holds_only(|_| false)
     }
 
-    /// Whether all objects below the prefix have keys that are `known`: the listing ends at the
-    /// first one that is not.
+    /// Whether the keys of all objects below the prefix satisfy `known`. Stops listing at the first
+    /// one that does not.
     ///
     /// # Errors
     /// Those of the store.
@@ -34,8 +34,8 @@ impl Bucket {
         }
     }
 
-    /// Every key that begins with `start`, and its length, ascending; keys are those below the
-    /// prefix.
+    /// Lists the keys that begin with `start`, with the lengths of their objects, in ascending
+    /// order. Keys are relative to the prefix.
     ///
     /// # Errors
     /// Those of the store.
@@ -58,7 +58,7 @@ impl Bucket {
         let query = self.dialect.list(full, next);
         let ask = Ask { method: "GET", query, ..Ask::default() };
         let page = self.ask_text(&ask, |text| self.dialect.read_page(text))?;
-        // Without an end it would be read again for ever.
+        // A page that leads to itself would otherwise be read forever.
         match page.next.is_some() && page.next.as_deref() == next {
             true => Err(self.unreachable(&ask, &"it gives the same page again")),
             false => Ok(page),

@@ -1,24 +1,23 @@
-//! A bucket of a store of objects by key, which are whole or in parts: S3 and those with its
-//! interface, Google's, and Azure's.
+//! Client of a bucket in an object store, whose objects are written whole or in parts: S3 and
+//! compatible stores, Google Cloud Storage, and Azure Blob Storage.
 //!
 //! ```text
-//! request -> signature -> HTTP -> 2xx, 404, or the refusal of a condition, which are answers
+//! request -> signature -> HTTP -> 2xx, 404, or a failed condition: returned as responses
 //!    ^                     |
-//!    '---- pause ----------'  lost connections, 408, 409, 429, 5xx: RETRIES times, each pause
-//!                             twice as long as the one before
+//!    '---- pause ----------'  lost connections, 408, 409, 429, 5xx: retried up to RETRIES times,
+//!                             each pause about twice as long as the one before
 //! ```
-//! The address is the operator's, so it does not pass the gate of pages. The store compares every
-//! body that it gets with the hash in its signature, where the request has one: no token
-//! has, and no request to Azure.
+//! The operator sets the address, so it does not pass the gate for pages. Where requests are signed
+//! with the hash of their body, the store compares both; requests with a token and requests to
+//! Azure carry no such hash.
 //!
 //! - `url`: names of places; `request`: requests as data; `dialect`: the differences between
-//!   stores, all of which are in `s3`, `google`, `azure` and what they use
-//! - `credentials`: keys and tokens; `profile`: those of the environment and of AWS's files;
-//!   `roles`, `tokens`: those of services, which `service` asks; `provider`: those that are
-//!   renewed; `sign`: signatures
-//! - `client`: requests and their retries; `limits`: their times; `read`: objects that are read;
-//!   `write`: those that are written; `parts`: those that are sent in parts; `list`: listings;
-//!   `answers`: bodies in XML
+//!   stores, which are confined to `s3`, `google`, `azure` and the modules these use
+//! - `credentials`: keys and tokens; `profile`: those from the environment and AWS's files;
+//!   `roles`, `tokens`: those from services, which `service` calls; `provider`: their renewal;
+//!   `sign`: signatures
+//! - `client`: requests and retries; `limits`: their time limits; `read`: reading objects; `write`:
+//!   writing and removing them; `parts`: multipart uploads; `list`: listings; `answers`: XML bodies
 
 mod answers;
 mod azure;
@@ -49,55 +48,55 @@ pub use client::Bucket;
 pub use request::{Condition, Put, Version};
 pub use url::{BucketOptions, BucketUrl};
 
-/// Waits for a time, less where the work is to end; returns whether it is.
+/// Waits for the given time, or until the process is to stop; returns whether it is to stop.
 pub type Pause = dyn Fn(Duration) -> bool + Send + Sync;
 
-/// An error of a bucket.
+/// Error of a bucket.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
-    /// An address, a region or an endpoint that cannot be used.
+    /// An address, region or endpoint that cannot be used.
     #[error("{problem}")]
     Invalid {
         /// The rule that is broken.
         problem: String,
     },
-    /// Credentials that are missing or cannot be read.
+    /// Credentials are missing or cannot be read.
     #[error("{problem}")]
     Credentials {
-        /// The place where they are looked for.
+        /// Description, including where credentials are looked for.
         problem: String,
     },
     /// The store refused a request.
     #[error("{place}: the store refused {what}: {status} {code}: {message}")]
     Refused {
-        /// The bucket and prefix, and the address of the store.
+        /// The bucket and prefix, and the URL of the store.
         place: String,
-        /// The request.
+        /// The request, by method and key.
         what: String,
-        /// The status of the answer.
+        /// The status of the response.
         status: u16,
-        /// The store's word for the reason.
+        /// The store's error code.
         code: String,
-        /// The store's text for people.
+        /// The store's error message.
         message: String,
     },
-    /// The store cannot be reached, or sends what is no answer.
+    /// The store cannot be reached, or sends an invalid response.
     #[error("{place}: no usable answer to {what}: {problem}")]
     Unreachable {
-        /// The bucket and prefix, and the address of the store.
+        /// The bucket and prefix, and the URL of the store.
         place: String,
-        /// The request.
+        /// The request, by method and key.
         what: String,
-        /// The error of the connection.
+        /// The error of the connection or the response.
         problem: String,
     },
-    /// The work is to end.
+    /// The process is to stop.
     #[error("given up, because the server stops")]
     Stopped,
 }
 
 impl BucketError {
-    /// The store's word for the reason of a refusal, or nothing.
+    /// The store's error code of a refusal; empty for other errors.
     pub fn code(&self) -> &str {
         match self {
             Self::Refused { code, .. } => code,
@@ -105,8 +104,8 @@ impl BucketError {
         }
     }
 
-    /// Whether the store may have refused expired credentials. Some stores say only that they do
-    /// not know them, and an answer to HEAD has no body.
+    /// Whether the store may have refused expired credentials. Some stores only say that they do
+    /// not know the key, and a response to HEAD has no body.
     fn may_mean_expired(&self) -> bool {
         let codes = ["ExpiredToken", "InvalidToken", "InvalidAccessKeyId", ""];
         match self {
@@ -116,7 +115,7 @@ impl BucketError {
         }
     }
 
-    /// The kind of error: it says what the caller should do.
+    /// The error kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } | Self::Credentials { .. } => ErrorKind::Invalid,

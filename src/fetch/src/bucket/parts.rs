@@ -1,4 +1,4 @@
-//! Objects that are sent in parts.
+//! Objects that are uploaded in parts.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,17 +9,17 @@ use super::client::tag_of;
 use super::request::Ask;
 use super::{Bucket, BucketError};
 
-/// Pages of uploads that are thrown away at once, of a thousand each: a store may go on listing
-/// some.
+/// Maximum number of listing pages read to abandon uploads, of a thousand each: a store may go on
+/// listing some that are already gone.
 const PAGES_MAX: usize = 100;
 
 impl Bucket {
-    /// Writes an object in parts, `streams` of which are under way at once: `read` fills the buffer
-    /// with the next bytes, less than it holds at the end alone. Nothing is there before all of it
-    /// is. Takes the memory of a part for each stream.
+    /// Uploads an object in parts, up to `streams` of them concurrently. `read` fills the buffer
+    /// with the next bytes; only the last part may be shorter than the buffer. The object appears
+    /// only when complete. Uses the memory of one part per stream.
     ///
     /// # Errors
-    /// Those of the store and of `read`; the parts are thrown away then.
+    /// Those of the store and of `read`; the parts are discarded in that case.
     pub fn put_parts<E: From<BucketError> + Send>(
         &self,
         key: &str,
@@ -31,7 +31,7 @@ impl Bucket {
                 let ask = Ask { method: "POST", key: Some(key), query, ..Ask::default() };
                 self.ask_text(&ask, |text| self.dialect.read_begun(text))?
             }
-            // Parts of two uploads of one key must not be taken for each other.
+            // A random id keeps the parts of two uploads of one key apart.
             None => format!("{:016x}", RandomState::new().hash_one(key)),
         };
         let upload = Upload {
@@ -44,7 +44,7 @@ impl Bucket {
         };
         let put = upload.send(streams);
         if put.is_err() {
-            // What could not be thrown away now is when the place is next written to.
+            // Parts that cannot be discarded now are discarded by `abandon_parts` later.
             let _ = self.abandon(key, &id);
         }
         put
@@ -57,8 +57,8 @@ impl Bucket {
         Ok(())
     }
 
-    /// Throws away the parts of uploads that were cut off, of keys that begin with `start`; returns
-    /// the number of uploads.
+    /// Discards the parts of interrupted uploads to keys that begin with `start`; returns the
+    /// number of uploads.
     ///
     /// # Errors
     /// Those of the store.
@@ -85,21 +85,21 @@ impl Bucket {
     }
 }
 
-/// An object whose parts are being sent.
+/// A multipart upload in progress.
 struct Upload<'a, E> {
     bucket: &'a Bucket,
     key: &'a str,
     id: &'a str,
     part_bytes: usize,
     next: Mutex<Next<'a, E>>,
-    /// The store's tags of the parts that it has.
+    /// The store's tags of the parts uploaded so far, by part number.
     tags: Mutex<BTreeMap<usize, String>>,
 }
 
-/// The next part.
+/// The next part to read.
 struct Next<'a, E> {
     number: usize,
-    /// Whether there is no further one.
+    /// Whether there is none.
     is_last: bool,
     read: &'a mut (dyn FnMut(&mut [u8]) -> Result<usize, E> + Send),
 }
@@ -116,7 +116,7 @@ impl<E: From<BucketError> + Send> Upload<'_, E> {
         self.complete()
     }
 
-    /// Sends one part after the other, as long as there are any and none has failed.
+    /// Sends part after part until none is left or one has failed.
     fn send_in_turn(&self) -> Result<(), E> {
         let mut buffer = Vec::new();
         while let Some((number, length)) = self.read_next(&mut buffer)? {
@@ -127,7 +127,7 @@ impl<E: From<BucketError> + Send> Upload<'_, E> {
         Ok(())
     }
 
-    /// Number and length of the next part, whose bytes are in the buffer then.
+    /// Reads the next part into the buffer; returns its number and length.
     fn read_next(&self, buffer: &mut Vec<u8>) -> Result<Option<(usize, usize)>, E> {
         let mut next = self.next.lock();
         if next.is_last {
@@ -138,7 +138,7 @@ impl<E: From<BucketError> + Send> Upload<'_, E> {
         next.is_last = !matches!(read, Ok(length) if length == self.part_bytes);
         let (number, length) = (next.number, read?);
         next.number += 1;
-        // An object without bytes has one part, too.
+        // An empty object still has one part.
         Ok((length > 0 || number == 1).then_some((number, length)))
     }
 
@@ -154,7 +154,7 @@ impl<E: From<BucketError> + Send> Upload<'_, E> {
         let (key, body) = (Some(self.key), body.as_bytes());
         let ask = Ask { method, key, query, body, ..Ask::default() };
         match self.bucket.ask_text(&ask, |text| dialect.read_ended(text)) {
-            // The answer to an earlier try was lost.
+            // An earlier try succeeded, but its response was lost.
             Err(error)
                 if error.code() == "NoSuchUpload" && self.bucket.version(self.key)?.is_some() =>
             {

@@ -1,5 +1,5 @@
-//! Credentials, region and endpoint of S3, from where the tools of AWS have them: environment
-//! variables, then the files of the profile; credentials also from a role.
+//! Credentials, region and endpoint of S3, from the sources that AWS's tools use: environment
+//! variables, then the profile's files; credentials also from a role.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ const MACHINE_SERVICE: &str = "http://169.254.169.254";
 const MACHINE_SERVICE_IPV6: &str = "http://[fd00:ec2::254]";
 const CONTAINER_SERVICE: &str = "http://169.254.170.2";
 
-/// Values of the profile, and the variables that go before them.
+/// Values of the profile, and the variables that override them.
 pub(super) struct Profile<'a> {
     variable: Variable<'a>,
     name: String,
     values: HashMap<String, String>,
-    /// Whether one of the files has it.
+    /// Whether one of the files has this profile.
     is_there: bool,
 }
 
 impl<'a> Profile<'a> {
-    /// Reads the files `config` and `credentials` of the profile, where there are any.
+    /// Reads the profile from the files `config` and `credentials`, if they exist.
     pub(super) fn read(variable: Variable<'a>) -> Result<Self, BucketError> {
         let name = variable("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
         let (mut values, mut is_there) = (HashMap::new(), false);
@@ -33,7 +33,7 @@ impl<'a> Profile<'a> {
             let Some(path) = named.clone().or(usual) else { continue };
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
-                // A file that is at its usual place and cannot be read is no file for this user.
+                // An unreadable file at the default path is treated as absent.
                 Err(_) if named.is_none() => continue,
                 Err(error) => {
                     let problem = format!("{named_by} names {path}: {error}");
@@ -48,19 +48,19 @@ impl<'a> Profile<'a> {
         Ok(Self { variable, name, values, is_there })
     }
 
-    /// The first of some variables that is set, else a value of the profile.
+    /// The first of these variables that is set, else the profile's value.
     pub(super) fn value(&self, variables: &[&str], key: &str) -> Option<String> {
         let set = variables.iter().find_map(|name| (self.variable)(name));
         set.or_else(|| self.values.get(key).cloned())
     }
 
-    /// The source of the credentials: variables, a web identity, the profile, the container, the
-    /// machine, whichever there is first.
+    /// The source of the credentials. In order of precedence: variables, a web identity, the
+    /// profile, the container, the machine.
     ///
     /// # Errors
-    /// [`BucketError::Credentials`] names what is missing or wrong.
+    /// [`BucketError::Credentials`] names the problem.
     pub(super) fn source(&self, region: &str) -> Result<Source, BucketError> {
-        // A key of the environment never goes together with a secret of a file.
+        // A key from the environment is never combined with a secret from a file.
         let from = |get: &dyn Fn(&str, &str) -> Option<String>| {
             Some(Credentials::Key(Key {
                 id: get("AWS_ACCESS_KEY_ID", "aws_access_key_id")?,
@@ -91,8 +91,8 @@ impl<'a> Profile<'a> {
         Ok(Source::Role(self.machine()))
     }
 
-    /// Checks that the profile names no unsupported source of credentials: without this the server
-    /// would go on with the machine's role, and nobody would notice.
+    /// Fails if the profile sets an unsupported source of credentials. Otherwise the server would
+    /// silently use the machine's role instead.
     fn check_supported(&self) -> Result<(), BucketError> {
         let get = |key: &str| self.values.get(key).cloned();
         check_pair(["aws_access_key_id", "aws_secret_access_key"], &get)?;
@@ -126,7 +126,7 @@ impl<'a> Profile<'a> {
             let problem = "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not".to_owned();
             return Err(BucketError::Credentials { problem });
         };
-        // The region of this process: the store may be in another one.
+        // The region of this process; the store may be in another one.
         let region = self.value(&["AWS_REGION", "AWS_DEFAULT_REGION"], "region");
         let region = region.unwrap_or_else(|| store_region.to_owned());
         let service = self.value(&["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"], "endpoint_url");
@@ -147,7 +147,7 @@ impl<'a> Profile<'a> {
         role.map(Some).map_err(|problem| BucketError::Credentials { problem })
     }
 
-    /// The ways to give credentials.
+    /// Instructions for setting credentials.
     pub(super) fn advice(&self) -> String {
         format!(
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put aws_access_key_id and \
@@ -158,7 +158,7 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// The values of `[name]` or `[profile name]`; `None` where there is no such section.
+/// The values of section `[name]` or `[profile name]`; `None` if there is none.
 fn section(text: &str, name: &str) -> Option<HashMap<String, String>> {
     let (mut values, mut is_inside, mut is_there) = (HashMap::new(), false, false);
     for line in text.lines() {
@@ -179,13 +179,13 @@ fn section(text: &str, name: &str) -> Option<HashMap<String, String>> {
     is_there.then_some(values)
 }
 
-/// Keys of a profile whose credentials come from where this client does not get them.
+/// Keys of a profile that select sources of credentials which this client does not support.
 const UNSUPPORTED_KEYS: [&str; 6] = [
     "role_arn", "source_profile", "credential_source", "credential_process", "sso_session",
     "sso_start_url",
 ];
 
-/// Address of a service of Amazon's in a region; China has names of its own.
+/// URL of an AWS service in a region; China has a domain of its own.
 pub(super) fn aws_endpoint(service: &str, region: &str) -> String {
     let end = if region.starts_with("cn-") { ".cn" } else { "" };
     format!("https://{service}.{region}.amazonaws.com{end}")

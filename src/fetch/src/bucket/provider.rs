@@ -1,10 +1,10 @@
-//! The provider of credentials: static ones, or those of a role, which are renewed while requests
-//! need them.
+//! Supplies credentials: fixed ones, or those of a role, which are renewed as long as requests need
+//! them.
 //!
 //! ```text
-//! request -> valid                      -> signed
-//!         -> they expire within minutes -> signed with them, and a thread renews them
-//!         -> none, or expired           -> one request asks, others meanwhile get its answer
+//! request -> valid                  -> signed
+//!         -> expire within minutes  -> signed with them, while a thread renews them
+//!         -> none, or expired       -> one request fetches new ones, others wait for its result
 //! ```
 
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use super::{BucketError, Pause};
 use crate::Authorities;
 use lodestone_types::Clock;
 
-/// Time until the next try to renew credentials, after one that failed.
+/// Delay after a failed renewal.
 const RETRY_MILLIS: u64 = 60_000;
-/// Time for which a failure is the answer to all requests, where there are no credentials.
+/// Time for which a failure is returned to all requests while there are no credentials.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
-/// Tries to get the credentials of a role at the start, and the pause between two.
+/// Attempts to get a role's credentials at the start, and the pause between them.
 const START_TRIES: usize = 3;
 const START_PAUSE: Duration = Duration::from_millis(1500);
 
-/// The provider of a source; `advice` tells those who have no credentials how to give some. A role
-/// is tried a few times: its service may start at the same time as this process.
+/// Creates the provider for a source; `advice` is added to the error if there are no credentials. A
+/// role is tried a few times, because its service may be starting at the same time as this process.
 pub(super) fn provider(
     source: Source,
     advice: &str,
@@ -58,27 +58,27 @@ pub(super) fn provider(
     unreachable!("the last try returns")
 }
 
-/// The last answer of a role's service.
+/// The last result from a role's service.
 #[derive(Default)]
 struct Cache {
     credentials: Option<ExpiringCredentials>,
-    /// The last failure and its time, while there are no credentials.
+    /// Time and text of the last failure, while there are no credentials.
     failure: Option<(Instant, String)>,
 }
 
-/// A provider of credentials.
+/// Supplies credentials.
 pub(super) enum CredentialProvider {
-    /// Fixed credentials, of environment variables or a profile.
+    /// Fixed credentials, from environment variables or a profile.
     Static(Credentials),
-    /// Temporary credentials of a role, which are renewed.
+    /// Temporary credentials of a role, renewed regularly.
     Role(Arc<RoleCredentials>),
 }
 
 impl CredentialProvider {
-    /// Valid credentials. Waits for a service only where there are none.
+    /// Returns valid credentials. Waits for a service only if there are none.
     ///
     /// # Errors
-    /// The role, and the reason for which it has none.
+    /// The role, and the reason why it has no credentials.
     pub(super) fn current(&self) -> Result<Credentials, String> {
         match self {
             Self::Static(credentials) => Ok(credentials.clone()),
@@ -86,7 +86,7 @@ impl CredentialProvider {
         }
     }
 
-    /// Discards credentials that the store refused; returns whether there may be new ones.
+    /// Discards credentials that the store refused; returns whether there may be newer ones.
     pub(super) fn discard(&self, refused: &Credentials) -> bool {
         let Self::Role(role) = self else { return false };
         let cached = &mut role.cache.lock().credentials;
@@ -97,19 +97,19 @@ impl CredentialProvider {
     }
 }
 
-/// Credentials of a role, renewed while requests need them.
+/// Credentials of a role, renewed as long as requests need them.
 pub(super) struct RoleCredentials {
     role: Role,
     agent: Agent,
     clock: Arc<dyn Clock>,
     cache: Mutex<Cache>,
-    /// Held by the request that waits for the service, where there are no valid credentials.
+    /// Held by the request that waits for the service while there are no valid credentials.
     fetching: Mutex<()>,
-    /// Whether a thread renews them.
+    /// Whether a thread is renewing them.
     is_renewing: AtomicBool,
 }
 
-/// Clears `is_renewing` when the thread ends, by a panic too.
+/// Clears `is_renewing` when the thread ends, even by a panic.
 struct RenewalGuard(Arc<RoleCredentials>);
 
 impl Drop for RenewalGuard {
@@ -130,7 +130,7 @@ impl RoleCredentials {
         let cached = self.cache.lock().credentials.clone();
         match cached {
             Some(cached) if now < cached.renew_at => Ok(cached.credentials),
-            // No request waits while these are valid.
+            // Requests do not wait while the old ones are valid.
             Some(cached) if now < cached.expires => {
                 self.renew_in_background();
                 Ok(cached.credentials)
@@ -153,7 +153,7 @@ impl RoleCredentials {
         }
     }
 
-    /// Credentials from the service, or the answer that another request got meanwhile.
+    /// Fetches credentials, or returns the result that another request got meanwhile.
     fn fetch_once(&self) -> Result<Credentials, String> {
         let _fetching = self.fetching.lock();
         {
@@ -184,7 +184,7 @@ impl RoleCredentials {
             }
             Err(problem) => format!("{}: {problem}", self.role),
         };
-        // AWS accepts a machine's credentials beyond their time while its service is down.
+        // AWS accepts a machine's credentials past their expiry while its service is down.
         match cache.credentials.as_mut().filter(|one| is_machine || now < one.expires) {
             Some(cached) => {
                 tracing::warn!(problem, "the store's credentials could not be renewed");

@@ -1,4 +1,4 @@
-//! Reading objects, whole or in part.
+//! Reading objects, in whole or in part.
 
 use std::io::Read;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::{Bucket, BucketError};
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Bucket {
-    /// A small object; `None` if there is none.
+    /// Reads a small object; `None` if there is none.
     ///
     /// # Errors
     /// Those of the store.
@@ -25,7 +25,7 @@ impl Bucket {
         Ok(length.map(|_| bytes))
     }
 
-    /// Length of an object in bytes; `None` if there is none.
+    /// Returns the length of an object in bytes; `None` if there is none.
     ///
     /// # Errors
     /// Those of the store.
@@ -40,8 +40,8 @@ impl Bucket {
         length.map(Some).ok_or_else(|| self.unreachable(&ask, &"it tells no length"))
     }
 
-    /// Gives an object to `take`, in pieces and from the place where a connection was lost; returns
-    /// its length, or `None` if there is none.
+    /// Passes an object to `take` in pieces, resuming after a lost connection. Returns its length,
+    /// or `None` if there is none.
     ///
     /// # Errors
     /// Those of the store and of `take`.
@@ -53,8 +53,8 @@ impl Bucket {
         self.read_part(key, 0..u64::MAX, take)
     }
 
-    /// As [`Self::read`], for the bytes of a range that begins in the object; returns the end of
-    /// what was read.
+    /// Reads like [`Self::read`], but only a range that begins inside the object. Returns the end
+    /// offset of what was read.
     ///
     /// # Errors
     /// Those of the store and of `take`.

@@ -1,22 +1,22 @@
-//! Requests to a bucket as data: what is asked for, and what is signed.
+//! Requests to a bucket as data: what is requested, and what is signed.
 
 use std::borrow::Cow;
 
 /// Names and values of a query, not encoded.
 pub(super) type Query<'a> = Vec<(&'static str, Cow<'a, str>)>;
 
-/// Names in lower case, and values.
+/// Header names in lower case, and values.
 pub(super) type Headers = Vec<(&'static str, String)>;
 
-/// A request as it is signed.
+/// The parts of a request that a signature covers.
 pub(super) struct Unsigned<'a> {
     /// The method.
     pub method: &'a str,
-    /// The path, encoded.
+    /// The encoded path.
     pub path: &'a str,
     /// The query.
     pub query: Query<'a>,
-    /// Host, with the port unless it is the scheme's own.
+    /// The host, with its port unless that is the scheme's default.
     pub host: &'a str,
     /// The headers, without `host`.
     pub headers: Headers,
@@ -24,41 +24,41 @@ pub(super) struct Unsigned<'a> {
     pub body: &'a [u8],
 }
 
-/// A request, before it is signed.
+/// A request to be signed and sent.
 #[derive(Default)]
 pub(super) struct Ask<'a> {
     pub method: &'static str,
-    /// Key below the prefix; `None` asks about the bucket.
+    /// Key relative to the prefix; `None` for requests about the bucket.
     pub key: Option<&'a str>,
     pub query: Query<'a>,
     pub headers: Headers,
     pub body: &'a [u8],
-    /// Whether it must not come to the store twice: one without an answer is not repeated.
+    /// Whether the store must not receive it twice: without a response, it is not retried.
     pub is_once: bool,
-    /// Whether it and its answer are small: it is tried again soon, where no answer comes.
+    /// Whether request and response are small: if no response comes, it is retried soon.
     pub is_small: bool,
 }
 
-/// Version of an object, of the store's own kind: an ETag, or a generation.
+/// Version of an object, in the store's own form: an ETag or a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version(pub(super) String);
 
-/// Condition under which an object is written.
+/// Condition for writing an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Condition<'a> {
-    /// Always.
+    /// No condition.
     None,
-    /// There is no object of this key.
+    /// No object with this key exists.
     Absent,
-    /// The object of this key is still of this version.
+    /// The object with this key still has this version.
     Unchanged(&'a Version),
 }
 
-/// End of writing an object under a condition.
+/// Outcome of a conditional write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
-    /// It is written, and has this version.
+    /// The object was written and has this version.
     Done(Version),
-    /// The condition does not hold.
+    /// The condition does not hold; nothing was written.
     Refused,
 }

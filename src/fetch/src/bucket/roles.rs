@@ -1,10 +1,10 @@
-//! Roles that give credentials, and the services that are asked for them.
+//! Roles that grant credentials, and the services that issue them.
 //!
 //! ```text
-//! web identity   token of a file -> POST to the token service -> keys   accounts of EKS, OpenID
-//! container      GET of the address in the environment -> keys          tasks of ECS, pods of EKS
-//! machine        PUT for a token, GET role, GET its keys -> keys        machines of EC2
-//! token          GET of a metadata service (`tokens`) -> token         machines of Google, Azure
+//! web identity   token from a file -> POST to the token service -> keys   EKS accounts, OpenID
+//! container      GET of the URL in the environment -> keys               ECS tasks, EKS pods
+//! machine        PUT for a token, GET role, GET its keys -> keys         EC2 machines
+//! token          GET of a metadata service (`tokens`) -> token           Google, Azure machines
 //! ```
 //! Sources: AWS Security Token Service, `AssumeRoleWithWebIdentity`; AWS SDKs and tools, container
 //! credential provider; Amazon EC2, instance metadata service version 2.
@@ -26,14 +26,14 @@ use super::url::is_loopback;
 use crate::Authorities;
 use lodestone_types::{Clock, Timestamp};
 
-/// Time to connect to a service of the machine, which answers at once or not at all.
+/// Time limit for connecting to a service of the machine, which responds at once or never.
 const CONNECT_NEAR: Duration = Duration::from_secs(1);
-/// Time for the answer of a service of the machine, and to connect to a service elsewhere.
+/// Time limit for the response of a service of the machine, and for connecting to a remote one.
 const ANSWER_NEAR: Duration = Duration::from_secs(5);
-/// Time for the answer of a token service on the internet.
+/// Time limit for the response of a remote token service.
 const ANSWER_FAR: Duration = Duration::from_secs(20);
 
-/// Lifetime, in seconds, of a token of EC2's metadata service: the longest that it grants.
+/// Lifetime requested for a token of EC2's metadata service, in seconds: the maximum.
 const MACHINE_TOKEN_SECONDS: &str = "21600";
 /// Path of the metadata service that lists the machine's roles.
 pub(super) const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentials/";
@@ -42,41 +42,40 @@ pub(super) const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentia
 /// ECS and EKS.
 const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 
-/// A role, and the service that gives its credentials.
+/// A role, and the service that issues its credentials.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// Role of a web identity token, which another program writes to a file and renews.
+    /// Role of a web identity token, which another program keeps up to date in a file.
     WebIdentity {
-        /// Path of the token.
+        /// Path of the token file.
         token_file: String,
         /// Name of the role.
         arn: String,
-        /// Name of the session, in the logs of the store.
+        /// Name of the session, as logged by the store.
         session: String,
-        /// Address of the token service.
+        /// URL of the token service.
         service: String,
     },
-    /// Role of the container that the program runs in.
+    /// Role of the container in which the program runs.
     Container {
-        /// Address of its credentials.
+        /// URL of its credentials.
         address: String,
-        /// Value of the header `authorization`.
+        /// Value of the `authorization` header.
         token: Option<String>,
-        /// Path of a file with that value, which the platform renews.
+        /// Path of a file with that value, which the platform keeps up to date.
         token_file: Option<String>,
     },
-    /// Role of the machine (EC2), from its metadata service.
+    /// Role of the EC2 machine, from its metadata service.
     Machine {
-        /// Address of the machine's metadata service.
+        /// URL of the metadata service.
         service: String,
     },
-    /// Service account of a machine in another cloud, whose metadata service gives access tokens
-    /// and no keys.
+    /// Identity in another cloud, whose service issues access tokens instead of keys.
     Token(TokenService),
 }
 
 impl fmt::Display for Role {
-    /// Names the role and its service. The path of a container's address is left out: whoever knows
+    /// Names the role and its service. Omits the path of a container's URL, because whoever knows
     /// it can fetch the keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -93,14 +92,14 @@ impl fmt::Display for Role {
 /// Source of credentials.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Credentials of the environment or a profile.
+    /// Fixed credentials from the environment or a profile.
     Fixed(Credentials),
-    /// A role, whose credentials a service gives.
+    /// A role, whose credentials a service issues.
     Role(Role),
 }
 
 impl Source {
-    /// Whether requests carry the credentials themselves, and no signature made with them.
+    /// Whether requests carry the credentials themselves instead of a signature made with them.
     pub(super) fn is_sent(&self) -> bool {
         match self {
             Self::Fixed(Credentials::Key(_)) => false,
@@ -110,7 +109,7 @@ impl Source {
     }
 }
 
-/// Answer of a service: keys, or the reason for which there are none.
+/// Response of a service: keys, or the reason why there are none.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct KeysReply {
@@ -138,10 +137,10 @@ struct AssumedResult {
 }
 
 impl KeysReply {
-    /// Turns the reply into credentials; expired ones are refused unless the caller accepts them.
+    /// Turns the reply into credentials; expired ones are refused unless `accepts_expired`.
     ///
     /// # Errors
-    /// The reason of the service, or what is wrong with its answer.
+    /// The service's reason, or the problem with its response.
     pub(super) fn into_credentials(
         self,
         now: Timestamp,
@@ -185,7 +184,7 @@ impl Role {
     /// The role of a container whose credentials are at `address`.
     ///
     /// # Errors
-    /// An address that would show them to others on the way.
+    /// If the address would send the credentials unencrypted over a network.
     pub(super) fn of_container(
         address: String,
         token: Option<String>,
@@ -208,7 +207,7 @@ impl Role {
         }
     }
 
-    /// The client for its service.
+    /// Creates the HTTP client for its service.
     pub(super) fn client(&self, authorities: &Authorities) -> Agent {
         let far = match self {
             Self::WebIdentity { service, .. } => Some(service),
@@ -228,7 +227,7 @@ impl Role {
             .new_agent()
     }
 
-    /// Whether the environment names it: the machine's is only tried.
+    /// Whether the environment sets it; the machine's role is only tried.
     pub(super) fn is_named(&self) -> bool {
         match self {
             Self::WebIdentity { .. } | Self::Container { .. } => true,
@@ -237,10 +236,10 @@ impl Role {
         }
     }
 
-    /// Asks the service for credentials.
+    /// Fetches credentials from the service.
     ///
     /// # Errors
-    /// The request, and what came of it.
+    /// The request and its problem.
     pub(super) fn fetch(
         &self,
         agent: &Agent,

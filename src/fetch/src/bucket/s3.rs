@@ -1,4 +1,4 @@
-//! S3, and stores with its interface.
+//! S3, and stores with a compatible API.
 
 use super::BucketError;
 use super::credentials::{Key, Variable};
@@ -11,7 +11,7 @@ use lodestone_types::Timestamp;
 
 const REGION: &str = "us-east-1";
 
-/// The dialect of a region.
+/// The S3 dialect of a region.
 #[derive(Debug)]
 struct S3 {
     region: String,
@@ -23,7 +23,7 @@ impl Dialect for S3 {
     }
 }
 
-/// The store that options, variables and AWS's files name, else Amazon's.
+/// Opens the store set by options, variables and AWS's files; Amazon's by default.
 pub(super) fn open(
     variable: Variable<'_>,
     url: &BucketUrl,
@@ -42,7 +42,7 @@ pub(super) fn open(
         .endpoint
         .clone()
         .or_else(|| profile.value(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "endpoint_url"));
-    // Certificates for all names below a host do not hold for names with dots.
+    // Wildcard certificates do not cover bucket names with dots, so those go into the path.
     let is_path_style =
         options.is_path_style.unwrap_or(endpoint.is_some() || url.bucket.contains('.'));
     let endpoint = endpoint.unwrap_or_else(|| aws_endpoint("s3", &region));

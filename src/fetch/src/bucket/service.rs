@@ -1,4 +1,4 @@
-//! Requests to services that give credentials.
+//! Requests to services that issue credentials.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use ureq::http::{Request, Uri};
 
 use super::answers::Problem;
 
-/// The header of a form.
+/// The content type header of a form.
 pub(super) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
@@ -18,7 +18,7 @@ struct ErrorResponse {
     error: Problem,
 }
 
-/// The reason for which a service refuses, in JSON.
+/// The reason for a refusal, in JSON.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Refusal {
@@ -28,18 +28,18 @@ struct Refusal {
     message: String,
 }
 
-/// The reason that a service gives, if it does.
+/// Combines the code and message of a refusal; `None` if both are empty.
 pub(super) fn reason(code: &str, message: &str) -> Option<String> {
     (!code.is_empty() || !message.is_empty()).then(|| format!("{code}: {message}"))
 }
 
-/// A token of a file.
+/// Reads a token from a file.
 pub(super) fn read(file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     Ok(text.trim().to_owned())
 }
 
-/// The body of a successful answer. No error has a secret in it.
+/// Sends a request; returns the body of a successful response. Errors never contain secrets.
 pub(super) fn answer(
     agent: &Agent,
     method: &str,
@@ -75,7 +75,7 @@ pub(super) fn answer(
     Err(failed(&told.map_or(status.to_string(), |told| format!("{} {told}", status.as_u16()))))
 }
 
-/// Scheme, host and port of an address.
+/// Scheme, host and port of a URL.
 pub(super) fn origin(address: &str) -> String {
     let uri: Option<Uri> = address.parse().ok();
     let parts = uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?, uri.port_u16())));

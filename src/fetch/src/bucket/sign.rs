@@ -1,5 +1,5 @@
-//! Signatures of requests in version 4, of the head and of the body's hash: Amazon's, and Google's,
-//! which are the same under other names.
+//! Signatures, version 4, over the head of a request and the hash of its body: Amazon's, and
+//! Google's, which differ only in names.
 //!
 //! - <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>
 //! - <https://cloud.google.com/storage/docs/authentication/signatures>
@@ -13,15 +13,15 @@ use super::credentials::Key;
 use super::request::{Headers, Query, Unsigned};
 use lodestone_types::Timestamp;
 
-/// Every byte but letters, digits and `-._~`.
+/// Every character except letters, digits and `-._~`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
 
-/// Names that a store gives to the parts of its signatures.
+/// A store's names for the parts of its signatures.
 #[derive(Debug)]
 pub(super) struct Names {
     algorithm: &'static str,
-    /// Stands before the secret.
+    /// Prepended to the secret.
     secret: &'static str,
     service: &'static str,
     request: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct Names {
     token: &'static str,
 }
 
-/// Names of Amazon S3, and of stores with its interface.
+/// Names of Amazon S3 and compatible stores.
 pub(super) const AMAZON: Names = Names {
     algorithm: "AWS4-HMAC-SHA256",
     secret: "AWS4",
@@ -52,12 +52,12 @@ pub(super) const GOOGLE: Names = Names {
     token: "x-goog-security-token",
 };
 
-/// A path, encoded; its slashes stay.
+/// Percent-encodes a path, except its slashes.
 pub(super) fn path(text: &str) -> String {
     utf8_percent_encode(text, IN_PATH).to_string()
 }
 
-/// A query, encoded, its names in order.
+/// Percent-encodes a query, sorted by name.
 pub(super) fn query(pairs: &Query<'_>) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
     let mut pairs: Vec<String> =
@@ -66,7 +66,7 @@ pub(super) fn query(pairs: &Query<'_>) -> String {
     pairs.join("&")
 }
 
-/// The headers of a request, with its signature among them; `host` is not among them.
+/// The headers of a request, including its signature but not `host`.
 pub(super) fn sign(
     request: &Unsigned<'_>,
     key: &Key,
@@ -116,13 +116,13 @@ pub(super) fn keyed_hash(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// A moment by the calendar.
+/// Converts a timestamp to calendar time, UTC.
 pub(super) fn moment(now: Timestamp) -> OffsetDateTime {
     let seconds = i64::try_from(now.0 / 1000).unwrap_or(0);
     OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
-/// A moment as `20130524` and `20130524T000000Z`.
+/// Formats a moment as `20130524` and `20130524T000000Z`.
 fn date_and_time(now: Timestamp) -> (String, String) {
     let at = moment(now);
     let date = format!("{:04}{:02}{:02}", at.year(), u8::from(at.month()), at.day());
@@ -145,7 +145,7 @@ mod tests {
         value.rsplit('=').next().unwrap().to_owned()
     }
 
-    /// The examples of Amazon's description.
+    /// Goal: signatures match the examples in Amazon's documentation.
     #[test]
     fn signatures_are_those_of_the_description() {
         let signed = |method, path: &str, query: &[(&'static str, &'static str)], headers: &[_]| {
@@ -174,8 +174,8 @@ mod tests {
         );
     }
 
-    /// Google describes its signatures without an example of one with an HMAC key: this one was
-    /// computed from the description by Python's `hashlib` and `hmac`.
+    /// Goal: Google's signatures use its own names. Google documents no example with an HMAC key,
+    /// so this one was computed from its specification with Python's `hashlib` and `hmac`.
     #[test]
     fn googles_signatures_have_its_own_names() {
         let request = Unsigned {

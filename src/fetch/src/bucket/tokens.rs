@@ -1,4 +1,4 @@
-//! Services that give machines tokens of OAuth 2.0 for their store.
+//! Services that issue OAuth 2.0 tokens for a store.
 //!
 //! Sources: Google Compute Engine, <https://cloud.google.com/compute/docs/metadata/overview>;
 //! managed identities of Azure, "How to use managed identities on an Azure VM to acquire an access
@@ -14,24 +14,24 @@ use super::request::Query;
 use super::{service, sign};
 use lodestone_types::Clock;
 
-/// A service of tokens.
+/// A token service.
 #[derive(Debug)]
 pub(super) struct TokenService {
-    /// Owner of the tokens, for people.
+    /// Owner of the tokens, for messages.
     pub name: &'static str,
-    /// Address of a token.
+    /// URL of the token.
     pub address: String,
-    /// The header without which the service refuses: a page of a browser cannot send it.
+    /// A header that the service requires because a page in a browser cannot send it.
     pub header: (&'static str, &'static str),
-    /// The form of a service that is another machine, and that the environment names.
+    /// The form to post, for a remote service set by the environment.
     pub form: Option<Form>,
 }
 
-/// A form that is sent for a token.
+/// A form that is posted for a token.
 #[derive(Debug)]
 pub(super) struct Form {
     pub fields: Vec<(&'static str, String)>,
-    /// The field for what a file holds, which others renew.
+    /// The field whose value is read from a file, which others keep up to date.
     pub file_field: &'static str,
     /// Path of that file.
     pub file: String,
@@ -46,19 +46,19 @@ impl Form {
     }
 }
 
-/// Answer of a service.
+/// Response of a token service.
 #[derive(Deserialize)]
 struct TokenReply {
     access_token: String,
-    /// Seconds, as a number or in quotes.
+    /// Lifetime in seconds, as a number or a string.
     expires_in: Value,
 }
 
 impl TokenService {
-    /// Asks for a token.
+    /// Requests a token.
     ///
     /// # Errors
-    /// The request, and what came of it.
+    /// The request and its problem.
     pub(super) fn token(
         &self,
         agent: &Agent,

@@ -1,4 +1,4 @@
-//! Names of places in buckets, and of the stores that hold them.
+//! URLs of buckets, and of the stores that hold them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,24 +8,25 @@ use ureq::http::Uri;
 
 use super::BucketError;
 
-/// Stores take 1,024 bytes for a key; names behind the prefix have fewer than 124.
+/// Maximum length of a prefix: stores allow 1,024 bytes for a key, and names below the prefix have
+/// fewer than 124.
 const PREFIX_CHARS_MAX: usize = 900;
 
-/// Kinds of stores.
+/// Kinds of object stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoreKind {
-    /// Amazon's S3, and stores with its interface.
+    /// Amazon S3, and stores with a compatible API.
     S3,
     /// Google Cloud Storage.
     Google,
-    /// Azure Blob Storage; a bucket is a container there.
+    /// Azure Blob Storage, where a bucket is a container.
     Azure,
 }
 
 impl StoreKind {
     const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
 
-    /// Beginning of the addresses of its buckets.
+    /// The scheme of its bucket URLs.
     fn scheme(self) -> &'static str {
         match self {
             Self::S3 => "s3://",
@@ -34,7 +35,7 @@ impl StoreKind {
         }
     }
 
-    /// The form of their addresses.
+    /// The form of its bucket URLs, for messages.
     fn form(self) -> &'static str {
         match self {
             Self::S3 => "s3://BUCKET/PREFIX",
@@ -43,7 +44,7 @@ impl StoreKind {
         }
     }
 
-    /// The rule for the names of its buckets, where a name breaks it.
+    /// The rule for bucket names, if `bucket` breaks it.
     fn broken_rule(self, bucket: &str) -> Option<&'static str> {
         let is_name = |others: &str| {
             let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -61,19 +62,19 @@ impl StoreKind {
     }
 }
 
-/// `s3://bucket/prefix`, or the same of another kind of store.
+/// The URL of a prefix in a bucket: `s3://bucket/prefix`, or the equivalent of another store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketUrl {
     pub(super) kind: StoreKind,
     /// The bucket.
     pub bucket: String,
-    /// Beginning of all keys, empty or without slashes at its ends.
+    /// Prefix of all keys; may be empty, and has no slash at either end.
     pub prefix: String,
 }
 
 impl BucketUrl {
-    /// Whether a text is meant as the address of a bucket, and no path: it begins with a scheme, of
-    /// whatever store and however it is written. A letter alone is the name of a disk.
+    /// Whether a text is meant to be a bucket URL and not a path: it begins with a scheme, known or
+    /// not, even if misspelt. A single letter is the name of a disk.
     pub fn is_meant(text: &str) -> bool {
         let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
         text.split_once(":/").is_some_and(|(scheme, _)| {
@@ -131,31 +132,30 @@ impl FromStr for BucketUrl {
     }
 }
 
-/// The store of a bucket of S3's kind, as far as its operator names it; the rest is that of AWS's
-/// variables and files.
+/// The operator's settings for an S3 store; unset ones come from AWS's variables and files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BucketOptions {
-    /// Address of the store.
+    /// URL of the store.
     pub endpoint: Option<String>,
     /// Region.
     pub region: Option<String>,
-    /// Whether the bucket's name is in the path and not in the host.
+    /// Whether the bucket's name is in the path instead of the host.
     pub is_path_style: Option<bool>,
 }
 
-/// Addresses of the requests to one bucket.
+/// The destination of the requests to one bucket.
 #[derive(Debug)]
 pub(super) struct Store {
-    /// Scheme and host.
+    /// Scheme and host, with its port unless that is the scheme's default.
     pub origin: String,
-    /// The host, with its port unless it is the scheme's own.
+    /// The host, with its port unless that is the scheme's default.
     pub host: String,
-    /// The path before keys: empty, or a slash and the bucket's name.
+    /// Path before the keys: empty, or a path that ends with the bucket's name.
     pub root: String,
 }
 
 impl Store {
-    /// The store at an address, with the bucket's name in the path or before the host.
+    /// The store at `endpoint`, with the bucket's name in the path or prepended to the host.
     pub(super) fn of(
         endpoint: &str,
         url: &BucketUrl,
@@ -171,7 +171,7 @@ impl Store {
         Ok(Self { origin: format!("{scheme}://{host}"), host, root })
     }
 
-    /// Whether others on the way could read what is sent to it.
+    /// Whether requests to it travel unencrypted over a network.
     pub(super) fn is_in_the_open(&self) -> bool {
         self.origin.starts_with("http://") && !is_loopback(&self.host)
     }
@@ -185,7 +185,8 @@ pub(super) fn is_loopback(host: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Scheme, host with a port that is not the scheme's own, and path without a slash at its end.
+/// Splits a URL into scheme, host (with its port unless that is the default), and path without a
+/// trailing slash.
 fn parts(endpoint: &str) -> Option<(&str, String, String)> {
     let uri: Uri = endpoint.parse().ok()?;
     let (scheme, usual) = match uri.scheme_str()? {

@@ -8,8 +8,8 @@ use super::request::{Ask, Condition, Put, Version};
 use super::{Bucket, BucketError};
 
 impl Bucket {
-    /// Writes an object. Where there must be none, a request without an answer is not repeated: the
-    /// first could arrive after the second, when the object was removed already.
+    /// Writes an object. With [`Condition::Absent`], a request without a response is not retried:
+    /// the first one could arrive after the second, when the object has already been removed.
     ///
     /// # Errors
     /// Those of the store.
@@ -33,7 +33,7 @@ impl Bucket {
         }
     }
 
-    /// The version of an object; `None` if there is none.
+    /// Returns the version of an object; `None` if there is none.
     ///
     /// # Errors
     /// Those of the store.
@@ -48,7 +48,7 @@ impl Bucket {
         Version(version.and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned())
     }
 
-    /// Removes an object; one that is not there counts as removed.
+    /// Removes an object; succeeds if there is none.
     ///
     /// # Errors
     /// Those of the store.

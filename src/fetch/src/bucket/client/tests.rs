@@ -1,4 +1,4 @@
-//! Requests to a store that does not answer.
+//! Tests of requests to a store that does not respond.
 
 #![allow(clippy::disallowed_methods)] // A store of the test's own.
 
@@ -21,8 +21,8 @@ fn bucket(store: &TcpListener) -> Bucket {
     Bucket::with_variables(&variable, url, &options, &authorities, clock, pause).unwrap()
 }
 
-/// Goal: a connection that was lost without a word costs a small request a few seconds, less than
-/// the lease of a process lasts. Method: the first connection is never answered.
+/// Goal: a silently lost connection delays a small request by a few seconds, less than a process's
+/// lease lasts. Method: the first connection is never answered.
 #[test]
 fn a_small_request_does_not_wait_for_a_lost_connection() {
     let store = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -40,8 +40,8 @@ fn a_small_request_does_not_wait_for_a_lost_connection() {
     answering.join().unwrap();
 }
 
-/// Goal: a store that answers nothing at all is given up within a quarter of a minute, of which an
-/// upload waits for three parts at most; large requests have more time.
+/// Goal: a small request to a store that never responds is given up within 15 seconds; large
+/// requests have more time, and one that is not retried has less than a large one.
 #[test]
 fn a_store_that_hangs_is_given_up_soon() {
     let small = Ask { is_small: true, ..Ask::default() };
@@ -62,7 +62,7 @@ fn a_store_that_hangs_is_given_up_soon() {
     assert!(once.answer_time(0) < ANSWER / 2);
 }
 
-/// Goal: a store whose pages lead to themselves is an error, and no listing without an end.
+/// Goal: a listing whose pages lead to themselves is an error, not an endless loop.
 #[test]
 fn a_listing_that_does_not_move_ends() {
     let store = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -16,7 +16,7 @@ use lodestone_types::{ManualClock, Timestamp};
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
 const HOUR: u64 = 3_600_000;
 
-/// The role that is found with these variables.
+/// The role that these variables select.
 fn role(variables: &[(&str, &str)]) -> Result<Role, String> {
     let known: HashMap<&str, &str> = variables.iter().copied().collect();
     let variable = |name: &str| known.get(name).map(|value| (*value).to_owned());
@@ -32,7 +32,7 @@ fn credentials_of(role: Role, clock: &Arc<ManualClock>) -> Arc<RoleCredentials> 
     Arc::new(RoleCredentials::new(role, &Authorities::default(), clock))
 }
 
-/// The key that credentials are.
+/// The key inside the credentials.
 fn key_of(credentials: Credentials) -> Key {
     match credentials {
         Credentials::Key(key) => key,
@@ -40,13 +40,13 @@ fn key_of(credentials: Credentials) -> Key {
     }
 }
 
-/// Credentials of a container's role that a service gives.
+/// The container role's credentials from a service.
 fn of_container(service: &Listener, clock: &Arc<ManualClock>) -> Arc<RoleCredentials> {
     let address = format!("http://{}/task", service.address);
     credentials_of(role(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", &address)]).unwrap(), clock)
 }
 
-/// Has sixteen threads ask at the same moment.
+/// Calls `ask` from sixteen threads simultaneously.
 fn ask_at_once(ask: impl Fn() + Sync) {
     let barrier = std::sync::Barrier::new(16);
     thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn ask_at_once(ask: impl Fn() + Sync) {
     });
 }
 
-/// Waits for something that another thread does.
+/// Waits until another thread has made the condition true.
 fn until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -72,8 +72,8 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(NOW))
 }
 
-/// A service that counts what it gives: keys `1`, `2`, ..., each for an hour of `clock`, and
-/// failures while `is_down` is not 0.
+/// A service that issues keys `1`, `2`, ..., each valid for an hour of `clock`; it fails while
+/// `is_down` is not 0.
 fn service(clock: &Arc<ManualClock>, is_down: &Arc<AtomicU64>) -> Listener {
     let (given, clock, is_down) = (AtomicU64::new(0), Arc::clone(clock), Arc::clone(is_down));
     let handler = move |path: &str, stream: &mut dyn Duplex| -> io::Result<()> {
@@ -112,7 +112,7 @@ fn service(clock: &Arc<ManualClock>, is_down: &Arc<AtomicU64>) -> Listener {
     Listener::site(Arc::new(handler) as Handler)
 }
 
-/// The heads of the requests that a service got, in lower case.
+/// The heads of the requests that a service received, in lower case.
 fn heads(service: &Listener) -> Vec<String> {
     service.requests().iter().map(|head| head.to_ascii_lowercase()).collect()
 }
@@ -145,7 +145,7 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
     ] {
         assert!(body.contains(part), "{body}");
     }
-    // Others write the file anew before its token ends.
+    // The file is rewritten before its token expires.
     std::fs::write(file, "second").unwrap();
     clock.advance_millis(HOUR);
     assert_eq!(key_of(provider.current().unwrap()).id, "2");
@@ -169,7 +169,7 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
     assert!(asked[1..].iter().all(|head| head.contains("x-aws-ec2-metadata-token: machine-token")));
 }
 
-/// Goal: the services of other clouds are asked as they want it, and their tokens end as told.
+/// Goal: services of other clouds get requests in their own form, and tokens expire as stated.
 #[test]
 fn tokens_of_other_clouds_are_asked_for_in_their_own_ways() {
     let reply = |token: &str, seconds: &str| {
@@ -273,8 +273,8 @@ fn credentials_are_renewed_ahead_and_used_on_while_the_service_is_down() {
     until(|| key().is_ok_and(|key| key == "3"));
 }
 
-/// A service that is slow to fail, and a clock that goes back: those who wait get the failure of
-/// the one that asked, and what has failed is asked again.
+/// Goal: with a service that fails slowly and a clock that goes back, waiting callers get the
+/// failure of the one that asked, and a later call asks again.
 #[test]
 fn a_failure_is_the_answer_to_all_who_wait_and_is_not_kept() {
     let (clock, asked) = (clock(), Arc::new(AtomicU64::new(0)));
@@ -330,7 +330,7 @@ fn credentials_that_the_store_refuses_are_discarded_once() {
     assert!(provider.discard(&first));
     let second = provider.current().unwrap();
     assert_eq!(key_of(second).id, "2");
-    // Another request that used the first ones does not cost the second ones.
+    // Discarding the first credentials again does not affect the second ones.
     assert!(provider.discard(&first));
     assert_eq!(key_of(provider.current().unwrap()).id, "2");
     assert!(!CredentialProvider::Static(first.clone()).discard(&first), "there are no others");
