@@ -1,25 +1,27 @@
-// G4 and G6, assignment: which point is nearest to each row, by T1? Points of k-means, or the
-// coarse ones of two levels.
+// G4 and G6, assignment: finds the points nearest to each row, by T1. The points are those of
+// k-means, or the coarse points of two levels.
 //
-// Rows are kept, points stream (product.cuh). A score is (dot as f32) * the point's scale: the
-// row's own scale changes no order. Ties go to the lower point, as in src/compute/src/kmeans.rs.
-// A key has all of it: the ordered score above the complement of the point. Blocks that look at
-// different points for one row meet in an atomic maximum, so no result depends on their order.
+// Rows are kept, points stream (product.cuh). A score is (dot as f32) * the point's scale; the
+// row's own scale would not change the order. Ties go to the lower point, as in
+// src/compute/src/kmeans.rs. A key combines both: the ordered score in the high word, the
+// complement of the point in the low one. Blocks that examine different points for one row combine
+// their keys by an atomic maximum, so the result does not depend on their order.
 //
-//   nearest P points: P rounds, each finds the greatest keys below those of the one before; keys
-//   lie by position in the list, so that the caller brings home no others
-//   two levels: 1. rows against coarse points, P times; 2. the rows near each coarse point, listed,
-//   against the points behind it
+//   nearest P points: P rounds, each finding the greatest key below that of the round before; keys
+//   are indexed by position in the list, so the caller downloads no others
+//   two levels: first rows against coarse points, P times; then the listed rows near each coarse
+//   point against the points below it
 //
-// Kernels  assign_N        for N = 256, 128, 64, 32 rows of the list a block
-//          assign_next_N   the same, of keys below those of the round before; N = 128, 32
+// Kernels  assign_N        for N = 256, 128, 64, 32 listed rows a block
+//          assign_next_N   likewise, for keys below those of the round before; N = 128, 32
 // Params   AssignParams
-// Block    256 threads; grid: y = rows / N, rounded up, x = parts that the points are cut in (1
-//          where the rows fill the machine).
+// Launcher src/compute/src/cuda/assign.rs
+// Block    256 threads. Grid: y = rows / N, rounded up; x = parts into which the points are divided
+//          (1 if the rows fill the device).
 // Shared   N * stride + 8,192 * STAGES + 4,096 bytes (STAGES: 3 for N = 256, otherwise 4).
-// Does     2 * rows * points * stride operations. A tile's scores cost about 1,000 clocks beside
-//          4,900 of mma.sync (batch.cu): 1M x 384 against 4,096 points: 3.1 T, 3.1 ms; 50 % of what
-//          mma.sync reaches is passed, of what wgmma would it is not.
+// Does     2 * rows * points * stride operations. Scoring a tile takes about 1,000 clocks besides
+//          4,900 for mma.sync (batch.cu). 1M x 384 against 4,096 points: 3.1 T operations, 3.1 ms,
+//          more than 50 % of what mma.sync reaches, but less than 50 % of what wgmma would.
 // Built    ptxas 13.0 for sm_90a, no spills: 234 registers for 256 rows, 149 for 128, 103 for 64,
 //          68 for 32; assign_next 166 and 78.
 
@@ -56,7 +58,7 @@ struct Points {
 };
 
 DEVICE u64 key_of(f32 score, u32 point) { return (u64)ordered(score) << 32 | ~point; }
-// Below the key of every point.
+// Less than the key of any point.
 #define NO_KEY ((u64)0x007fffffu << 32)
 
 DEVICE u64 warp_larger(u64 key, u32 mask) {
@@ -65,14 +67,14 @@ DEVICE u64 warp_larger(u64 key, u32 mask) {
     return other > key ? other : key;
 }
 
-// A lane's points of a tile.
+// A lane's points in a tile.
 template <u32 FRAGMENTS>
 struct TilePoints {
     u32 first;
     f32 scales[2 * FRAGMENTS];  // NaN, which beats nothing, where there is no point.
 };
 
-// Raises the best keys of this warp's rows by one tile of points.
+// Raises the best keys of this warp's rows by the scores of one tile of points.
 template <u32 FRAGMENTS, u32 TILES, bool HAS_LIMIT>
 DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &part,
                   const TilePoints<FRAGMENTS> &points, u32 first_row, u64 *keys) {

@@ -1,31 +1,32 @@
-// G2: which rows may be among the best k of many queries, by T1 or by T2 as f16? A matrix product
-// in which no product leaves the registers unless it passes its query's threshold.
+// G2: finds the rows that may be among the best k of many queries, by T1 or by T2 as f16. A matrix
+// product whose elements never leave the registers unless they pass their query's threshold.
 //
-// Queries are kept, rows stream (product.cuh). At the end of a tile each product meets a first test
-// of three instructions, with the greatest residual of the warp's rows; what passes meets the same
-// test with its own row's residual, and takes a place in shared memory. When some hundred places
-// are taken, all threads write them to `found` side by side: a hit alone would keep its warp
-// waiting for an atomic's answer, and a tile has dozens of them.
+// Queries are kept, rows stream (product.cuh). At the end of a tile, each element gets a first test
+// of three instructions that assumes the greatest residual of the warp's rows; those that pass are
+// tested again with their own row's residual, and take a place in shared memory. Once some hundred
+// places are taken, all threads write them to `found` together: writing each hit by itself would
+// make its warp wait for an atomic, and a tile has dozens of hits.
 //
 // Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block, over codes;
-//          batch_sample_f16_N, batch_collect_f16_N over rows of halves;
+//          batch_sample_f16_N, batch_collect_f16_N over rows of f16;
 //          batch_sample_by_warpgroup_N, batch_collect_by_warpgroup_N for N = 256, 128 over codes:
-//          on Hopper, two blocks a multiprocessor take turns at products and tests
+//          on Hopper, two blocks per multiprocessor take turns with products and tests
 // Params   SearchParams (device.cuh); rows that do not pass the mask are not read
-// Block    256 threads, by warpgroups 128. Grid: y = queries / N, rounded up; x = as many as run at
-//          once, over y: blocks of one x read the same rows at about the same time, so that they
-//          come once from memory and then from the second cache.
+// Launcher src/compute/src/cuda/batch.rs
+// Block    256 threads, by warpgroup 128. Grid: y = queries / N, rounded up; x = as many blocks as
+//          run at once, divided by y. Blocks with equal x read the same rows at about the same
+//          time, so the rows come from memory once and then from the L2 cache.
 // Shared   N * (stride + 8) + 64 * ROWS * STAGES + 16 + 12 * PLACES bytes (ROWS 128, STAGES and
-//          PLACES 3 and 512 for N = 256, otherwise 4 and 192; by warpgroups ROWS 64, 3, 192): the
-//          largest N that fits. H200 (227 KiB): 256 up to stride 768, 128 up to 1,472, 64 to 3,072;
-//          by warpgroups, so that two blocks fit, 256 up to 384 and 128 up to 768.
-// Does     2 * visited * stride * queries operations; moves visited * stride bytes a block of x.
+//          PLACES 3 and 512 for N = 256, otherwise 4 and 192; by warpgroup ROWS 64, 3, 192): choose
+//          the largest N that fits. H200 (227 KiB): 256 up to stride 768, 128 up to 1,472, 64 to
+//          3,072; by warpgroup, so that two blocks fit, 256 up to 384 and 128 up to 768.
+// Does     2 * visited * stride * queries operations; reads visited * stride bytes per N queries.
 // Time     measured on an H200, 1M x 384: 256 queries .30 ms, 1,024 1.08 ms (728 T operations a
-//          second), by warpgroups; 64 queries .20 ms by mma. A sample of 15,625 rows takes .05 ms.
+//          second), by warpgroup; 64 queries .20 ms by mma. A sample of 15,625 rows takes .05 ms.
 // Built    ptxas 13.0 for sm_90a, no spills: 238 and 228 registers for 256 queries, 158 and 137 for
-//          128, 108 and 95 for 64, 77 and 80 for 32; by warpgroups 186 and 200, 122 and 127.
+//          128, 108 and 95 for 64, 77 and 80 for 32; by warpgroup 186 and 200, 122 and 127.
 
-// The rows of a search. A sampling pass leaves no tile out: all maxima are written.
+// The rows of a search. A sampling pass skips no tile, because it writes every maximum.
 template <class RowNumbers, u32 ROWS, bool SAMPLES>
 struct SearchedRows {
     typedef RowNumbers Numbers;
@@ -37,7 +38,7 @@ struct SearchedRows {
         u32 row = visited_row(p, position);
         return passes(p.mask, row) ? p.codes + (u64)row * stride : nullptr;
     }
-    // Whether any row of a tile passes. Only rows in order are told from the mask alone.
+    // Whether any row of a tile passes. Only rows in order can be judged by the mask alone.
     DEVICE_MEMBER bool has_passing(u32 tile) const {
         if (SAMPLES || p.mask == nullptr || p.listed != nullptr || p.step != 1) return true;
         u32 first = tile * (ROWS / 32), words = divided_up(count, 32), any = 0;
@@ -65,12 +66,12 @@ struct Queries {
 struct alignas(8) FirstTest {
     f32 per_residual, threshold;
 };
-// Those of two queries beside each other.
+// The tests of two neighbouring queries.
 struct alignas(16) FirstTests {
     FirstTest of[2];
 };
 
-// A lane's rows of a tile: two a fragment.
+// A lane's rows in a tile: two per fragment.
 template <u32 FRAGMENTS>
 struct TileRows {
     u32 first;   // Position of the first; 8 to the next.
@@ -96,8 +97,8 @@ DEVICE TileRows<FRAGMENTS> tile_rows(const SearchParams &p, u32 first) {
     return rows;
 }
 
-// The largest of each of eight values over the eight lanes that differ in `lane / 4`: lane 4i + t
-// gets that of value i. Each round halves the values, and sends as many as it keeps.
+// The maximum of each of eight values over the eight lanes that differ in `lane / 4`: lane 4i + t
+// returns that of value i. Each round halves the number of values, sending half and keeping half.
 DEVICE f32 largest_of_eight(f32 (&values)[8]) {
     const u32 lane = thread_in_block() % WARP;
 #pragma unroll
@@ -113,7 +114,7 @@ DEVICE f32 largest_of_eight(f32 (&values)[8]) {
     return values[0];
 }
 
-// The best lower bound of each 16 rows and query to `maxima`.
+// Writes the best lower bound of each 16 rows and query to `maxima`.
 template <class Numbers, u32 FRAGMENTS, u32 TILES>
 DEVICE void keep_maxima(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
                         const TileRows<FRAGMENTS> &rows, u32 first_query) {
@@ -127,7 +128,7 @@ DEVICE void keep_maxima(const SearchParams &p, const Part<Numbers, FRAGMENTS, TI
             bool is_query = query < p.queries;
             factors[at] = is_query ? p.query_factors[query] : QueryFactors{0, 0, 0, 0};
         }
-        // The one of the eight queries that this lane writes.
+        // The one of the eight queries whose maximum this lane writes.
         const u32 query = first_query + (tile + lane / 8) * 8 + 2 * (lane % 4) + lane / 4 % 2;
 #pragma unroll
         for (u32 fragment = 0; fragment < FRAGMENTS; fragment++) {
@@ -153,7 +154,7 @@ DEVICE void keep_maxima(const SearchParams &p, const Part<Numbers, FRAGMENTS, TI
     }
 }
 
-// A product that passed.
+// A product that passed both tests.
 struct Hit {
     u32 query, position;
     i32 dot;
@@ -183,11 +184,13 @@ DEVICE void keep(const SearchParams &p, Hits<PLACES> *hits, const Hit &hit) {
     }
 }
 
-// Writes the hits out if there are `least`. All threads, after a barrier behind the last `keep`.
+// Writes out the hits if there are at least `least`. Called by all threads, after a barrier that
+// follows the last `keep`.
 template <u32 PLACES>
 DEVICE void flush(const SearchParams &p, Hits<PLACES> *hits, u32 least) {
     const u32 count = smaller(hits->count, PLACES);
-    // Nobody keeps a hit before all have read the count: rows of one chunk meet no other barrier.
+    // No thread may keep a hit before all have read the count; with one chunk per row, there is no
+    // other barrier in between.
     if (count >= least || p.stride == CHUNK_BYTES) block_barrier();
     if (count < least) return;
     if (thread_in_block() == 0) hits->count = 0;
@@ -197,8 +200,8 @@ DEVICE void flush(const SearchParams &p, Hits<PLACES> *hits, u32 least) {
     block_barrier();
 }
 
-// Tests every product of a tile, and keeps what passes. Sixteen products meet their first tests
-// together, without a branch between them.
+// Tests every product of a tile, and keeps those that pass. The first tests of sixteen products are
+// combined without a branch.
 template <class Numbers, u32 FRAGMENTS, u32 TILES, u32 PLACES>
 DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
                     const TileRows<FRAGMENTS> &rows, const FirstTest *tests,
@@ -255,7 +258,7 @@ DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES>
     }
 }
 
-// The first test of each query of the block; one that nothing passes where there is no query.
+// Computes the first test of each query of the block; one that never passes where there is none.
 template <u32 QUERIES>
 DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query) {
     for (u32 at = thread_in_block(); at < QUERIES; at += threads_in_block()) {
@@ -270,7 +273,7 @@ DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query
     }
 }
 
-// What a block needs beside the product.
+// The state of a block beside the product.
 template <class Numbers, u32 ROWS, u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, u32 PLACES,
           bool SAMPLES>
 struct Batch {
@@ -317,7 +320,7 @@ struct Batch {
 
 template <class Numbers, u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool SAMPLES>
 DEVICE void batch(const SearchParams &p) {
-    // A hit in a thousand products fills half of the places in some tiles.
+    // One hit in a thousand products fills half of the places in some tiles.
     const u32 places = QUERIES == 256 ? 512 : 192;
     Batch<Numbers, TILE_ROWS, QUERIES, FRAGMENTS, TILES, STAGES, places, SAMPLES> own(p);
     auto before = [&](const Part<Numbers, FRAGMENTS, TILES> &part, u32 tile) {

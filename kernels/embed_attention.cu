@@ -1,26 +1,27 @@
-// Embedding, attention of each token to the others of its passage. Softmax of
-// query . key over the passage, times the values, head by head; passages lie one behind the other
-// and none sees another.
+// Embedding model, attention: each token attends to the tokens of its passage. For each head, the
+// softmax of query . key over the passage, times the values. Passages are packed one after another
+// and do not see each other.
 //
-// Kernels  embed_attention_32, embed_attention_64  by the numbers of a head
-// Block    128 threads, 64 queries of one passage and head, a warp 16 of them. Grid: x = tiles
-//          of queries of all passages (a list: no block is without work), y = heads.
-// Shared   320 rows of a head: 64 queries, two stages of 64 keys and 64 values: 20480 bytes,
-//          40960.
-// Limits   hidden = heads * head. The queries are scaled by 1 / sqrt(head) before (in their
-//          weights). A tile begins inside its passage.
-// Design   scores and values by mma m16n8k16; softmax online in f32 (Milakov and Gimelshein 2018,
-//          Dao 2023), a passage of any length in registers: keys and values pass by in tiles of
-//          64, the next one under way (cp.async). Weights go from the one product to the other
-//          without leaving the registers: the layouts of totals and factors are the same.
+// Kernels  embed_attention_32, embed_attention_64  by the width of a head
+// Launcher src/compute/src/cuda/encoder/attention.rs
+// Block    128 threads: 64 queries of one passage and head, 16 per warp. Grid: x = query tiles of
+//          all passages (from a list, so no block is without work), y = heads.
+// Shared   320 rows of a head: 64 queries, and two stages of 64 keys and 64 values: 20480 bytes for
+//          a width of 32, 40960 for 64.
+// Limits   hidden = heads * head. Queries are already scaled by 1 / sqrt(head), in their weights. A
+//          tile begins inside its passage.
+// Design   Scores and values by mma m16n8k16; online softmax in f32 (Milakov and Gimelshein 2018,
+//          Dao 2023), for passages of any length in registers: keys and values stream in tiles of
+//          64, the next one in flight (cp.async). Weights pass from one product to the other in
+//          registers, because the layouts of totals and factors are equal.
 // Time     on an H200, 128 passages of 128 tokens, 12 heads of 32: 3.2 GFLOP and 25 M powers a
-//          layer; 50 MB in and out, mostly of the level-2 cache. Some 25 us a layer, .15 ms a
-//          batch: tensor cores idle most of the time, special functions 7 us, traffic the rest.
+//          layer; 50 MB in and out, mostly of the L2 cache. About 25 us a layer, .15 ms a batch:
+//          tensor cores idle most of the time; special functions take 7 us, traffic the rest.
 // Registers 108 and 141 (ptxas 13.0, sm_90), no spills; 4 and 3 blocks a multiprocessor.
 // Error    weights in [0, 1] are rounded to f16, as is the result.
 
 static const u32 ATTENTION_THREADS = 128;
-// Queries of a block, and keys of a step.
+// Queries per block, and keys per step.
 static const u32 TILE = 64;
 static const f32 LOG2_E = 1.44269504f;
 
@@ -39,13 +40,13 @@ struct EmbedAttentionParams {
     u32 unused;
 };
 
-// Rows of a head in shared memory: WIDTH numbers of 2 bytes.
+// Byte offset of a unit of a head's row in shared memory; a row has WIDTH f16 numbers.
 template <u32 WIDTH>
 DEVICE u32 place_of(u32 row, u32 unit) {
     return WIDTH == 64 ? swizzled_line(row, unit) : swizzled(row, unit);
 }
 
-// Loads TILE rows of `count` from `first` on; zeros for those beyond.
+// Copies TILE of `count` rows, starting at `first`, to shared memory; zeros beyond the end.
 template <u32 WIDTH>
 DEVICE void bring_head(const u16 *from, u32 first, u32 count, u32 stride, u8 *to) {
     const u32 units = WIDTH / 8, unit = thread_in_block() % units;
@@ -58,7 +59,7 @@ DEVICE void bring_head(const u16 *from, u32 first, u32 count, u32 stride, u8 *to
     }
 }
 
-// State of one warp for 16 queries. A lane has parts of rows g and g + 8, in this order.
+// One warp's state for 16 queries. Each lane has parts of rows g and g + 8, in this order.
 template <u32 WIDTH>
 struct Attention {
     u32 queries[WIDTH / 16][4];
@@ -67,7 +68,7 @@ struct Attention {
     f32 total[2];  // of the weights, over this lane's keys
 };
 
-// Scores of 16 queries with 64 keys, minus infinity for keys that are not there.
+// Scores 16 queries against 64 keys; minus infinity for keys beyond the `left` that exist.
 template <u32 WIDTH>
 DEVICE void score(const Attention<WIDTH> &state, const u8 *keys, u32 left, f32 (&scores)[8][4]) {
     const u32 lane = thread_in_block() % WARP;
@@ -89,7 +90,8 @@ DEVICE void score(const Attention<WIDTH> &state, const u8 *keys, u32 left, f32 (
     }
 }
 
-// Turns scores into weights against the largest score so far, and rescales the values mixed before.
+// Turns scores into weights relative to the largest score so far, and rescales the values mixed so
+// far.
 template <u32 WIDTH>
 DEVICE void weigh(Attention<WIDTH> &state, f32 (&scores)[8][4]) {
 #pragma unroll
@@ -116,7 +118,7 @@ DEVICE void weigh(Attention<WIDTH> &state, f32 (&scores)[8][4]) {
     }
 }
 
-// Adds weights times values.
+// Adds weights times values to the mix.
 template <u32 WIDTH>
 DEVICE void mix(Attention<WIDTH> &state, const u8 *values, const f32 (&weights)[8][4]) {
     const u32 lane = thread_in_block() % WARP;
@@ -138,7 +140,7 @@ DEVICE void mix(Attention<WIDTH> &state, const u8 *values, const f32 (&weights)[
     }
 }
 
-// Divides by the weights' total and stores; `place` is this lane's query in its passage.
+// Divides by the weights' total and stores; `place` is this lane's first query in its passage.
 template <u32 WIDTH>
 DEVICE void store_mixed(const EmbedAttentionParams &p, Attention<WIDTH> &state,
                         const QueryTile &tile, u32 place) {

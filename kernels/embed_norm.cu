@@ -1,18 +1,19 @@
-// Embedding, the rows: states of tokens before the first layer, and after each half of a layer.
-// Layer norm (Ba, Kiros, Hinton 2016), statistics in f32, two passes over registers.
+// Embedding model, layer norms: the token states before the first layer, and after each half of a
+// layer (Ba, Kiros, Hinton 2016). Statistics in f32, in two passes over registers.
 //
 // Kernels  embed_gather  word vector + position vector, normalised
-//          embed_norm    rows, normalised; a product has added bias and residual before
-// Block    256 threads, one warp a row. Grid: x = any number of blocks. Shared: none.
-// Limits   hidden: a multiple of 8, at most 1024. Ids below the vocabulary, positions below the
-//          window: the caller has checked them.
+//          embed_norm    normalises rows, to which a product has already added bias and residual
+// Launcher src/compute/src/cuda/encoder/rows.rs
+// Block    256 threads, one warp a row. Grid: any x. Shared: none.
+// Limits   hidden: a multiple of 8, at most 1024. The caller checks that ids are below the
+//          vocabulary and positions below the window.
 // Moves    gather 6 bytes a component, norm 4. On an H200, 16,384 tokens x 384: 12.6 MB in and out
-//          of a level-2 cache of 50 MB, some 6 us each; 13 of them in 6 layers, .08 ms a batch.
+//          of an L2 cache of 50 MB, about 6 us each; 13 of them in 6 layers, .08 ms a batch.
 // Registers 64 and 63 (ptxas 13.0, sm_90), no spills.
 // Error    f16 storage: 2^-11 of a component.
 
 static const u32 ROW_WARPS = 8;
-// Components that the 32 lanes hold 16 bytes at a time, and how often.
+// Components that 32 lanes hold with 16 bytes each, and the maximum number of such spans.
 static const u32 SPAN = 256;
 static const u32 SPANS = 4;
 
@@ -43,14 +44,14 @@ struct EmbedNormParams {
     u32 unused;
 };
 
-// A row over the lanes of a warp: lane l has components SPAN * i + 8 * l ... + 8.
+// A row distributed over a warp: of span i, lane l has the 8 components from SPAN * i + 8 * l on.
 struct Row {
     f32 values[SPANS][8];
 };
 
 DEVICE u32 column_of(u32 span) { return span * SPAN + thread_in_block() % WARP * 8; }
 
-// Adds f16 numbers to a row; zeros beyond `hidden`.
+// Adds f16 numbers to a row; columns from `hidden` on stay zero.
 DEVICE void add_row(Row &row, const u16 *from, u32 hidden) {
 #pragma unroll
     for (u32 span = 0; span < SPANS; span++) {
@@ -65,7 +66,7 @@ DEVICE void add_row(Row &row, const u16 *from, u32 hidden) {
     }
 }
 
-// The total over the row of (value - shift) ^ power, for powers 1 and 2.
+// The sum of (value - shift) ^ POWER over the row, for powers 1 and 2.
 template <u32 POWER>
 DEVICE f32 row_total(const Row &row, u32 hidden, f32 shift) {
     f32 total = 0;

@@ -1,14 +1,15 @@
-// Embedding, pooling: the vector of each passage is the mean of its tokens' states, or its first
-// token's, at length 1.
+// Embedding model, pooling: the vector of each passage is the mean of its tokens' states, or its
+// first token's state, scaled to length 1.
 //
 // Kernel   embed_pool
-// Block    256 threads, one block a passage: warps take tokens in turn, partial sums meet in
+// Launcher src/compute/src/cuda/encoder/pool.rs
+// Block    256 threads, one block a passage: warps take tokens in turn and combine their sums in
 //          shared memory. Grid: x = passages. Shared: 32 * hidden + 32 bytes.
-// Limits   hidden: a multiple of 8, at most 1024. A passage has a token at least.
-// Moves    2 bytes a component of all tokens; 16,384 tokens x 384: 12.6 MB, some 6 us.
+// Limits   hidden: a multiple of 8, at most 1024. A passage has at least one token.
+// Moves    2 bytes a component of all tokens; 16,384 tokens x 384: 12.6 MB, about 6 us.
 // Registers 72 (ptxas 13.0, sm_90), no spills.
-// Error    sums in f32, in an order that depends on the passage's length alone. A passage of
-//          length 0 or of numbers beyond f16 gives numbers that are not finite: the caller checks.
+// Error    f32 sums, in an order that depends only on the passage's length. A sum of zeros, or of
+//          numbers beyond f16, gives numbers that are not finite; the caller checks.
 
 static const u32 POOL_THREADS = 256;
 static const u32 POOL_WARPS = 8;
@@ -23,7 +24,7 @@ struct EmbedPoolParams {
     u32 only_first;     // 0: the mean over all tokens; the division by their number cancels out
 };
 
-// Sums of this warp's tokens, lane by lane, to shared memory.
+// Sums this warp's tokens, and writes the sums to shared memory.
 DEVICE void sum_tokens(const EmbedPoolParams &p, u32 first, u32 end, f32 *sums) {
     const u32 warp = thread_in_block() / WARP, lane = thread_in_block() % WARP;
     f32 totals[POOL_SPANS][8] = {};

@@ -1,18 +1,20 @@
-// Embedding, the dense layers: states times weights, and what follows at once. output = f(states
-// weights^T + bias) + residual, f16 in and out, f32 between, on packed tokens without padding.
+// Embedding model, dense layers: states times weights, and the element-wise operations that follow.
+// output = f(states weights^T + bias) + residual; f16 in and out, f32 in between, on packed tokens
+// without padding.
 //
-// Kernels  embed_product_ROWSxCOLUMNS  for tiles of the output of 128x128, 128x64 and 64x64: the
-//                                      launcher takes the one that keeps all multiprocessors busy
-//          embed_product_128x128_by_warpgroups  the same tile on Hopper, by its own instructions
-// Block    128 threads, four warps as 2 x 2 over the tile; by warpgroups 256, 64 tokens each. Grid:
-//          x = outputs / COLUMNS rounded up (neighbours share the states, which are the larger
-//          part), y = tokens / ROWS rounded up.
+// Kernels  embed_product_ROWSxCOLUMNS  for output tiles of 128x128, 128x64 and 64x64; the launcher
+//                                      chooses the one estimated to be fastest
+//          embed_product_128x128_by_warpgroups  the same tile with Hopper's own instructions
+// Launcher src/compute/src/cuda/encoder/product.rs
+// Block    128 threads, four warps as 2 x 2 over the tile; by warpgroups 256, each group 64 tokens.
+//          Grid: x = outputs / COLUMNS, rounded up (neighbours share states, which are larger than
+//          the weights); y = tokens / ROWS, rounded up.
 // Shared   STAGES * (ROWS + COLUMNS) * 128 bytes: 98304 (3 stages), 73728 (3), 65536 (4).
-// Limits   inputs and outputs: multiples of 8. Any number of tokens; tails are zeros, masked.
-// Design   chunks of 64 inputs come by cp.async through STAGES buffers, swizzled so that ldmatrix
-//          meets no bank conflict; m16n8k16. A warp of 128x128 has 64 x 64 totals in registers:
+// Limits   inputs and outputs: multiples of 8. Any number of tokens; tails are zeroed and masked.
+// Design   Chunks of 64 inputs stream by cp.async through STAGES buffers, swizzled so that ldmatrix
+//          has no bank conflicts; m16n8k16. A warp of 128x128 has 64 x 64 totals in registers:
 //          8 ldmatrix for 32 mma, 4 KiB of shared memory for 131 kFLOP. The four lanes of a row
-//          swap pairs before they store, so that each store has 16 bytes and a row 64.
+//          exchange pairs before they store, so that each store has 16 bytes and a row 64.
 // Time     measured on an H200, 16,384 tokens of MiniLM (384, 1536), a layer: query-key-value 42 us
 //          by warpgroups and 55 by mma, widen with GELU 65 (124 by mma with erff), attended and
 //          narrow 26 (56). Memory: widen writes 50 MB and narrow reads them.
@@ -20,7 +22,7 @@
 //          blocks a multiprocessor.
 // Error    f32 sums in an order that the hardware chooses; 2^-11 of a number when stored.
 
-// Inputs of a chunk; a row of a stage is 128 bytes.
+// Inputs per chunk; a row of a stage is 128 bytes.
 static const u32 INPUTS = 64;
 static const u32 LINE = 128;
 
@@ -40,7 +42,7 @@ template <u32 ACTIVATION>
 DEVICE f32 activated(f32 x) {
     if (ACTIVATION == 1) return 0.5f * x * (1.0f + error_function(x * 0.70710678f));
     if (ACTIVATION == 2) {
-        // x (1 + tanh u) / 2 = x / (1 + e^-2u); past the range of f32 it is x or 0, as it should.
+        // x (1 + tanh u) / 2 = x / (1 + e^-2u); beyond the range of f32 it is x or 0, correctly.
         f32 u = 0.79788456f * (x + 0.044715f * x * x * x);
         return x * reciprocal(1.0f + power_of_two(-2.885390082f * u));
     }
@@ -48,13 +50,13 @@ DEVICE f32 activated(f32 x) {
     return x;
 }
 
-// The product of one tile, as one warp has it: FRAGMENTS x 16 tokens by TILES x 8 outputs.
+// One warp's part of a tile's product: FRAGMENTS x 16 tokens by TILES x 8 outputs.
 template <u32 FRAGMENTS, u32 TILES>
 struct Totals {
     f32 at[FRAGMENTS][TILES][4];
 };
 
-// Loads rows of one operand: chunk `chunk` of `ROWS` rows from `first` on, of `count`.
+// Copies chunk `chunk` of ROWS of an operand's `count` rows, from `first` on, to shared memory.
 template <u32 ROWS, u32 THREADS>
 DEVICE void bring_rows(const u16 *from, u32 first, u32 count, u32 inputs, u32 chunk, u8 *to) {
     const u32 unit = thread_in_block() % 8, input = chunk * INPUTS + unit * 8;
@@ -68,7 +70,7 @@ DEVICE void bring_rows(const u16 *from, u32 first, u32 count, u32 inputs, u32 ch
     }
 }
 
-// Adds the product of one chunk.
+// Adds the product of one chunk to the totals.
 template <u32 FRAGMENTS, u32 TILES>
 DEVICE void multiply(Totals<FRAGMENTS, TILES> &totals, const u8 *states, const u8 *weights) {
     const u32 lane = thread_in_block() % WARP;
@@ -97,14 +99,14 @@ DEVICE void multiply(Totals<FRAGMENTS, TILES> &totals, const u8 *states, const u
     }
 }
 
-// Bias, activation and residual; four tiles of one row at a time.
+// Applies bias, activation and residual, and stores; four tiles of one row at a time.
 template <u32 ACTIVATION, u32 FRAGMENTS, u32 TILES>
 DEVICE void finish(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &totals, u32 first_token,
                    u32 first_output) {
     const u32 group = thread_in_block() % WARP / 4, quad = thread_in_block() % 4;
 #pragma unroll
     for (u32 tile = 0; tile < TILES; tile += 4) {
-        // The outputs that this lane computes, and those that it loads and stores: 8 or none.
+        // The first of the outputs that this lane computes, and of the 8 that it loads and stores.
         const u32 computed = first_output + tile * 8 + quad * 2;
         const u32 column = first_output + tile * 8 + quad * 8;
         f32 bias[8];
@@ -151,8 +153,8 @@ DEVICE void finish_any(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &to
     }
 }
 
-// Streams the chunks of a tile's operands through STAGES buffers: `each(states, weights, chunk)`
-// for one after the other, behind a barrier that follows `arrived()` of all threads.
+// Streams the chunks of a tile's operands through STAGES buffers. Calls `each(states, weights,
+// chunk)` for each in order, after a barrier before which all threads call `arrived()`.
 template <u32 ROWS, u32 COLUMNS, u32 STAGES, u32 THREADS, class Arrived, class Each>
 DEVICE void stream_chunks(const EmbedProductParams &p, u32 first_token, u32 first_output,
                           Arrived arrived, Each each) {

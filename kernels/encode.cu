@@ -1,14 +1,15 @@
-// G6, encoding: unit vectors to blocks of T0 round each list's rotated point. Every bit is the
-// CPU's (src/compute/src/rotation.rs, one_bit/encode.rs): sums that round are taken in the order of
-// the components by one thread, and many rows keep the machine busy instead.
+// G6, encoding: unit vectors to T0 blocks relative to each list's rotated point. Bit-equal to the
+// CPU (src/compute/src/rotation.rs, one_bit/encode.rs): a sum that rounds is taken by one thread in
+// the order of the components, and the number of rows keeps the device busy instead.
 //
 // Kernel   encode_one_bit
-// Block    256 threads, R = 32, 16, 8, 4 or 2 rows a block, a warp a row; take the largest R whose
-//          shared memory fits. Grid: slots / R, rounded up.
+// Launcher src/compute/src/cuda/encode.rs
+// Block    256 threads, R = 32, 16, 8, 4 or 2 rows a block, one warp a row; use the largest R whose
+//          shared memory fits. Grid: x = slots / R, rounded up.
 // Shared   R * (32 + 4 * (width + 1)) bytes.
 // Limits   width = dimension rounded up to 64, at most 3,072. Vectors are finite.
 // Does     4 log2(width) passes over shared memory, 8 bytes a component each: 1M x 384 moves 110 GB
-//          of 33 TB a second, 4 ms, and 384 x 4 additions in a row per warp of rows.
+//          at 33 TB/s, 4 ms, and 384 x 4 sequential additions for each warp of rows.
 // Built    ptxas 13.0 for sm_90, no spills: 42 to 56 registers.
 
 static const u32 ROTATE_THREADS = 256;
@@ -29,7 +30,7 @@ struct EncodeOneBitParams {
     u32 rows_a_block;            // R
 };
 
-// Sums and differences of neighbouring runs of 2^shift of `count` values, by one warp.
+// Replaces neighbouring runs of 2^shift of `count` values by their sums and differences. One warp.
 DEVICE void butterflies(f32 *values, u32 count, u32 shift) {
     for (u32 pair = thread_in_block() % WARP; pair < count / 2; pair += WARP) {
         u32 low = (pair >> shift << (shift + 1)) + (pair & ((1u << shift) - 1));
@@ -41,7 +42,7 @@ DEVICE void butterflies(f32 *values, u32 count, u32 shift) {
     warp_barrier();
 }
 
-// Rotates a row of shared memory in place, by one warp.
+// Rotates a row in shared memory in place. One warp.
 DEVICE void rotate_row(f32 *values, const f32 *signs, u32 width) {
     const u32 lane = thread_in_block() % WARP, log = highest_bit(width), power = 1u << log;
     const f32 scale = quotient(1.0f, square_root((f32)power));
@@ -65,7 +66,7 @@ DEVICE void rotate_row(f32 *values, const f32 *signs, u32 width) {
     }
 }
 
-// Brings a vector to shared memory and rotates it there.
+// Copies a vector to shared memory, padded with zeros, and rotates it there. One warp.
 DEVICE void bring_rotated(f32 *values, const f32 *vector, u32 dimension, const f32 *signs,
                           u32 width) {
     for (u32 i = thread_in_block() % WARP; i < width; i += WARP) {
@@ -75,8 +76,8 @@ DEVICE void bring_rotated(f32 *values, const f32 *vector, u32 dimension, const f
     rotate_row(values, signs, width);
 }
 
-// One of the four sums over a row's residual, in the order of the components: 0: squares, 1: sizes,
-// 2: products with the reference, 3: the reference with the residual's signs.
+// One of four sums over a row's residual, in the order of the components. By `kind`: 0: squares,
+// 1: absolute values, 2: products with the reference, 3: the reference with the residual's signs.
 DEVICE f64 sum_of(u32 kind, const f32 *values, const f32 *reference, u32 width) {
     f64 total = 0;
     for (u32 i = 0; i < width; i++) {
@@ -90,8 +91,8 @@ DEVICE f64 sum_of(u32 kind, const f32 *values, const f32 *reference, u32 width) 
     return total;
 }
 
-// Scale, offset and error from the sums, as one_bit/encode.rs derives them; zeros for a row that is
-// its reference, and where there is no row.
+// Derives scale, offset and error from the sums, as one_bit/encode.rs does. Zeros for a row that
+// equals its reference, and for a slot without a row.
 DEVICE void write_factors(f32 *columns, const f64 *sums, u32 rows, f64 width) {
     f64 squares = sums[0], absolute = sums[rows], across = sums[2 * rows];
     f32 factors[3] = {0, 0, 0};

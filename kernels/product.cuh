@@ -1,30 +1,32 @@
-// The product of many vectors with many others, a tile at a time: the base of G2 (batch.cu) and G4
-// (assign.cu). Vectors are codes, or f16 of twice the bytes. Put before
-// each kernel's text, after device.cuh.
+// Products of many vectors with many others, tile by tile: the base of G2 (batch.cu) and G4
+// (assign.cu). Vectors are codes, or f16 of twice the bytes. Prepended to each kernel source, after
+// device.cuh.
 //
-// A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
+// A block of 256 threads keeps some vectors (queries or rows) in shared memory, while tiles of 128
 // others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile
-// after tile without a gap. Each warp has a part of 128 x the kept ones, totals in registers.
-// Or, by a warpgroup, a block of 128 threads and tiles of 64: two threads a row, here as there.
+// after tile without a gap. Each warp computes a part of the 128 x kept products, with its totals
+// in registers. The warpgroup variant uses blocks of 128 threads and tiles of 64; both have two
+// threads per row.
 //
-//   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
-//   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
+//   64-byte row in shared memory: unit u (16 bytes) of row r is unit (r % 2) * 4 + (u ^ r / 2 % 4)
+//   of line r / 2, so that the eight rows of a matrix lie in eight different groups of banks
 //
-// A source of vectors has `Numbers`, their format, `count`, `stride` in bytes, `zeros`
-// (any 16-byte aligned address, used where nothing is read), `codes(position)`, null for zeros, and
-// `next(tile)`, the first tile from this one on, in steps of the grid, that has vectors.
+// A source of vectors has `Numbers`, their format; `count`; `stride` in bytes; `zeros`, any 16-byte
+// aligned address, passed where nothing is read; `codes(position)`, null for a vector of zeros; and
+// `next(tile)`, the first tile that has vectors, from this one on in steps of the grid.
 
 static const u32 TILE_ROWS = 128;
 static const u32 STAGE_BYTES = TILE_ROWS * CHUNK_BYTES;
-// By warpgroups a block has half of the threads, and a tile half of the rows.
+// The warpgroup variant has half the threads a block and half the rows a tile.
 static const u32 WARPGROUP_ROWS = 64;
 
-// Offset of unit `unit` of row `row` in a stack of rows of 64 bytes.
+// Byte offset of unit `unit` of row `row` in a stack of 64-byte rows.
 DEVICE u32 swizzled(u32 row, u32 unit) {
     return row / 2 * 128 + (row % 2 * 4 + (unit ^ (row / 2 % 4))) * 16;
 }
 
-// Brings chunk after chunk of tile after tile to shared memory. A thread has one unit of two rows.
+// Copies chunk after chunk, tile after tile, to shared memory. Each thread copies one unit of two
+// rows.
 struct Stream {
     u32 tile, chunk, stage;
     const i8 *rows[2];
@@ -61,7 +63,8 @@ DEVICE void bring_next(const Source &source, Stream &stream, u8 *stages) {
     copy_async_commit();
 }
 
-// Brings KEPT vectors, chunk-major, from position `first` on.
+// Copies KEPT vectors, from position `first` on, to shared memory in chunk-major order, without
+// committing the copies.
 template <u32 KEPT, class Source>
 DEVICE void bring_kept(const Source &source, u8 *shared, u32 first) {
     u32 units = KEPT * (source.stride / 16);
@@ -74,14 +77,14 @@ DEVICE void bring_kept(const Source &source, u8 *shared, u32 first) {
     }
 }
 
-// The part of a block's product that one warp has: FRAGMENTS x 16 streamed by TILES x 8 kept.
+// One warp's part of a block's product: FRAGMENTS x 16 streamed by TILES x 8 kept vectors.
 template <class Numbers, u32 FRAGMENTS, u32 TILES>
 struct Part {
     u32 first_row, first_kept;
     typename Numbers::Total totals[FRAGMENTS][TILES][4];
 };
 
-// Adds the product of one chunk.
+// Adds the product of one chunk to the totals.
 template <class Numbers, u32 FRAGMENTS, u32 TILES>
 DEVICE void multiply_chunk(Part<Numbers, FRAGMENTS, TILES> &part, const u8 *rows, const u8 *kept) {
     const u32 lane = thread_in_block() % WARP;
@@ -106,9 +109,10 @@ DEVICE void multiply_chunk(Part<Numbers, FRAGMENTS, TILES> &part, const u8 *rows
     }
 }
 
-// Products of the kept vectors, asked for and not yet committed, with each tile of this block.
-// `before(part, tile)` loads the values that `after(part, tile)` reads, while the product runs;
-// `between()` is met by all threads once a tile, behind a barrier that follows every `after`.
+// Multiplies the kept vectors, whose copies are issued but not yet committed, with each tile of
+// this block. `before(part, tile)` loads the values that `after(part, tile)` uses, overlapping with
+// the product. All threads call `between()` once per tile, after a barrier that follows every
+// `after` of the previous tile.
 template <u32 STAGES, u32 KEPT, u32 FRAGMENTS, u32 TILES, class Source, class Before,
           class Between, class After>
 DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Before before,
@@ -143,8 +147,8 @@ DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Bef
 }
 
 #ifdef WARPGROUPS
-// The same of 64 streamed codes a tile by the warpgroup of the block. Its tensor cores idle while
-// it works on the totals: two blocks on a multiprocessor take turns.
+// Likewise with tiles of 64 codes, multiplied by the block's warpgroup. Its tensor cores idle while
+// it processes the totals; two blocks per multiprocessor take turns.
 template <u32 STAGES, u32 KEPT, class Source, class Before, class Between, class After>
 DEVICE void multiply_tiles_by_warpgroup(const Source &source, u8 *stages, const u8 *kept,
                                         Before before, Between between, After after) {

@@ -1,35 +1,36 @@
-// G1: which rows may be among the best k of a few queries, by T1 or by T2 as f16? One pass over
-// the rows.
+// G1: finds the rows that may be among the best k of a few queries, by T1 or by T2 as f16, in one
+// pass over the rows.
 //
-// The rows go from memory straight into the tensor cores' fragments, 16 rows by 64 bytes a step:
-// a product of codes is a sum in any order, so the 16 bytes that a lane loads at once are used as
-// words 0 and 4, then 1 and 5 of the fragment, and the queries' words are placed likewise. Eight
-// queries cost the arithmetic of one; memory is what it takes.
+// Rows go straight from memory into tensor core fragments, 16 rows by 64 bytes a step. A product of
+// codes may be summed in any order, so the 16 bytes that a lane loads at once serve as words 0 and
+// 4, then 1 and 5 of the fragment, and the queries' words are arranged to match. Eight queries cost
+// the same arithmetic as one; memory bandwidth is the limit.
 //
 //   lane 4g + t   rows g and g + 8 of a tile of 16, bytes 16t .. 16t + 16 of each chunk of 64
-//   shared        queries as [chunk][query][64 bytes]: a warp's load is 512 bytes in a row
+//   shared        queries as [chunk][query][64 bytes]: a warp loads 512 consecutive bytes
 //
-// Kernels  scan_sample_N, scan_collect_N for at most N = 8 or 16 queries over codes of i8;
-//          scan_sample_f16_N, scan_collect_f16_N over rows of halves: twice the bytes, bounds a
-//          tenth as wide
+// Kernels  scan_sample_N, scan_collect_N for up to N = 8 or 16 queries over i8 codes;
+//          scan_sample_f16_N, scan_collect_f16_N over rows of f16: twice the bytes, bounds a tenth
+//          as wide
 // Params   SearchParams (device.cuh)
-// Block    256 threads; grid: any number of blocks; as many as run at once is best (2 a
-//          multiprocessor). Shared: N * stride bytes. Limits: stride <= 227 KiB / N.
+// Launcher src/compute/src/cuda/scan.rs
+// Block    256 threads. Grid: any x; best as many blocks as run at once (2 per multiprocessor).
+//          Shared: N * stride bytes. Limits: stride <= 227 KiB / N.
 // Moves    visited * (stride + 8) bytes. 1M x 384: 392 MB, 91 us at 4.3 TB/s. In flight per
-//          multiprocessor: 16 warps x 12 loads x 512 bytes = 96 KiB, four times what latency asks.
+//          multiprocessor: 16 warps x 12 loads x 512 bytes = 96 KiB, four times what latency needs.
 // Time     measured on an H200, 1 query over 1M x 384: collect 96.6 us (4.06 TB/s), sample of one
 //          row in 64 6.1, select_threshold 6.0, select_candidates 8.5; the whole search .125 ms
 //          from host to host, .96 ms at 10M.
 // Built    ptxas 13.0 for sm_90, no spills: 90 and 96 registers for 8 queries, 108 and 116 for 16.
-// Exact    Products of codes are exact in i32, those of halves sums in f32 whose order the hardware
-//          chooses (their error is part of the bound: src/compute/src/cuda/numbers.rs); the quick
-//          test lets rows through by SLACK too many, never too few, and select.cu decides.
+// Exact    Products of codes are exact in i32; those of halves are f32 sums in an order that the
+//          hardware chooses (the bound includes their error: src/compute/src/cuda/numbers.rs). The
+//          quick test may pass rows by up to SLACK too many, never too few; select.cu decides.
 
 static const u32 SCAN_THREADS = 256;
-// Chunks whose loads are under way together: all of a row of 384.
+// Chunks whose loads are in flight together: all of a 384-byte row.
 static const u32 SCAN_AHEAD = 6;
 
-// One of the two rows of a tile that a lane reads.
+// One of the two rows that a lane reads from a tile.
 struct ScannedRow {
     const i8 *codes;
     u32 row;
@@ -51,7 +52,7 @@ DEVICE ScannedRow scanned_row(const SearchParams &p, u32 position, u32 word) {
     return at;
 }
 
-// Queries to shared memory; zeros where there is none.
+// Copies the queries to shared memory, padded with zeros.
 template <u32 TILES>
 DEVICE void place_queries(const SearchParams &p, Words4 *shared) {
     u32 units = TILES * 8 * (p.stride / 16);
@@ -63,7 +64,7 @@ DEVICE void place_queries(const SearchParams &p, Words4 *shared) {
     block_barrier();
 }
 
-// Products of two rows with all queries.
+// Multiplies two rows by all queries.
 template <class Numbers, u32 TILES>
 DEVICE void multiply_rows(const SearchParams &p, const Words4 *shared, const ScannedRow (&rows)[2],
                           typename Numbers::Total (&totals)[TILES][4]) {
@@ -93,7 +94,8 @@ DEVICE void multiply_rows(const SearchParams &p, const Words4 *shared, const Sca
     }
 }
 
-// Appends what passes; the eight lanes that share a query take their places together.
+// Appends the rows that pass. The eight lanes that share a query reserve their places with a single
+// atomic.
 DEVICE void append(const SearchParams &p, bool passes, u32 query, u32 row, i32 dot) {
     u32 votes = warp_ballot(passes);
     if (votes == 0) return;

@@ -1,35 +1,37 @@
-// The k-th largest of many numbers, twice: a threshold from a sample, and the candidates among the
-// rows found.
+// The k-th largest of many numbers, used twice: for a threshold from a sample, and for the
+// candidates among the rows found.
 //
-// A radix select, 8 bits a round (Alabi et al. 2012): count digits in shared memory, keep the one
-// that holds the k-th, four rounds for 32 bits. Numbers are compared as f32::total_cmp does.
+// A radix select with 8 bits a round (Alabi et al. 2012): count digits in shared memory and keep
+// the digit that contains the k-th; four rounds for 32 bits. Numbers are ordered as by
+// f32::total_cmp.
 //
 // Kernels  select_threshold   maxima of a sampling pass -> thresholds; zeroes the counts
-//          select_candidates  rows of a collecting pass -> those whose upper bound reaches the
-//                             k-th best lower bound, with estimates whose bits are the CPU's
-//          select_candidates_halves  the same of a pass over f16, whose estimates are not
-// Block    512 threads, one block a query. Shared: 1,168 bytes. k from 1; no limit above.
-// Moves    4 x groups x 4 bytes a query, and 5 x found x 8 beside random reads of factors; a few
-//          microseconds. Blocks of many queries run side by side.
-// Time     measured on an H200, k 10, 1 query: 6.0 us over 977 maxima, 8.5 over the rows
-//          found; 1,024 queries: 20 and 30 us.
+//          select_candidates  rows of a collecting pass -> those whose upper bound reaches the k-th
+//                             best lower bound, with estimates bit-equal to the CPU's
+//          select_candidates_halves  likewise for a pass over f16, without bit-equal estimates
+// Launcher src/compute/src/cuda/select.rs
+// Block    512 threads. Grid: x = queries. Shared: 1,168 bytes. k >= 1, without an upper limit.
+// Moves    4 x groups x 4 bytes a query, and 5 x found x 8, plus random reads of factors; a few
+//          microseconds. The blocks of many queries run concurrently.
+// Time     measured on an H200, k 10, 1 query: 6.0 us over 977 maxima, 8.5 over the rows found;
+//          1,024 queries: 20 and 30 us.
 // Built    ptxas 13.0 for sm_90a, no spills: 38 and 56 registers.
 
 static const u32 DIGITS = 256;
 
-// The answers to all queries, without gaps, so that one copy brings them: this, a range for each
-// query, and the rows of one query behind those of another, in no order.
+// The answers to all queries, contiguous so that a single copy downloads them: this head, a range
+// for each query, and the rows of one query after those of another, in no particular order.
 struct AnswerHead {
     u32 total;  // Rows, zeroed before.
     u32 unused[2];
 };
-// Rows of one query. `count` is 2^32 - 1 where found overflowed or where fewer than k rows reach
-// the threshold, and more than kept_capacity where the rows overflowed: then there are none, and
-// the caller asks again.
+// The rows of one query. `count` is 2^32 - 1 if found overflowed or fewer than k rows reach the
+// threshold, and exceeds kept_capacity if the answer's rows overflowed. In all these cases there
+// are no rows, and the caller repeats the query.
 struct AnswerRange {
     u32 first, count, unused;
 };
-// A row that may be among the best k, with its estimate as ComputeBackend::scan gives it.
+// A row that may be among the best k, with its estimate as computed by ComputeBackend::scan.
 struct AnswerRow {
     u32 row;
     f32 estimate, residual;
@@ -67,7 +69,7 @@ struct SelectShared {
     u32 sums[32];
 };
 
-// As compute/backend.rs and bound.rs have them, to the bit.
+// As in compute/backend.rs and bound.rs, bit for bit.
 DEVICE f32 estimate_of(f64 dot, const QueryFactors &query, f32 scale) {
     return narrowed(product(dot, product((f64)query.scale, (f64)scale)));
 }
@@ -75,7 +77,8 @@ DEVICE f32 bound_of(const QueryFactors &query, f32 residual) {
     return sum(query.constant, product(query.per_residual, residual));
 }
 
-// Lane l of the first warp looks at the 8 digits below 256 - 8l for the one that holds the k-th.
+// Finds the digit that contains the k-th largest. Called by the first warp; lane l examines the 8
+// digits below 256 - 8l.
 DEVICE void find_digit(SelectShared *shared, u32 k) {
     u32 lane = thread_in_block(), first = DIGITS - 8 * lane, own = 0;
     for (u32 at = 1; at <= 8; at++) own += shared->counts[first - at];
@@ -92,16 +95,16 @@ DEVICE void find_digit(SelectShared *shared, u32 k) {
     shared->before = before;
 }
 
-// Values of a thread that are loaded together, and kept while digits are counted if these are all.
+// Values that a thread loads together; kept between rounds if they cover all of its values.
 static const u32 AT_ONCE = 8;
 
-// Counts the digits of a value for each thread that has one (`is_counted`).
+// Counts the digit of each thread that has a value (`is_counted`).
 DEVICE void tally(SelectShared *shared, bool is_counted, u32 digit, bool is_first) {
     if (!is_first) {
         if (is_counted) atomic_add(&shared->counts[digit], 1);
         return;
     }
-    // Scores of one search share sign and exponent: one addition for all that are alike.
+    // Scores of one search share sign and exponent, so equal digits are added with one atomic.
     for (u32 rest = warp_ballot(is_counted); rest != 0;) {
         u32 leader = lowest_bit(rest);
         u32 common = warp_shuffle(digit, leader);
@@ -113,8 +116,8 @@ DEVICE void tally(SelectShared *shared, bool is_counted, u32 digit, bool is_firs
     }
 }
 
-// The k-th largest of `count` keys, k <= count; `key(i)` is asked for by one thread, once where the
-// block can keep all keys, otherwise four times.
+// The k-th largest of `count` keys, with k <= count. Each `key(i)` is computed by one thread: once
+// if the block can keep all keys, otherwise in each of the four rounds.
 template <class Key>
 DEVICE u32 kth_largest(SelectShared *shared, u32 count, u32 k, Key key) {
     const u32 thread = thread_in_block(), threads = threads_in_block();
@@ -166,7 +169,7 @@ KERNEL(512, 2) __global__ void select_threshold(const SelectThresholdParams p) {
     }
 }
 
-// The product of a found row: exact in f64 for codes and halves.
+// The dot product of a found row; its conversion to f64 is exact for codes and halves.
 DEVICE f64 dot_of(FoundRow row, Codes) { return (f64)row.dot; }
 DEVICE f64 dot_of(FoundRow row, Halves) { return (f64)from_bits((u32)row.dot); }
 
@@ -203,7 +206,7 @@ DEVICE void candidates(const SelectCandidatesParams &p) {
     auto key = [=](u32 at) { return ordered(difference(estimate(at), bound(at))); };
     f32 threshold = -INFINITE;
     if (count >= p.k) threshold = from_ordered(kth_largest(shared, count, p.k, key));
-    // A row that was not collected may be among the best k, too.
+    // A row that was not collected may also be among the best k.
     if (threshold < p.thresholds[query]) {
         if (thread == 0) ranges[query] = AnswerRange{0, ~0u, 0};
         return;
