@@ -28,7 +28,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(8);
 /// large is recognised as such.
 const BUFFER_BYTES: usize = 2 * WEB_HEAD_BYTES_MAX;
 
-/// Opens connections. Outside of tests, [`Network`] is the only implementation.
+/// Opens connections. Outside of tests, the machine's network is the only implementation.
 pub trait Dialer: fmt::Debug + Send + Sync + 'static {
     /// Connects to `address`.
     ///
