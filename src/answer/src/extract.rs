@@ -88,9 +88,9 @@ impl Answerer {
 
     /// Answers from retrieved `chunks`, given best first, and from the chunks `around` them in the
     /// same sources. Returns [`crate::ABSTENTION`] if no passage answers. If the editions in force
-    /// have no answer, the doubtful ones are tried. Blocking: calls the embedding
-    /// model for the question and the passages that are not among the recent vectors, then the
-    /// reader and the judge, if they are set.
+    /// have no answer, the doubtful ones are tried. Blocking: calls the embedding model for the
+    /// question and the passages that are not among the recent vectors, then the reader and the
+    /// judge, if they are set.
     ///
     /// # Errors
     /// [`AnswerError::Embed`] if the model returns no vectors, or the request was cancelled or ran

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// Maximum number of characters in a mark; a longer one is ordinary text.
 const MARK_CHARS_MAX: usize = 40;
-/// Maximum length of a range such as `[1-3]`.
+/// Maximum distance between the ends of a range such as `[1-3]`; a longer one is cut off.
 const RANGE_MAX: usize = 20;
 /// Words allowed in a mark beside its numbers.
 const MARK_WORDS: &[&str] = &["source", "sources", "and", "quelle", "quellen", "und"];

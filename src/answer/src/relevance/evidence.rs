@@ -89,8 +89,8 @@ const YES_WEIGHT: f32 = 0.15;
 const DOUBT: f32 = -0.4;
 /// The neutral opinion on rows, and for questions that do not ask for a thing. On 2,003 questions
 /// of sixteen collections it declines nine more of those answered wrongly, two that have no answer,
-/// and none of those answered correctly; for sentences and questions that ask for a thing it would
-/// also decline seven of the latter.
+/// and none of those answered correctly; applied to sentences and questions that ask for a thing,
+/// it would also decline seven answered correctly.
 const DOUBT_OF_OTHERS: f32 = -0.3;
 /// Loss of confidence if a number or a time is asked for and the passage has none.
 const MISSING_KIND_MALUS: f32 = 0.15;

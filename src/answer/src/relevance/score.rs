@@ -51,8 +51,8 @@ pub(crate) struct Score {
     pub(crate) form: f32,
     /// Bonus for values by which the question identifies this row; included in `form`.
     pub(crate) keyed: f32,
-    /// Confidence lost because a name from the question occurs neither in the passage nor in its
-    /// chunk or title, or because the passage is of the wrong kind.
+    /// Confidence lost because a name from the question occurs nowhere in the passage, its chunk or
+    /// its title; or because the passage states the opposite, no amount, or is about a sibling.
     pub(crate) missing: f32,
     /// Whether it is a row of the things that the question counts.
     pub(crate) is_counted: bool,

@@ -1,7 +1,7 @@
 //! Google Cloud Storage, through its XML API.
 //!
-//! It works like S3 except for the names in signatures and for conditions: writes do not support
-//! headers such as `If-Match`, but conditions on an object's generation, a number that grows with
+//! It works like S3 except for the names in signatures and for conditions: instead of headers such
+//! as `If-Match`, writes support conditions on an object's generation, a number that grows with
 //! each write of a name and is 0 for a name that does not exist.
 //!
 //! - <https://cloud.google.com/storage/docs/xml-api/reference-headers>
