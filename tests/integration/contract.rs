@@ -1,7 +1,7 @@
-//! Every operation as `/openapi.json` tells it, and a valid request for each.
+//! All operations as described by `/openapi.json`, and a valid request for each.
 //!
-//! A test that walks over these covers a new route without a change; a new field that is
-//! required has to be taught to [`sample_value`], or the walk fails.
+//! Tests that iterate over these operations cover new routes without a change. A new required
+//! field, however, must be added to [`sample_value`], or the iteration fails.
 
 use axum::body::Body;
 use http::Request;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{KEY, Reply, TestServer};
 
-/// One operation of the server.
+/// An operation of the server, as described by its OpenAPI document.
 #[derive(Debug, Clone)]
 pub struct Operation {
     pub method: String,
@@ -17,7 +17,7 @@ pub struct Operation {
     document: Value,
 }
 
-/// A request for an operation, by name and value, before it is put on the wire.
+/// The fields of a request, by name and value, before they are encoded.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub query: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub struct Sample {
 
 const BOUNDARY: &str = "boundary-of-a-sample";
 
-/// Every operation, in the order of the document.
+/// Lists all operations in the order of the document.
 pub fn operations(server: &TestServer) -> Vec<Operation> {
     let document = server.get("/openapi.json").ok();
     let mut operations = Vec::new();
@@ -40,39 +40,39 @@ pub fn operations(server: &TestServer) -> Vec<Operation> {
     operations
 }
 
-/// Operations that need a key.
+/// Lists the operations that require a key.
 pub fn guarded(server: &TestServer) -> Vec<Operation> {
     operations(server).into_iter().filter(|operation| operation.role().is_some()).collect()
 }
 
-/// Text for a place in a URL.
+/// Percent-encodes a text for use in a URL.
 pub fn encode(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 impl Operation {
-    /// Method and path.
+    /// The method and path.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
-    /// The least role, or `None` where no key is needed.
+    /// The minimum role, or `None` if no key is needed.
     pub fn role(&self) -> Option<&str> {
         self.document["x-role"].as_str()
     }
 
-    /// Whether the body is a form.
+    /// Whether the body is a multipart form.
     pub fn is_multipart(&self) -> bool {
         self.document["requestBody"]["content"].get("multipart/form-data").is_some()
     }
 
-    /// Whether the body is a list of records of applications.
+    /// Whether the body is an array of application records.
     fn reads_list(&self) -> bool {
         let schema = &self.document["requestBody"]["content"]["application/json"]["schema"];
         schema["type"] == "array"
     }
 
-    /// Members of the body with their schemas.
+    /// The members of the body and their schemas.
     pub fn members(&self) -> Vec<(String, Value)> {
         let content = &self.document["requestBody"]["content"];
         let schemas = content.as_object().into_iter().flat_map(|by_type| by_type.values());
@@ -80,7 +80,7 @@ impl Operation {
         properties.flatten().map(|(name, schema)| (name.clone(), schema.clone())).collect()
     }
 
-    /// Parameters of the query string with their schemas.
+    /// The query parameters and their schemas.
     pub fn parameters(&self) -> Vec<(String, Value)> {
         let parameters = self.document["parameters"].as_array().cloned().unwrap_or_default();
         let of_query = parameters.into_iter().filter(|parameter| parameter["in"] == "query");
@@ -94,14 +94,14 @@ impl Operation {
             .collect()
     }
 
-    /// Whether it reads something of this name.
+    /// Whether the operation has a parameter or member of this name.
     pub fn takes(&self, wanted: &str) -> bool {
         let mut fields = self.parameters();
         fields.extend(self.members());
         fields.iter().any(|(name, _)| name == wanted)
     }
 
-    /// Whether it cannot do without this field.
+    /// Whether this field is required.
     pub fn is_required(&self, wanted: &str) -> bool {
         let content = &self.document["requestBody"]["content"];
         let schemas = content.as_object().into_iter().flat_map(|by_type| by_type.values());
@@ -115,11 +115,11 @@ impl Operation {
             })
     }
 
-    /// Its required fields, with a scope where it takes one.
+    /// Builds a request with all required fields, and with a scope if the operation takes one.
     pub fn sample(&self, tenant: &str, sub_tenant: Option<&str>) -> Sample {
         let is_wanted = |name: &str| match name {
             "tenant_id" => true,
-            // One of two is needed, which no list of required members can say.
+            // Either this or its alternative is needed, which `required` cannot express.
             "user_memory" => true,
             "sub_tenant_id" => sub_tenant.is_some(),
             name => self.is_required(name),
@@ -139,13 +139,13 @@ impl Operation {
         Sample { query: query.collect(), members: wanted(self.members()).collect() }
     }
 
-    /// The path with its variable parts filled in.
+    /// The path with its placeholders filled in.
     pub fn filled_path(&self) -> String {
         let part = |part: &str| if part.starts_with('{') { "unknown" } else { part }.to_owned();
         self.path.split('/').map(part).collect::<Vec<_>>().join("/")
     }
 
-    /// A request with a sample in the form that the operation reads.
+    /// Encodes a sample in the format that the operation reads.
     pub fn request(&self, key: Option<&str>, sample: &Sample) -> Request<Body> {
         let pairs = sample.query.iter().map(|(name, value)| format!("{name}={}", encode(value)));
         let query = pairs.collect::<Vec<_>>().join("&");
@@ -190,10 +190,10 @@ fn form(members: &Map<String, Value>) -> String {
     format!("{body}--{BOUNDARY}--\r\n")
 }
 
-/// An address that no server fetches without being told to.
+/// A URL that servers do not fetch unless configured to.
 const UNREACHABLE: &str = "http://127.0.0.1:9/";
 
-/// A value that a field of this name accepts.
+/// Returns a valid value for a field of this name.
 fn sample_value(name: &str, schema: &Value) -> Value {
     match name {
         "source_id" | "file_id" | "memory_id" => json!("s"),
@@ -222,20 +222,20 @@ fn sample_value(name: &str, schema: &Value) -> Value {
 }
 
 impl TestServer {
-    /// A new key; `tenants` is null for all of them.
+    /// Creates an API key; a null `tenants` allows all tenants.
     pub fn make_key(&self, role: &str, tenants: Value) -> String {
         let body = json!({"name": "of a test", "role": role, "tenants": tenants});
         let made = self.post("/admin/api_keys", body).ok();
         made["api_key"].as_str().expect("a secret").to_owned()
     }
 
-    /// Sources of a scope as the listing shows them.
+    /// Returns the sources of a scope as listed.
     pub fn sources(&self, tenant: &str, sub_tenant: &str) -> Vec<Value> {
         let path = format!("/list/sources?tenant_id={tenant}&sub_tenant_id={sub_tenant}");
         self.get(&path).ok()["sources"].as_array().expect("sources").clone()
     }
 
-    /// One source as the listing shows it.
+    /// Returns one source as listed.
     pub fn source(&self, tenant: &str, sub_tenant: &str, id: &str) -> Value {
         let mut sources = self.sources(tenant, sub_tenant);
         sources.retain(|source| source["id"] == id);
@@ -243,7 +243,7 @@ impl TestServer {
         sources.remove(0)
     }
 
-    /// Everything that listings show of a tenant and of the server around it.
+    /// Returns everything that the listings show of a tenant and of the server around it.
     pub fn state(&self, tenant: &str) -> Value {
         let of_tenant = |path: &str| self.get(&format!("{path}?tenant_id={tenant}")).ok();
         json!({
@@ -257,7 +257,7 @@ impl TestServer {
     }
 }
 
-/// Checks the body of an error and what holds for every answer.
+/// Checks an error's body, and the properties that every response has.
 pub fn check_error(reply: &Reply, what: &str) {
     let body = reply.json();
     let context = || format!("{what}: {} {body}", reply.status);

@@ -1,5 +1,5 @@
-//! The contract with clients, against a server in this process. Each test is named for what it
-//! shows.
+//! Tests of the HTTP contract with clients, against a server in this process. Each test's name
+//! states what it shows.
 
 mod answers;
 mod apps;

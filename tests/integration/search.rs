@@ -1,11 +1,11 @@
-//! Hybrid search: how many chunks, in which order, and what moves them.
+//! Hybrid search: the number of chunks, their order, and the parameters that affect it.
 
 use serde_json::{Value, json};
 
 use crate::corpus::{id_set, ids_of, list, scores_of, server_and_clock, timeless};
 use crate::support::TestServer;
 
-/// `count` short texts, of which every third holds the word "granite".
+/// Builds `count` short texts, every third of which contains the word "granite".
 fn stones(count: usize) -> Vec<Value> {
     let text = |n: usize| match n % 3 {
         0 => format!("Stone {n} of the old wall is granite from the northern quarry."),
@@ -14,7 +14,7 @@ fn stones(count: usize) -> Vec<Value> {
     (0..count).map(|n| json!({"file_id": format!("s{n}"), "content": text(n)})).collect()
 }
 
-/// Objects of the documented form; ten chunks unless told; scores in order.
+/// Goal: a search returns chunks in the documented format, ten by default, ordered by score.
 #[test]
 fn retrieve_gives_ten_scored_chunks_unless_told() {
     let server = TestServer::start();
@@ -48,8 +48,8 @@ fn retrieve_gives_ten_scored_chunks_unless_told() {
     }
 }
 
-/// A document that fills the candidates of both legs leaves room for others under its limit,
-/// at every weight and mode, and for a question in parts.
+/// Goal: a document that fills the candidates of both legs leaves room for other sources under the
+/// limit per source, at every weight and mode, and for a question in parts.
 #[test]
 fn a_limit_a_source_still_gives_as_many_chunks_as_were_asked_for() {
     let server = TestServer::start();
@@ -78,7 +78,7 @@ fn a_limit_a_source_still_gives_as_many_chunks_as_were_asked_for() {
     }
 }
 
-/// `metadata` says what was done.
+/// Goal: `metadata` reports how the search was executed.
 #[test]
 fn the_metadata_of_a_search_tells_what_was_done() {
     let server = TestServer::start();
@@ -97,7 +97,7 @@ fn the_metadata_of_a_search_tells_what_was_done() {
     assert_eq!((&told["reranker"], &told["memories_used"]), (&json!(null), &json!([])));
     assert_eq!(told["graph"], json!({"entity_paths": 0, "chunk_triplets": 0, "reason": null}));
     assert_eq!((&told["degraded"], told["embedding_model"].is_string()), (&json!([]), true));
-    // Fewer rows than a scan is worth.
+    // There are too few rows for a scan to pay off.
     assert_eq!(told["vector_paths"], json!(["gather"]));
     let times = told["timings_ms"].as_object().unwrap();
     let stages = ["embed", "semantic", "keyword", "fuse", "rerank", "graph", "total"];
@@ -108,7 +108,7 @@ fn the_metadata_of_a_search_tells_what_was_done() {
     assert_eq!((&told["filtered"], &told["returned"]), (&json!(true), &json!(0)));
 }
 
-/// Point 8.5: the pool is never smaller than `max_chunks`.
+/// Goal: the candidate pool is never smaller than `max_chunks`.
 #[test]
 fn max_chunks_is_honoured_beyond_the_pool() {
     let server = TestServer::start();
@@ -139,12 +139,12 @@ fn max_chunks_is_honoured_beyond_the_pool() {
     assert_eq!(list(&answered, "chunks").len(), 200);
 }
 
-/// `alpha` moves the weight between meaning and words.
+/// Goal: `alpha` shifts the weight between semantic and keyword search.
 #[test]
 fn alpha_chooses_between_meaning_and_words() {
     let server = TestServer::start();
-    // The test model takes only equal words for near, the keyword side equal stems, and the
-    // keyword side leaves common words out where others remain.
+    // The test model considers only identical words similar; keyword search matches stems and
+    // ignores stop words as long as other words remain.
     server.index("acme", "default", "near", "of the of the of it");
     server.index("acme", "default", "stem", "A lone connection stands somewhere quite else.");
     server.index("acme", "default", "none", "Weather report: clouds, rain, later sun.");
@@ -162,7 +162,7 @@ fn alpha_chooses_between_meaning_and_words() {
     assert_ne!(plain(json!(0.3))["chunks"], plain(json!(0.8))["chunks"]);
 }
 
-/// At 0 a term may stand in searchable metadata, and in no other.
+/// Goal: at `alpha` 0 a term may match in searchable metadata, but in no other metadata.
 #[test]
 fn at_alpha_0_a_term_may_stand_in_searchable_metadata() {
     let server = TestServer::start();
@@ -182,7 +182,7 @@ fn at_alpha_0_a_term_may_stand_in_searchable_metadata() {
     assert_eq!(found[0]["chunk_content"], "Minutes of a meeting.");
 }
 
-/// `auto` reports the number that it took, by a rule on the query alone.
+/// Goal: `auto` reports the `alpha` it chose, and chooses it from the query alone.
 #[test]
 fn auto_reports_the_number_it_took() {
     let server = TestServer::start();
@@ -192,7 +192,7 @@ fn auto_reports_the_number_it_took() {
         assert_eq!(told["metadata"]["alpha_mode"], "auto", "{query}");
         let alpha = told["metadata"]["alpha"].as_f64().expect("a number");
         assert!((0.0..=1.0).contains(&alpha), "{query}: {alpha}");
-        // The number says what was done: given back it leads to the same chunks.
+        // The reported number is the one used: passing it explicitly gives the same chunks.
         let fixed = server.ask("retrieve", query, &json!({"alpha": alpha})).ok();
         assert_eq!(fixed["chunks"], told["chunks"], "{query}");
         alpha
@@ -205,7 +205,7 @@ fn auto_reports_the_number_it_took() {
     assert_eq!(chosen("granite"), chosen("granite"), "a rule, not a guess");
 }
 
-/// Of equal texts the newer comes first; years matter, minutes do not.
+/// Goal: of equal texts the newer comes first; years matter, minutes do not.
 #[test]
 fn recency_weighs_the_date_of_the_document() {
     let server = TestServer::start();
@@ -215,7 +215,7 @@ fn recency_weighs_the_date_of_the_document() {
         server.settled("acme", "default", id);
     };
     let text = "Granite stands the test of time.";
-    // Uploaded newest first: the date counts, not the upload.
+    // Uploaded newest first, to show that the document's date counts and not the upload time.
     for (id, date) in [("new", "2026-06-01"), ("middle", "2025-06-01"), ("old", "2016-06-01")] {
         upload(id, text, &format!("{date}T00:00:00Z"));
     }
@@ -240,12 +240,13 @@ fn recency_weighs_the_date_of_the_document() {
         }
         assert_eq!(ids_of(&chunks), ["new", "middle", "old", "newest"], "at {bias}");
     }
-    // What does not match is not brought in by its age.
+    // Recency does not add documents that do not match.
     let by_words = server.chunks("granite", &json!({"alpha": 0, "recency_bias": 1}));
     assert_eq!(ids_of(&by_words), ["new", "middle", "old"]);
 }
 
-/// Sources stored within minutes are ranked by their text; a copy leads its elder.
+/// Goal: sources stored within minutes are ranked by their text; a copy precedes its older
+/// original.
 #[test]
 fn minutes_do_not_outweigh_relevance() {
     let (server, clock) = server_and_clock();
@@ -265,7 +266,7 @@ fn minutes_do_not_outweigh_relevance() {
     }
 }
 
-/// A source that was replaced is as new as its replacement.
+/// Goal: a replaced source is as new as its replacement.
 #[test]
 fn a_replacement_is_as_new_as_its_upload() {
     let (server, clock) = server_and_clock();
@@ -281,8 +282,8 @@ fn a_replacement_is_as_new_as_its_upload() {
     assert_eq!(order, ["a", "b"], "a change of metadata makes no text newer");
 }
 
-/// Point 5.7: ties go to the newer source, then to the lesser `chunk_uuid`; the cut at
-/// `max_chunks` keeps to that order in every search.
+/// Goal: ties go to the newer source, then to the smaller `chunk_uuid`; the cut at `max_chunks`
+/// follows that order in every search.
 #[test]
 fn ties_go_to_the_newer_source_then_by_chunk_id() {
     let (server, clock) = server_and_clock();
@@ -302,7 +303,7 @@ fn ties_go_to_the_newer_source_then_by_chunk_id() {
         let found = ids_of(&server.words("granite time", &json!({"max_chunks": max_chunks})));
         assert_eq!(found, newest_first[..max_chunks], "full text, {max_chunks}");
     }
-    // Uploaded within one millisecond of the clock.
+    // All are uploaded within the same millisecond of the clock.
     for n in 0..6 {
         server.index("acme", "default", &name(n), "Granite stands the test of time.");
     }
@@ -316,7 +317,7 @@ fn ties_go_to_the_newer_source_then_by_chunk_id() {
     }
 }
 
-/// Point 5.7: more equal texts than the pool holds change nothing about the order of ties.
+/// Goal: more equal texts than the pool holds do not change the order of ties.
 #[test]
 fn ties_beyond_the_pool_go_to_the_newer_source_too() {
     let (server, clock) = server_and_clock();
@@ -333,7 +334,7 @@ fn ties_beyond_the_pool_go_to_the_newer_source_too() {
     assert_eq!(ids_of(&server.words("granite", &json!({"max_chunks": 1})))[0], "new");
 }
 
-/// Point 5.7: `extra_context` steers the semantic side and is never required.
+/// Goal: `extra_context` steers the semantic side, and none of its words are required.
 #[test]
 fn extra_context_steers_meaning_and_requires_nothing() {
     let server = TestServer::start();
@@ -355,7 +356,7 @@ fn extra_context_steers_meaning_and_requires_nothing() {
     server.ask("retrieve", "bank", &json!({"extra_context": "x".repeat(16_384)})).ok();
 }
 
-/// Point 5.7: both modes are deterministic on unchanged data and obey the same bounds.
+/// Goal: both modes are deterministic on unchanged data and respect the same bounds.
 #[test]
 fn both_modes_give_the_same_answer_twice() {
     let server = TestServer::start();
@@ -380,7 +381,7 @@ fn both_modes_give_the_same_answer_twice() {
     }
 }
 
-/// Points 3.5 and 1.3: an empty tenant and an unknown sub-tenant answer with nothing.
+/// Goal: searches of an empty tenant and of an unknown sub-tenant return empty results.
 #[test]
 fn an_empty_scope_answers_with_nothing() {
     let server = TestServer::start();
@@ -395,8 +396,8 @@ fn an_empty_scope_answers_with_nothing() {
     }
 }
 
-/// Points 1.3 and 3.2 #12: scores rest on what the scope holds now: neither other scopes nor
-/// deleted sources count in their statistics.
+/// Goal: scores depend only on the current content of the scope: neither other scopes nor deleted
+/// sources count in its statistics.
 #[test]
 fn scores_rest_on_what_the_scope_holds() {
     let server = TestServer::start();
@@ -419,15 +420,15 @@ fn scores_rest_on_what_the_scope_holds() {
     server.call("DELETE", "/delete_source", body).ok();
     let mut shrunk = told("shrunk");
     let mut expected = alone;
-    // The order of ties is that of chunk ids, which differ.
+    // Ties are ordered by chunk id, and the chunk ids differ.
     for pairs in [&mut shrunk.0, &mut shrunk.1, &mut expected.0, &mut expected.1] {
         pairs.sort_by_key(|(id, _)| id.to_string());
     }
     assert_eq!(shrunk, expected, "deleted sources do not count");
 }
 
-/// `join_neighbours`: neighbouring chunks are one result whose text is that of the source, the
-/// freed room is filled, and ids stay those of chunks.
+/// Goal: with `join_neighbours`, neighbouring chunks become one result with the source's own text,
+/// the freed slots are filled, and ids remain those of chunks.
 #[test]
 fn neighbours_of_a_source_become_one_result() {
     let server = TestServer::start();

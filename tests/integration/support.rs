@@ -1,4 +1,4 @@
-//! A server in this process: a real engine on a temporary directory, asked through its router.
+//! A server in this process: a real engine on a temporary directory, called through its router.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use tower::ServiceExt;
 
 use crate::patience::Patience;
 
-/// The operator's key of every test server.
+/// The admin key of every test server.
 pub const KEY: &str = "operator-key-of-the-integration-tests-0001";
 
-/// A response, read to its end.
+/// A response whose body has been read completely.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -28,20 +28,20 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.bytes)))
     }
 
-    /// The body as JSON, after checking the status.
+    /// Parses the body as JSON after checking that the status is 200.
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.bytes));
         self.json()
     }
 
-    /// The body as JSON, after checking that it is a standard error, or one of the
-    /// form that paths below `/v1` have.
+    /// Parses the body as JSON after checking that it is a standard error, or an error in the
+    /// format of the paths below `/v1`.
     pub fn error(&self, status: u16, reason: &str) -> Value {
         let body = self.json();
         assert_eq!(self.status, status, "{body}");
@@ -57,7 +57,7 @@ impl Reply {
     }
 }
 
-/// A part of a multipart form: name, file name if it is a file, bytes.
+/// A part of a multipart form: field name, file name if it is a file, content.
 pub type Part<'a> = (&'a str, Option<&'a str>, &'a [u8]);
 
 /// A server that lives as long as the test.
@@ -68,7 +68,7 @@ pub struct TestServer {
     dir: Option<TempDir>,
 }
 
-/// Names the generator in the settings of a server.
+/// Configures the generator in a server's settings.
 pub fn use_generator(settings: &mut Settings, llm: GeneratorSettings) {
     settings.llm_base_url = Some(llm.base_url);
     settings.llm_api_key = llm.api_key;
@@ -77,17 +77,17 @@ pub fn use_generator(settings: &mut Settings, llm: GeneratorSettings) {
 }
 
 impl TestServer {
-    /// A fresh server with the test model.
+    /// Starts a fresh server with the test embedding model.
     pub fn start() -> Self {
         Self::start_with(|_| {})
     }
 
-    /// A fresh server with other settings.
+    /// Starts a fresh server with changed settings.
     pub fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
         Self::open(TempDir::new().expect("a temporary directory"), change)
     }
 
-    /// A fresh server with other settings and other parts.
+    /// Starts a fresh server with changed settings and components.
     pub fn start_with_parts(
         settings: impl FnOnce(&mut Settings),
         parts: impl FnOnce(&mut Components),
@@ -95,12 +95,12 @@ impl TestServer {
         Self::open_with(TempDir::new().expect("a temporary directory"), settings, parts)
     }
 
-    /// Stops this server and starts another on the same directory.
+    /// Stops this server and starts another one on the same directory.
     pub fn restart(self) -> Self {
         self.restart_with(|_| {})
     }
 
-    /// The same with other settings.
+    /// Stops this server and starts another one with changed settings on the same directory.
     pub fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let dir = self.dir.take().expect("a server has its directory until it is restarted");
         self.engine.shut_down();
@@ -130,7 +130,7 @@ impl TestServer {
         Self { engine, router, runtime, dir: Some(dir) }
     }
 
-    /// Sends a request as it is.
+    /// Sends a request unchanged.
     pub fn send(&self, request: Request<Body>) -> Reply {
         let router = self.router.clone();
         self.runtime.block_on(async move {
@@ -141,7 +141,7 @@ impl TestServer {
         })
     }
 
-    /// Sends JSON and leaves as soon as the work for it has `begun`.
+    /// Sends a JSON request and disconnects as soon as `begun` reports that its work has started.
     pub fn leave(&self, path: &str, body: &Value, begun: impl Fn() -> bool) {
         let request = Request::post(path).header("authorization", format!("Bearer {KEY}"));
         let request = request.body(Body::from(body.to_string())).expect("a request");
@@ -154,7 +154,7 @@ impl TestServer {
         asking.abort();
     }
 
-    /// Sends JSON (or nothing, for `null`) with a key.
+    /// Sends JSON (no body for `null`) with the given key.
     pub fn call_as(&self, key: &str, method: &str, path: &str, body: &Value) -> Reply {
         let request = Request::builder()
             .method(method)
@@ -168,27 +168,27 @@ impl TestServer {
         self.send(request.body(body).expect("a request"))
     }
 
-    /// Sends JSON with the operator's key.
+    /// Sends JSON with the admin key.
     pub fn call(&self, method: &str, path: &str, body: Value) -> Reply {
         self.call_as(KEY, method, path, &body)
     }
 
-    /// GET with the operator's key.
+    /// Sends a GET request with the admin key.
     pub fn get(&self, path: &str) -> Reply {
         self.call("GET", path, Value::Null)
     }
 
-    /// POST of JSON with the operator's key.
+    /// Sends a POST request with JSON and the admin key.
     pub fn post(&self, path: &str, body: Value) -> Reply {
         self.call("POST", path, body)
     }
 
-    /// Sends a multipart form with the operator's key.
+    /// Sends a multipart form with the admin key.
     pub fn form(&self, method: &str, path: &str, parts: &[Part<'_>]) -> Reply {
         self.form_as(KEY, method, path, parts)
     }
 
-    /// Sends a multipart form with a key.
+    /// Sends a multipart form with the given key.
     pub fn form_as(&self, key: &str, method: &str, path: &str, parts: &[Part<'_>]) -> Reply {
         const BOUNDARY: &str = "boundary-of-the-tests";
         let mut body = Vec::new();
@@ -218,7 +218,7 @@ impl TestServer {
         assert_eq!(self.settled(tenant, sub_tenant, id)["status"], "success");
     }
 
-    /// Waits until the newest job of a source has ended; returns its last status.
+    /// Waits until the latest job of a source has finished; returns its final status.
     pub fn settled(&self, tenant: &str, sub_tenant: &str, id: &str) -> Value {
         let path = format!(
             "/upload/verify_processing?file_id={id}&tenant_id={tenant}&sub_tenant_id={sub_tenant}"
@@ -236,14 +236,14 @@ impl TestServer {
         }
     }
 
-    /// Chunks of a hybrid search.
+    /// Returns the chunks of a hybrid search.
     pub fn retrieve(&self, tenant: &str, sub_tenant: &str, query: &str) -> Vec<Value> {
         let body = json!({"query": query, "tenant_id": tenant, "sub_tenant_id": sub_tenant});
         let found = self.post("/search/retrieve", body).ok();
         found["chunks"].as_array().expect("chunks").clone()
     }
 
-    /// Chunks of a full-text search.
+    /// Returns the chunks of a full-text search.
     pub fn full_text(&self, tenant: &str, sub_tenant: &str, query: &str) -> Vec<Value> {
         let body = json!({"query": query, "tenant_id": tenant, "sub_tenant_id": sub_tenant});
         self.post("/search/full-text-search", body).ok().as_array().expect("an array").clone()

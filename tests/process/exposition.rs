@@ -1,21 +1,21 @@
-//! A strict reader of the text format 0.0.4 of Prometheus: it accepts no line that a scraper could
-//! read in another way.
+//! A strict parser of the Prometheus text exposition format 0.0.4. It rejects every line that a
+//! scraper could interpret in more than one way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The metrics of one scrape.
 #[derive(Debug, Clone, Default)]
 pub struct Scrape {
-    /// Each series as it is written, and its value.
+    /// Value of each series, keyed by the series as written, labels included.
     pub series: BTreeMap<String, f64>,
-    /// Each family and its type.
+    /// Type of each metric family.
     pub types: BTreeMap<String, String>,
-    /// Every value of a label.
+    /// All values of all labels.
     pub label_values: BTreeSet<String>,
 }
 
 impl Scrape {
-    /// Reads a whole text.
+    /// Parses a complete exposition; panics on any deviation from the format.
     pub fn read(text: &str) -> Self {
         assert!(text.ends_with('\n'), "the last line ends");
         let mut scrape = Self::default();
@@ -95,7 +95,8 @@ impl Scrape {
         }
     }
 
-    /// The value of a series named without the prefix; 0 where it is not there yet.
+    /// Returns the value of a series named without the `lodestone_` prefix; 0 if it does not exist
+    /// yet.
     pub fn get(&self, series: &str) -> f64 {
         self.series.get(&format!("lodestone_{series}")).copied().unwrap_or(0.0)
     }

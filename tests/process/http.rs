@@ -1,5 +1,5 @@
-//! The smallest HTTP client whose failures can be told apart: one connection a request, so a
-//! request whose answer is lost was sent once at most.
+//! A minimal HTTP client that distinguishes its failures. It opens one connection per request and
+//! never retries, so a request whose answer is lost was sent at most once.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -11,28 +11,28 @@ use serde_json::Value;
 
 use super::patience::STILL;
 
-/// Asks one server with one key.
+/// Sends requests to one server with one key.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Address that the server listens on.
+    /// The address the server listens on.
     pub address: SocketAddr,
-    /// The key.
+    /// The API key, sent as a bearer token.
     pub key: String,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-/// No whole answer.
+/// The reason why there is no complete response.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nobody listens: the request was not sent.
+    /// The connection failed, so the request was not sent.
     Refused(io::Error),
-    /// The request may have had its effect or not.
+    /// The connection broke, so the request may or may not have taken effect.
     Lost(io::Error),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Failure {
 }
 
 impl Reply {
-    /// The body.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
@@ -54,7 +54,7 @@ impl Reply {
 }
 
 impl Client {
-    /// Sends JSON, or nothing for `null`.
+    /// Sends a JSON body, or no body for `null`.
     pub fn call(&self, method: &str, path: &str, body: &Value) -> Result<Reply, Failure> {
         let bytes = match body {
             Value::Null => Vec::new(),
@@ -63,7 +63,7 @@ impl Client {
         self.send(method, path, "application/json", &bytes)
     }
 
-    /// Sends one file and text parts as a form.
+    /// Sends one file and additional text fields as a multipart form.
     pub fn file(
         &self,
         path: &str,
@@ -85,7 +85,7 @@ impl Client {
         self.send("POST", path, &media_type, &body)
     }
 
-    /// Sends bytes of a media type.
+    /// Sends a body of the given media type.
     pub fn send(
         &self,
         method: &str,
@@ -113,7 +113,7 @@ impl Client {
     }
 }
 
-/// A whole answer with a length, or nothing.
+/// Parses a response that has a `content-length`; `None` if it is incomplete.
 fn parse(answer: &[u8]) -> Option<Reply> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;

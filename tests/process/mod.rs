@@ -1,7 +1,7 @@
-//! The real binary as a child process: started, asked over HTTP, killed.
+//! Runs the real binary as a child process: starts it, sends it HTTP requests and kills it.
 //!
-//! Shared by the test binaries that need a whole process. What the process writes to stderr is
-//! read all the time, so that a full pipe never stops it, and shown when something fails.
+//! Shared by the test binaries that need a whole process. A thread drains the stderr of the process
+//! continuously, so that a full pipe never blocks it; failures print the output.
 
 pub mod http;
 pub mod model;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use http::Client;
 use patience::STILL;
 
-/// A command of the binary that sees none of the caller's settings.
+/// Builds a command that runs the binary without the caller's `LODESTONE_` settings.
 pub fn lodestone(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lodestone"));
     for (name, _) in std::env::vars_os() {
@@ -30,7 +30,7 @@ pub fn lodestone(arguments: &[&str]) -> Command {
     command
 }
 
-/// One running server.
+/// A running server process.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -40,7 +40,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free port and does not wait for it.
+    /// Starts a server on a free port without waiting until it is ready.
     pub fn spawn(data_dir: &Path, model_dir: &Path, api_key: Option<&str>) -> Self {
         let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(data_dir).arg("--model-dir").arg(model_dir);
@@ -50,7 +50,7 @@ impl Server {
         Self::run(command)
     }
 
-    /// Starts the server of a command that listens on a free port.
+    /// Starts a server from a command that is expected to listen on a free port.
     pub fn run(mut command: Command) -> Self {
         let begun = Instant::now();
         let mut child = command.stdout(Stdio::null()).spawn().expect("the binary starts");
@@ -66,7 +66,7 @@ impl Server {
         Self { child, lines, output: String::new(), begun }
     }
 
-    /// Waits for the banner; returns what it says and how long it took.
+    /// Waits for the startup banner; returns it and the time since the start.
     pub fn ready(&mut self) -> (Banner, Duration) {
         match self.try_ready() {
             Some(ready) => ready,
@@ -74,7 +74,8 @@ impl Server {
         }
     }
 
-    /// The same; `None` where it ends without a banner.
+    /// Waits for the startup banner like [`Self::ready`]; returns `None` if the process ends
+    /// without one.
     pub fn try_ready(&mut self) -> Option<(Banner, Duration)> {
         let mut banner = Banner::default();
         while let Some(line) = self.next_line() {
@@ -96,14 +97,14 @@ impl Server {
         None
     }
 
-    /// Kills it as `kill -9` does and waits until it is gone.
+    /// Kills the process with SIGKILL, waits until it is gone and returns its output.
     pub fn kill(mut self) -> String {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
         self.output().to_owned()
     }
 
-    /// Everything that it has written so far.
+    /// Returns everything that the process has written to stderr so far.
     pub fn output(&mut self) -> &str {
         while let Ok(line) = self.lines.try_recv() {
             self.keep(&line);
@@ -111,12 +112,12 @@ impl Server {
         &self.output
     }
 
-    /// Waits until it has ended by itself; `None` where it writes nothing for minutes.
+    /// Waits until the process exits by itself; returns `None` if it writes nothing for minutes.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         loop {
             match self.lines.recv_timeout(STILL) {
                 Ok(line) => self.keep(&line),
-                // The end of its stderr is the end of the process: nobody else holds the pipe.
+                // EOF on stderr means that the process has exited: nobody else holds the pipe.
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => return None,
             }
@@ -124,7 +125,7 @@ impl Server {
         Some(self.child.wait().expect("a child can be waited for"))
     }
 
-    /// Asks it to stop, as an operator does.
+    /// Sends SIGTERM, as an operator would.
     pub fn terminate(&self) {
         let command = format!("kill -TERM {}", self.id());
         let status = Command::new("sh").args(["-c", &command]).status().expect("a shell");
@@ -150,28 +151,28 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A test that failed leaves nothing running; one that killed it finds it gone.
+        // A failed test leaves no process behind; after `kill` this does nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Banner of a server that is ready.
+/// The startup banner of a server that is ready.
 #[derive(Debug, Default, Clone)]
 pub struct Banner {
     address: Option<SocketAddr>,
-    /// The key that was made because there was none.
+    /// The admin key, if the server generated one because none was configured.
     pub key: Option<String>,
 }
 
 impl Banner {
-    /// A client of this server.
+    /// Creates a client of this server.
     pub fn client(&self, key: &str) -> Client {
         Client { address: self.address.expect("a ready server has an address"), key: key.into() }
     }
 }
 
-/// The rest of a line of the banner behind its name.
+/// Returns the value of the named line of the banner, if `line` is that line.
 pub fn value_of(line: &str, name: &str) -> Option<String> {
     let rest = line.strip_prefix("  ")?.strip_prefix(name)?;
     rest.starts_with(' ').then(|| rest.trim().to_owned())

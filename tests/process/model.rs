@@ -1,11 +1,12 @@
-//! The embedding model for tests: the real one, and what is left of it with a single layer.
+//! Embedding models for tests: the real model, and a cheap one cut down to its first layer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-/// The directory of the real model, or `None` after saying which test is skipped for lack of it.
+/// Returns the directory of the real model. If it is absent, prints that the test is skipped and
+/// returns `None`.
 pub fn model_dir(test: &str) -> Option<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
     let dir = std::env::var_os("LODESTONE_MODEL_DIR").map_or(default, PathBuf::from);
@@ -16,11 +17,12 @@ pub fn model_dir(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// The directory of the real model's word table and first layer: vectors of the same width, near
-/// for texts that share words, at a sixth of the cost. `None` as from [`model_dir`].
+/// Returns the directory of a model cut down to the real one's word embeddings and first layer: its
+/// vectors have the same width and are close for texts that share words, at a sixth of the cost.
+/// `None` as from [`model_dir`].
 ///
-/// Made once for weights of a length, and kept with what is built. Processes that make it at the
-/// same time write the same.
+/// The model is built once per length of the weights and kept in the target directory. Concurrent
+/// processes may build it at the same time; they produce identical files.
 pub fn first_layer_dir(test: &str) -> Option<PathBuf> {
     let real = model_dir(test)?;
     let bytes = fs::metadata(real.join("model.safetensors")).expect("weights").len();
@@ -47,8 +49,8 @@ fn write_first_layer(from: &Path, to: &Path) {
     fs::write(to.join("model.safetensors"), without_later_layers(&weights)).expect("a file");
 }
 
-/// A safetensors file without the tensors of layers after the first: the length of its header in 8
-/// bytes, the header as JSON, the bytes of all tensors. Source: the format's description in
+/// Removes the tensors of all layers but the first from a safetensors file. The file consists of
+/// the header's length (8 bytes), the header as JSON and the bytes of all tensors; see
 /// <https://github.com/huggingface/safetensors#format>.
 fn without_later_layers(file: &[u8]) -> Vec<u8> {
     let (length, rest) = file.split_first_chunk::<8>().expect("a length");
@@ -67,7 +69,7 @@ fn without_later_layers(file: &[u8]) -> Vec<u8> {
         kept.insert(name, tensor);
     }
     let mut header = Value::Object(kept).to_string();
-    // Tensors begin at a multiple of eight bytes.
+    // The tensor data must begin at a multiple of eight bytes.
     header += &" ".repeat(header.len().next_multiple_of(8) - header.len());
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &bytes].concat()
 }

@@ -1,14 +1,16 @@
-//! Waits that end when nothing moves any more, not after a fixed time: machines are shared.
+//! Waits that fail when progress stops rather than after a fixed time, because test machines are
+//! shared.
 
 use std::time::{Duration, Instant};
 
 /// Time without any change after which a wait fails.
 pub const STILL: Duration = Duration::from_secs(180);
-/// Looks without any change before a wait fails: looks are rare where the machine is starved.
+/// Minimum number of polls without any change before a wait fails, as a starved machine polls
+/// rarely.
 const LOOKS: u32 = 5_000;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// One wait, and the last state that it saw.
+/// An ongoing wait and the last state it observed.
 #[derive(Debug)]
 pub struct Patience<S> {
     last: Option<S>,
@@ -17,12 +19,13 @@ pub struct Patience<S> {
 }
 
 impl<S: PartialEq> Patience<S> {
-    /// A wait that begins now.
+    /// Starts a wait.
     pub fn new() -> Self {
         Self { last: None, since: Instant::now(), looks: 0 }
     }
 
-    /// Takes the present state and pauses for a moment; true once nothing has changed for long.
+    /// Observes the current state and sleeps briefly; returns true once the state has not changed
+    /// for too long.
     pub fn is_over(&mut self, state: S) -> bool {
         if self.last.as_ref() != Some(&state) {
             *self = Self { last: Some(state), ..Self::new() };
