@@ -1,4 +1,4 @@
-//! Answers at once: their form, and what they rest on.
+//! Unstreamed answers: their format, and the sources that support them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::support::TestServer;
 
 const QUESTION: &str = "Who designed the Eiffel Tower?";
 
-/// Three short sources about towers and one long one of several chunks.
+/// Three short sources about towers and a long one of several chunks.
 fn towers() -> TestServer {
     let server = TestServer::start();
     let long: String =
@@ -25,7 +25,7 @@ fn towers() -> TestServer {
     server
 }
 
-/// The `n` of each `[n]` in an answer with the passage before it.
+/// The number in each citation mark `[n]` of an answer, with the passage before the mark.
 fn citations(answer: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut rest = answer;
@@ -38,7 +38,7 @@ fn citations(answer: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// With only a question and a tenant, and no generator configured.
+/// Goal: a question and a tenant are enough, with no generator configured.
 #[test]
 fn a_question_and_a_tenant_are_enough() {
     let server = towers();
@@ -64,7 +64,7 @@ fn a_question_and_a_tenant_are_enough() {
     assert!(generation["input_tokens"].is_u64() && generation["output_tokens"].is_u64());
 }
 
-/// Point 8.13: every `[n]` has its source, and what it marks stands in that source.
+/// Goal: every `[n]` refers to a source, and the marked statement is in that source.
 #[test]
 fn an_answer_rests_on_what_it_cites() {
     let server = towers();
@@ -102,7 +102,7 @@ fn an_answer_rests_on_what_it_cites() {
     assert!(!citations(server.qna(QUESTION, &json!({}))["answer"].as_str().unwrap()).is_empty());
 }
 
-/// Point 8.13: chunks are all retrieved ones, sources all of theirs, each once.
+/// Goal: `chunks` lists all retrieved chunks, and `sources` each of their sources once.
 #[test]
 fn chunks_and_sources_point_at_each_other() {
     let server = towers();
@@ -155,7 +155,7 @@ fn chunks_and_sources_point_at_each_other() {
     assert_eq!(eiffel["document_metadata"]["year"], 1889);
 }
 
-/// Without generation the answer is empty and the context is there.
+/// Goal: without generation the answer is empty, but the context is returned.
 #[test]
 fn without_generation_there_is_only_context() {
     let server = towers();
@@ -175,7 +175,7 @@ fn without_generation_there_is_only_context() {
     assert_eq!(timeless(also), timeless(found), "highlight_chunks is ignored then");
 }
 
-/// Point 3.5 #23: `highlight_chunks: false` empties `chunks` and nothing else.
+/// Goal: `highlight_chunks: false` empties `chunks` and changes nothing else.
 #[test]
 fn without_highlights_there_are_no_chunks() {
     let server = towers();
@@ -184,7 +184,7 @@ fn without_highlights_there_are_no_chunks() {
     assert_eq!(bare, with(plain, &json!({"chunks": []})));
 }
 
-/// Point 3.5 #23: nothing that fits is 200, says so, and cites nothing.
+/// Goal: an answer without matching sources is a 200 that says so and cites nothing.
 #[test]
 fn without_context_the_answer_says_so() {
     let server = towers();
@@ -196,7 +196,7 @@ fn without_context_the_answer_says_so() {
     assert_eq!(server.qna(QUESTION, &silent)["answer"], "");
 }
 
-/// Point 3.5 #23: `top_n` and `max_chunks` are one field; `search_alpha` is qna's alpha.
+/// Goal: `top_n` and `max_chunks` are the same field, and `search_alpha` is the `alpha` of qna.
 #[test]
 fn the_names_of_qna_mean_what_those_of_retrieve_mean() {
     let server = towers();
@@ -224,7 +224,7 @@ fn the_names_of_qna_mean_what_those_of_retrieve_mean() {
     }
 }
 
-/// Point 3.5 #23: what is accepted without effect is named.
+/// Goal: parameters that are accepted without effect are reported.
 #[test]
 fn parameters_without_effect_are_named() {
     let server = towers();
@@ -236,7 +236,7 @@ fn parameters_without_effect_are_named() {
     assert_eq!(found["answer"], server.qna(QUESTION, &json!({}))["answer"]);
 }
 
-/// Points 5.16 and 3.5 #23: limits in characters are 400.
+/// Goal: limits in characters are enforced with a 400.
 #[test]
 fn texts_of_a_question_keep_to_their_limits() {
     let server = towers();

@@ -1,4 +1,4 @@
-//! Exports and imports.
+//! Exporting and importing tenants.
 
 use axum::body::Body;
 use http::Request;
@@ -32,7 +32,7 @@ fn import(server: &TestServer, tenant: &str, archive: &[u8]) -> Reply {
     server.send(request.expect("a request"))
 }
 
-/// Listings and the ten best of many questions, with their scores.
+/// The listings, and the ten best results of many queries with their scores.
 fn seen(server: &TestServer, tenant: &str) -> Vec<String> {
     let mut seen = Vec::new();
     for sub_tenant in ["default", "north"] {
@@ -77,7 +77,8 @@ fn filled() -> TestServer {
     server
 }
 
-/// Into another server, another name, and through another export.
+/// Goal: a tenant imported on another server and under another name, and exported again, gives
+/// equal listings and answers.
 #[test]
 fn an_import_gives_equal_listings_and_answers() {
     let server = filled();
@@ -100,11 +101,11 @@ fn an_import_gives_equal_listings_and_answers() {
     assert_eq!(used(&other, "moved"), used(&server, "acme"), "it counts at once");
     let status = other.post("/upload/verify_processing?file_id=s3", Value::Null).ok();
     assert_eq!(status["status"], "success", "found without its tenant: {status}");
-    // It goes on like any other tenant, also after a restart.
+    // It behaves like any other tenant, also after a restart.
     other.index("moved", "default", "s3", "replaced by something about zebras");
     let other = other.restart();
     assert_eq!(other.source("moved", "default", "s3")["version"], json!("v2"));
-    // Back, beside the first one.
+    // Import it back, next to the original.
     import(&server, "again", &archive).ok();
     assert_eq!(seen(&server, "again"), before);
     let twice = export(&server, "again");
@@ -172,7 +173,7 @@ fn vectors_of_another_model_are_made_anew() {
     assert_eq!(seen(&other, "acme"), before, "this server's model has made them before, too");
 }
 
-/// The archive with the end that its lines have now.
+/// Recomputes the checksum in an archive's last line to match the lines before it.
 fn sealed(archive: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(archive).unwrap();
     let at = text.trim_end().rfind('\n').unwrap() + 1;
@@ -181,8 +182,8 @@ fn sealed(archive: &[u8]) -> Vec<u8> {
     format!("{}{end}\n", &text[..at]).into_bytes()
 }
 
-/// Goal: what a release stored that did not limit dots in keys can be taken over, while uploads are
-/// held to the limit.
+/// Goal: keys with many dots, stored by a release that did not limit them, can be imported,
+/// although uploads are held to the limit.
 #[test]
 fn keys_with_more_dots_than_uploads_may_have_are_imported() {
     let server = filled();
@@ -207,7 +208,7 @@ fn keys_with_more_dots_than_uploads_may_have_are_imported() {
     assert_eq!(refused.status, 400, "{}", refused.json());
 }
 
-/// Wherever it is cut, an archive is refused as cut, and nothing is there.
+/// Goal: an archive truncated at any point is rejected as truncated, and nothing is imported.
 #[test]
 fn a_cut_archive_is_refused_as_cut() {
     let server = filled();
@@ -219,7 +220,7 @@ fn a_cut_archive_is_refused_as_cut() {
         assert!(body["message"].as_str().unwrap().contains("nothing was imported"), "{body}");
     }
     assert_eq!(server.get("/tenant/list").ok(), tenants);
-    // The last line feed says nothing.
+    // The final line feed is optional.
     import(&server, "whole", &archive[..archive.len() - 1]).ok();
 }
 

@@ -1,4 +1,4 @@
-//! Sources and searches of the tests below, shortly written.
+//! Shorthands for uploading and searching test documents.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{Reply, TestServer};
 
-/// Items that one batch may hold.
+/// Maximum number of items in one batch.
 const BATCH_ITEMS_MAX: usize = 100;
 
-/// A server whose clock moves only when told to.
+/// Starts a server whose clock advances only on request.
 pub fn server_and_clock() -> (TestServer, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(Timestamp(1_757_402_409_000)));
     let parts = Arc::clone(&clock);
     (TestServer::start_with_parts(|_| {}, |components| components.clock = parts), clock)
 }
 
-/// A body with more members.
+/// Returns the body with additional members.
 pub fn with(mut body: Value, changes: &Value) -> Value {
     for (name, value) in changes.as_object().expect("an object of changes") {
         body[name] = value.clone();
@@ -25,12 +25,12 @@ pub fn with(mut body: Value, changes: &Value) -> Value {
     body
 }
 
-/// Source ids of chunks, in their order.
+/// The source ids of chunks, in order.
 pub fn ids_of(chunks: &[Value]) -> Vec<String> {
     chunks.iter().map(|chunk| chunk["source_id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Source ids of chunks, sorted, each once.
+/// The distinct source ids of chunks, sorted.
 pub fn id_set(chunks: &[Value]) -> Vec<String> {
     let mut ids = ids_of(chunks);
     ids.sort();
@@ -38,18 +38,18 @@ pub fn id_set(chunks: &[Value]) -> Vec<String> {
     ids
 }
 
-/// Scores of chunks, in their order.
+/// The scores of chunks, in order.
 pub fn scores_of(chunks: &[Value]) -> Vec<f64> {
     chunks.iter().map(|chunk| chunk["relevancy_score"].as_f64().expect("a score")).collect()
 }
 
-/// The array of this name.
+/// The array of this name in a body.
 pub fn list(body: &Value, name: &str) -> Vec<Value> {
     body[name].as_array().unwrap_or_else(|| panic!("{name} of {body}")).clone()
 }
 
-/// An answer without what differs between two equal requests: the id of the request, times,
-/// and the ways to the vectors, which merging changes.
+/// Removes everything that may differ between equal requests: the request id, timings, and the
+/// vector search paths, which change with merges.
 pub fn timeless(mut body: Value) -> Value {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("request_id");
@@ -74,7 +74,7 @@ impl TestServer {
         }
     }
 
-    /// A search of `/search/{operation}` in tenant `acme`, with more members.
+    /// Calls `/search/{operation}` for tenant `acme`, with additional members in the body.
     pub fn ask(&self, operation: &str, query: &str, changes: &Value) -> Reply {
         let name = if operation == "qna" { "question" } else { "query" };
         let mut body = Map::from_iter([("tenant_id".to_owned(), json!("acme"))]);
@@ -82,18 +82,18 @@ impl TestServer {
         self.post(&format!("/search/{operation}"), with(Value::Object(body), changes))
     }
 
-    /// Chunks of a hybrid search of tenant `acme`.
+    /// Returns the chunks of a hybrid search in tenant `acme`.
     pub fn chunks(&self, query: &str, changes: &Value) -> Vec<Value> {
         list(&self.ask("retrieve", query, changes).ok(), "chunks")
     }
 
-    /// Chunks of a full-text search of tenant `acme`.
+    /// Returns the chunks of a full-text search in tenant `acme`.
     pub fn words(&self, query: &str, changes: &Value) -> Vec<Value> {
         let found = self.ask("full-text-search", query, changes).ok();
         found.as_array().expect("a bare array").clone()
     }
 
-    /// The whole answer to a question of tenant `acme`.
+    /// Returns the complete response to a question in tenant `acme`.
     pub fn qna(&self, question: &str, changes: &Value) -> Value {
         self.ask("qna", question, changes).ok()
     }

@@ -1,5 +1,5 @@
-//! `/openapi.json` against the server: every operation answers, and answers have the form that
-//! the document gives them.
+//! `/openapi.json` against the server: every operation is served, and responses conform to the
+//! documented schemas.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use crate::support::{KEY, TestServer};
 const ABSENT: &[(&str, &str)] =
     &[("POST", "/search/hybrid-search"), ("POST", "/memories/add-memories")];
 
-/// All that is documented is served: no documented operation is an unknown path or
-/// method, with a slash behind it or not.
+/// Goal: every documented operation is served: none is an unknown path or method, with or without a
+/// trailing slash.
 #[test]
 fn every_documented_operation_is_served() {
     let server = TestServer::start();
@@ -24,7 +24,7 @@ fn every_documented_operation_is_served() {
     }
 }
 
-/// An operation that this release does not have is neither documented nor served.
+/// Goal: an operation that this release does not have is neither documented nor served.
 #[test]
 fn what_is_not_there_is_neither_documented_nor_served() {
     let server = TestServer::start();
@@ -37,8 +37,8 @@ fn what_is_not_there_is_neither_documented_nor_served() {
     }
 }
 
-/// The rule of a schema that a value breaks, or `None`. A member that the schema does not name is
-/// an error: the document describes exactly what is sent.
+/// Returns the schema rule that a value breaks, or `None`. A member that is missing from the schema
+/// is an error too, as the document describes responses exactly.
 fn misfit(document: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     if let Some(path) = schema["$ref"].as_str() {
         let target = document.pointer(path.trim_start_matches('#')).expect("a definition");
@@ -103,13 +103,13 @@ fn misfit(document: &Value, schema: &Value, value: &Value, place: &str) -> Optio
     }
 }
 
-/// The schema of an answer.
+/// The schema of a response.
 fn schema_of(document: &Value, method: &str, path: &str, status: u16) -> Value {
     let responses = &document["paths"][path][method.to_ascii_lowercase()]["responses"];
     responses[status.to_string()]["content"]["application/json"]["schema"].clone()
 }
 
-/// Point 5.18: the checker below can fail.
+/// Goal: the schema checker detects violations.
 #[test]
 fn a_value_that_breaks_a_schema_is_noticed() {
     let schema = json!({"type": "object", "required": ["a"], "properties": {
@@ -131,7 +131,7 @@ fn a_value_that_breaks_a_schema_is_noticed() {
     }
 }
 
-/// Point 5.18: answers that work have the documented form, no more and no less.
+/// Goal: successful responses have exactly the documented schema, no less and no more.
 #[test]
 fn answers_have_the_documented_form() {
     let server = TestServer::start();
@@ -140,7 +140,7 @@ fn answers_have_the_documented_form() {
     let rows = json!({"file_id": "s", "embeddings": [[1.0, 0.0]]});
     let mut checked = 0;
     let mut all = operations(&server);
-    // Deletions last, and `s` is there again before each operation.
+    // Deletions go last, and `s` is restored before each operation.
     all.sort_by_key(|operation| (operation.method == "DELETE", operation.path.contains("tenant")));
     for operation in all {
         server.post("/upload/upload_embeddings?tenant_id=vectors", rows.clone());
@@ -175,7 +175,7 @@ fn answers_have_the_documented_form() {
     assert!(checked >= 33, "{checked} answers were checked");
 }
 
-/// Point 5.18: the media type of an answer is one of those documented.
+/// Goal: responses have one of the documented media types.
 #[test]
 fn answers_come_under_a_documented_media_type() {
     let server = TestServer::start();
@@ -199,7 +199,7 @@ fn answers_come_under_a_documented_media_type() {
     }
 }
 
-/// Point 5.18: errors have the documented form too, and only documented statuses occur.
+/// Goal: errors have the documented schema too, and only documented statuses occur.
 #[test]
 fn errors_have_the_documented_form() {
     let server = TestServer::start();
@@ -225,7 +225,7 @@ fn errors_have_the_documented_form() {
     }
 }
 
-/// Descriptions are for readers who have this document alone.
+/// Goal: descriptions are self-contained, for readers who have only this document.
 #[test]
 fn operations_are_described_and_refer_to_nothing_else() {
     let server = TestServer::start();

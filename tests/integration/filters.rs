@@ -1,4 +1,4 @@
-//! Filters and `context_list`, alike in every search.
+//! Filters and `context_list`, which behave alike in all searches.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,8 @@ use crate::support::TestServer;
 
 const SEARCHES: [&str; 3] = ["retrieve", "full-text-search", "qna"];
 
-/// Four sources that all match "apples": `a` and `b` well described, `c` oddly, `d` not at all.
+/// Four sources that all match "apples": `a` and `b` have rich metadata, `c` has unusual metadata
+/// and `d` has none.
 fn orchard() -> TestServer {
     let server = TestServer::start();
     let items = [
@@ -31,7 +32,7 @@ fn orchard() -> TestServer {
     server
 }
 
-/// Ids that a filter lets pass, after checking that all three searches agree.
+/// Returns the ids that pass a filter, after checking that all three searches agree.
 fn passing(server: &TestServer, filter: &Value) -> String {
     let all = with(json!({"max_chunks": 100, "alpha": 1, "search_alpha": 1}), filter);
     let retrieved = id_set(&server.chunks("apples", &all));
@@ -42,7 +43,7 @@ fn passing(server: &TestServer, filter: &Value) -> String {
     retrieved.concat()
 }
 
-/// Checks conditions on `document_metadata`.
+/// Checks the sources that pass each filter on `document_metadata`.
 fn check(cases: &[(Value, &str)]) {
     let server = orchard();
     for (filter, expected) in cases {
@@ -51,7 +52,7 @@ fn check(cases: &[(Value, &str)]) {
     }
 }
 
-/// A scalar is equality, without coercion and by letter case.
+/// Goal: a scalar tests for equality, case-sensitively and without type coercion.
 #[test]
 fn a_scalar_is_equality_without_coercion() {
     check(&[
@@ -73,7 +74,7 @@ fn a_scalar_is_equality_without_coercion() {
     ]);
 }
 
-/// An array is any of its members, a stored array matches by any element.
+/// Goal: an array matches any of its members, and a stored array matches by any of its elements.
 #[test]
 fn arrays_match_by_any_member() {
     check(&[
@@ -94,7 +95,7 @@ fn arrays_match_by_any_member() {
     ]);
 }
 
-/// Every operator, and values of another type match nothing.
+/// Goal: every operator compares values of one type; values of another type do not match.
 #[test]
 fn operators_compare_values_of_one_type() {
     check(&[
@@ -121,7 +122,7 @@ fn operators_compare_values_of_one_type() {
     ]);
 }
 
-/// Point 5.3: null is missing or null.
+/// Goal: null matches fields that are missing or null.
 #[test]
 fn null_matches_what_is_missing_or_null() {
     check(&[
@@ -137,7 +138,7 @@ fn null_matches_what_is_missing_or_null() {
     ]);
 }
 
-/// Point 5.3: nested objects and dotted keys reach into nested maps.
+/// Goal: nested objects and dotted keys reach into nested maps.
 #[test]
 fn nested_and_dotted_keys_reach_into_maps() {
     check(&[
@@ -153,7 +154,7 @@ fn nested_and_dotted_keys_reach_into_maps() {
     ]);
 }
 
-/// Point 5.3: `$and` and `$or` hold filter objects, at the top and below a key.
+/// Goal: `$and` and `$or` combine filter objects, at the top level and below a key.
 #[test]
 fn and_or_combine_filter_objects() {
     check(&[
@@ -168,7 +169,7 @@ fn and_or_combine_filter_objects() {
     ]);
 }
 
-/// The three maps are ANDed; which map a key means.
+/// Goal: the three maps are ANDed, and each key refers to the documented map or to a system field.
 #[test]
 fn the_maps_are_joined_and_system_keys_reach_through() {
     let server = orchard();
@@ -183,13 +184,13 @@ fn the_maps_are_joined_and_system_keys_reach_through() {
         ),
         (json!({"tenant_metadata": team(json!("south")), "document_metadata": {"year": 2019}}), ""),
         (json!({"tenant_metadata": {}, "document_metadata": null, "metadata": {}}), "abcd"),
-        // Any other key of `metadata`: the document's, or the tenant's where it has none.
+        // Any other key of `metadata`: looked up in the document's metadata, then in the tenant's.
         (json!({"metadata": {"year": 2019}}), "a"),
         (json!({"metadata": team(json!("west"))}), "b"),
         (json!({"metadata": team(json!("south"))}), ""),
         (json!({"metadata": team(json!("north"))}), "ac"),
         (json!({"metadata": {"only": 1}}), "a"),
-        // System keys work in all three and mean the source's own fields ...
+        // System keys work in all three maps and refer to the source's own fields ...
         (json!({"metadata": {"source_title": "contract.pdf"}}), "a"),
         (json!({"document_metadata": {"source_title": "contract.pdf"}}), "a"),
         (json!({"tenant_metadata": {"source_title": ["contract.pdf", "b"]}}), "ab"),
@@ -199,7 +200,7 @@ fn the_maps_are_joined_and_system_keys_reach_through() {
         (json!({"metadata": {"source_last_updated_time": {"$lt": "1"}}}), ""),
         (json!({"metadata": {"description": "apples of c"}}), "c"),
         (json!({"metadata": {"source_collection": "x"}}), ""),
-        // ... unless the map itself holds the key; in `metadata` they always do.
+        // ... unless the map contains the key itself; in `metadata` they always do.
         (json!({"metadata": {"source_type": "text"}}), "abcd"),
         (json!({"document_metadata": {"source_type": "text"}}), "abd"),
         (json!({"document_metadata": {"source_type": "scroll"}}), "c"),
@@ -210,7 +211,7 @@ fn the_maps_are_joined_and_system_keys_reach_through() {
     }
 }
 
-/// Point 5.3: filters come before ranking, so `max_chunks` counts matching chunks only.
+/// Goal: filters apply before ranking, so that `max_chunks` counts matching chunks only.
 #[test]
 fn filters_come_before_ranking() {
     let server = TestServer::start();
@@ -229,7 +230,7 @@ fn filters_come_before_ranking() {
     assert_eq!(list(&server.qna("apples?", &filter), "sources").len(), 5);
 }
 
-/// An unknown operator, and whatever breaks the grammar, is 400 in every search.
+/// Goal: an unknown operator or any other violation of the grammar is a 400 in every search.
 #[test]
 fn a_filter_that_breaks_a_rule_is_400() {
     let server = orchard();
@@ -267,7 +268,7 @@ fn a_filter_that_breaks_a_rule_is_400() {
     }
 }
 
-/// Point 5.3: at most 64 conditions in all, and depth 8.
+/// Goal: filters have at most 64 conditions in total and a depth of at most 8.
 #[test]
 fn filters_keep_to_their_limits() {
     let server = orchard();
@@ -290,7 +291,7 @@ fn filters_keep_to_their_limits() {
     assert_eq!(passing(&server, &json!({"metadata": conditions(64)})), "abcd");
 }
 
-/// Point 5.3: what the schema keeps out of filters is 400; undeclared keys are free.
+/// Goal: filtering by a field that the schema excludes is a 400; undeclared keys are allowed.
 #[test]
 fn a_field_that_is_not_filterable_is_400() {
     let server = TestServer::start();
@@ -314,7 +315,7 @@ fn a_field_that_is_not_filterable_is_400() {
     assert_eq!(passing(&server, &json!({"document_metadata": {"secret": null}})), "a");
 }
 
-/// `context_list` limits every search to its sources.
+/// Goal: `context_list` restricts every search to its sources.
 #[test]
 fn a_context_list_limits_every_search_to_it() {
     let server = orchard();
@@ -344,7 +345,7 @@ fn a_context_list_limits_every_search_to_it() {
     }
 }
 
-/// A source of another scope is not reached by naming it.
+/// Goal: naming a source of another scope in `context_list` does not make it searchable.
 #[test]
 fn a_context_list_does_not_reach_into_another_scope() {
     let server = orchard();
@@ -354,7 +355,8 @@ fn a_context_list_does_not_reach_into_another_scope() {
     assert_eq!(passing(&server, &json!({"context_list": ["n"], "sub_tenant_id": "north"})), "n");
 }
 
-/// A filter that lets nothing pass because of the types of its values says so in each search.
+/// Goal: a filter that matches nothing because of the types of its values causes a warning in every
+/// search.
 #[test]
 fn values_of_another_type_than_the_stored_are_told() {
     let server = orchard();
@@ -377,7 +379,7 @@ fn values_of_another_type_than_the_stored_are_told() {
     assert!(header.starts_with(&told), "{header}");
 }
 
-/// A key that nothing has is told of, in a filter that lets nothing pass and in facets.
+/// Goal: a key that no source has causes a warning, in a filter that matches nothing and in facets.
 #[test]
 fn keys_without_values_are_told_of() {
     let server = orchard();
@@ -398,7 +400,7 @@ fn keys_without_values_are_told_of() {
     assert_eq!(codes, ["facet_unknown_key"], "{}", counted["warnings"]);
 }
 
-/// Names that narrow in other products are ignored, as all unknown ones are, and told of.
+/// Goal: filter names of other products are ignored, as all unknown names are, with a warning.
 #[test]
 fn names_that_narrow_elsewhere_are_told_of() {
     let server = orchard();
@@ -420,7 +422,7 @@ fn names_that_narrow_elsewhere_are_told_of() {
     assert!(list.headers.contains_key("x-lodestone-warnings"));
 }
 
-/// Nothing is told where the type is stored.
+/// Goal: there is no type warning if any source stores a value of that type.
 #[test]
 fn types_are_told_of_nothing_else() {
     let server = orchard();

@@ -1,12 +1,12 @@
-//! Full-text search: whole words and how they combine, and where a chunk
-//! stands in its text (4.4).
+//! Full-text search: whole words, the operators that combine them, and a chunk's position in its
+//! text.
 
 use serde_json::{Value, json};
 
 use crate::corpus::{id_set, ids_of, list, scores_of};
 use crate::support::{Part, TestServer};
 
-/// A server with one source a text, `t0` and on.
+/// Starts a server with one source per text, named `t0`, `t1` and so on.
 fn with_texts(texts: &[&str]) -> TestServer {
     let server = TestServer::start();
     let item = |(n, text): (usize, &&str)| json!({"file_id": format!("t{n}"), "content": text});
@@ -15,7 +15,7 @@ fn with_texts(texts: &[&str]) -> TestServer {
     server
 }
 
-/// A bare array, 25 chunks unless told, best first.
+/// Goal: the result is a bare array, 25 chunks by default, best first.
 #[test]
 fn full_text_search_is_a_bare_array_of_25_unless_told() {
     let texts: Vec<String> = (1..=30).map(|n| format!("wall {}", "stone ".repeat(n))).collect();
@@ -42,7 +42,8 @@ fn full_text_search_is_a_bare_array_of_25_unless_told() {
     }
 }
 
-/// `and` wants all terms, `or` one; `or` is the default; any letter case.
+/// Goal: `and` requires all terms and `or`, the default, any of them; the operator's case is
+/// ignored.
 #[test]
 fn operators_combine_whole_words() {
     let server = with_texts(&["red apples fall", "red pears fall", "green apples rot"]);
@@ -64,7 +65,8 @@ fn operators_combine_whole_words() {
     }
 }
 
-/// Point 3.5 #25: whole words after normalisation and case folding, alike in index and query.
+/// Goal: words match as a whole after normalization and case folding, both in the index and in the
+/// query.
 #[test]
 fn words_are_whole_and_folded() {
     let server = with_texts(&[
@@ -92,7 +94,7 @@ fn words_are_whole_and_folded() {
     assert_eq!(found("file"), ["t4"]);
 }
 
-/// Point 9.5: common words count only where nothing else is left, or all are wanted.
+/// Goal: stop words count only if the query has no other words or all words are required.
 #[test]
 fn common_words_count_where_nothing_else_is_left() {
     let server = with_texts(&["the apple of it", "the pear", "to be or not to be"]);
@@ -106,7 +108,7 @@ fn common_words_count_where_nothing_else_is_left() {
     assert_eq!(id_set(&server.words("pear th", &json!({"prefix": true}))), ["t0", "t1"]);
 }
 
-/// Point 9.5: misspellings and beginnings, where they are asked for.
+/// Goal: misspelt words and prefixes match only on request.
 #[test]
 fn misspelt_and_unfinished_words_are_found_where_asked_for() {
     let server = with_texts(&[
@@ -137,8 +139,8 @@ fn misspelt_and_unfinished_words_are_found_where_asked_for() {
     }
 }
 
-/// A query of a thousand words, each of which is similar to many, and a prefix of one letter are
-/// answered in bounded time; the rarest words are not lost.
+/// Goal: a query of a thousand words that are each similar to many, and a prefix of one letter, are
+/// answered in bounded time without losing the rarest words.
 #[test]
 fn hostile_queries_are_bounded() {
     let words = |n: usize| -> String { (0..500).map(|w| format!("a{}x ", n * 500 + w)).collect() };
@@ -154,7 +156,7 @@ fn hostile_queries_are_bounded() {
     assert!(!server.words("a", &json!({"prefix": true})).is_empty());
 }
 
-/// Point 9.5: pages, totals and counts.
+/// Goal: pages, totals and facet counts cover all matching chunks.
 #[test]
 fn pages_and_facets_count_all_that_matches() {
     let server = TestServer::start();
@@ -194,7 +196,8 @@ fn pages_and_facets_count_all_that_matches() {
     }
 }
 
-/// Points 9.3 and 9.5: scores of the legs, a confidence, and where the words stand.
+/// Goal: chunks report the scores of both legs, a confidence, and the positions of the matched
+/// words.
 #[test]
 fn chunks_say_what_they_score_and_where_the_words_stand() {
     let server = with_texts(&["Der Caf\u{e9}-Besitzer: \u{1f34f} cafe", "A tea house with cake."]);
@@ -224,7 +227,7 @@ fn chunks_say_what_they_score_and_where_the_words_stand() {
     assert_eq!(server.chunks("tea", &json!({"alpha": 0}))[0]["vector_score"], Value::Null);
 }
 
-/// A word with marks inside is found as a whole and by what stands between them.
+/// Goal: a word with punctuation inside is found as a whole and by its parts.
 #[test]
 fn words_are_found_by_their_pieces_too() {
     let server =
@@ -239,7 +242,7 @@ fn words_are_found_by_their_pieces_too() {
     assert!(found("status:late").is_empty());
 }
 
-/// Point 3.5 #25: without word characters there is nothing to find.
+/// Goal: a query without word characters finds nothing.
 #[test]
 fn a_query_without_word_characters_finds_nothing() {
     let server = with_texts(&["apples?! -- & *", "..."]);
@@ -255,8 +258,8 @@ fn a_query_without_word_characters_finds_nothing() {
     assert_eq!(server.words("apples ?", &json!({"operator": "and"})).len(), 1);
 }
 
-/// Point 9.5: in scripts without spaces a run matches where two neighbours of it stand, and first
-/// where most of it does; with `and` where all of it stands.
+/// Goal: in scripts without spaces a run of characters matches texts that contain two adjacent
+/// ones, ranked by how much of the run they contain; with `and` they must contain all of it.
 #[test]
 fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     let server = with_texts(&[
@@ -281,7 +284,8 @@ fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     assert_eq!(found("gpu 価格", "and"), ["t4"]);
 }
 
-/// Goal: in Thai, written without spaces, nine of ten questions find their paragraph first.
+/// Goal: in Thai, which is written without spaces, nine of ten questions find their paragraph
+/// first.
 #[test]
 fn questions_in_thai_find_their_paragraphs() {
     let pairs: Vec<(&str, &str)> = include_str!("thai.txt")
@@ -298,7 +302,7 @@ fn questions_in_thai_find_their_paragraphs() {
     assert!(first * 10 >= pairs.len() * 9, "{first} of {}", pairs.len());
 }
 
-/// The text of characters that a set of chunks covers, after checking that they agree.
+/// Reassembles the part of a text that a set of chunks covers, after checking that they agree.
 fn laid_out(chunks: &[Value]) -> Vec<Option<char>> {
     let mut text: Vec<Option<char>> = Vec::new();
     for chunk in chunks {
@@ -317,7 +321,7 @@ fn laid_out(chunks: &[Value]) -> Vec<Option<char>> {
     text
 }
 
-/// `layout` is JSON in a string whose offsets point at the chunk's text.
+/// Goal: `layout` is JSON in a string, and its offsets locate the chunk's text.
 #[test]
 fn offsets_point_at_the_text_of_the_chunk() {
     let server = TestServer::start();
@@ -345,7 +349,7 @@ fn offsets_point_at_the_text_of_the_chunk() {
     }
 }
 
-/// In formats with markup the chunks of one text agree about their places.
+/// Goal: in formats with markup the offsets of all chunks of a document are consistent.
 #[test]
 fn offsets_of_one_document_agree_with_each_other() {
     let server = TestServer::start();
@@ -369,7 +373,7 @@ fn offsets_of_one_document_agree_with_each_other() {
     }
 }
 
-/// Point 8.18: U+0000 becomes U+FFFD in the indexed text, and offsets still count.
+/// Goal: U+0000 becomes U+FFFD in the indexed text, and offsets remain correct.
 #[test]
 fn a_nul_is_indexed_as_a_replacement_character() {
     let server = with_texts(&["apples\u{0}fall far"]);

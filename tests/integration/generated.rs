@@ -1,4 +1,4 @@
-//! Answers by a generator, through the router and over a real connection.
+//! Answers written by a generator, through the router and over real connections.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -61,7 +61,8 @@ fn streamed(changes: &Value) -> Value {
     with(json!({"question": QUESTION, "tenant_id": "acme", "stream": true}), changes)
 }
 
-/// Point 5.11: the generator writes, over sources that it was shown, and its marks are put right.
+/// Goal: the generator writes from the numbered sources it is given, and its citation marks are
+/// corrected.
 #[test]
 fn the_generator_writes_over_numbered_sources() {
     let pieces = vec!["Gustave Eiffel designed the Eiffel To", "wer [", "1]. Bogus [9", "].\n"];
@@ -103,7 +104,7 @@ fn the_generator_writes_over_numbered_sources() {
     }
 }
 
-/// Tokens as they come, joined the answer.
+/// Goal: tokens are streamed as they arrive, and joined they equal the answer.
 #[test]
 fn a_generated_stream_is_the_answer() {
     let pieces = vec!["<think>hm</th", "ink>It was 【1", "】, [1, 2", "] and [7] so."];
@@ -122,12 +123,12 @@ fn a_generated_stream_is_the_answer() {
     assert_eq!(joined, "It was [1], [1][2] and so.");
     assert_eq!(done["answer"], joined);
     assert_eq!(sources_named(&told[1].data), sources_named(done));
-    // What was said of the tower and the bridge stands in neither.
+    // The statements about the tower and the bridge are in neither source.
     let doubted = list(&done["metadata"]["generation"], "unsupported");
     assert!(doubted.iter().all(|citation| citation["start"] == 0), "{doubted:?}");
 }
 
-/// Point 5.11: a reply that is not streamed although asked for is as good.
+/// Goal: an unstreamed reply to a streaming request is accepted as well.
 #[test]
 fn a_reply_at_once_is_understood() {
     let upstream = Upstream::start(|_| Turn::SaysAtOnce("Gustave Eiffel designed it [1]."));
@@ -136,13 +137,13 @@ fn a_reply_at_once_is_understood() {
     assert!(found["metadata"]["generation"]["input_tokens"].as_u64() > Some(100), "estimated");
 }
 
-/// The ids of the sources of an event. Which of them are cited is known when the text is there.
+/// The ids of an event's sources. Which of them are cited is known only once the text is complete.
 fn sources_named(event: &Value) -> Vec<Value> {
     let sources = event["sources"].as_array().expect("sources");
     sources.iter().map(|source| source["source_id"].clone()).collect()
 }
 
-/// Point 5.11: while the generator fails answers are extracted, and say so.
+/// Goal: while the generator fails, answers are extracted instead, and say so.
 #[test]
 fn a_failing_generator_is_replaced() {
     let upstream = Upstream::start(|_| Turn::Fails(400, "", "{\"error\":\"no such model\"}"));
@@ -165,7 +166,7 @@ fn a_failing_generator_is_replaced() {
     }
 }
 
-/// Point 5.11: fallback off.
+/// Goal: without fallback a failing generator is a 503.
 #[test]
 fn without_fallback_a_failing_generator_is_503() {
     let upstream = Upstream::start(|_| Turn::Fails(401, "", SECRET));
@@ -181,7 +182,7 @@ fn without_fallback_a_failing_generator_is_503() {
     server.ask("qna", QUESTION, &json!({"ai_generation": false})).ok();
 }
 
-/// Point 5.4: a generator that breaks off in the middle is an `error` event, and no turn.
+/// Goal: a generator that breaks off in mid-answer causes an `error` event, and no turn is stored.
 #[test]
 fn a_broken_answer_is_an_error_and_not_remembered() {
     let upstream = Upstream::start(|asked| match asked.is_preparation() {
@@ -199,7 +200,7 @@ fn a_broken_answer_is_an_error_and_not_remembered() {
     assert_eq!(found["metadata"]["generation"]["fallback_reason"], "broken_reply");
 }
 
-/// Points 5.4 and 5.10: closing the connection ends the generator's work, and leaves no turn.
+/// Goal: a client that disconnects stops the generation, and no turn is stored.
 #[test]
 fn a_client_that_goes_ends_the_generation() {
     let upstream = Upstream::start(|_| Turn::Waits(vec!["Gustave "]));
@@ -221,7 +222,7 @@ fn a_client_that_goes_ends_the_generation() {
     assert!(upstream.asked().iter().all(|asked| !asked.is_preparation()), "there is no past turn");
 }
 
-/// Point 5.10: the generator makes a follow-up whole, and is shown the turns before it.
+/// Goal: the generator completes a follow-up question, and is given the preceding turns.
 #[test]
 fn a_follow_up_is_made_whole_by_the_generator() {
     let upstream = Upstream::start(|asked| match asked.is_preparation() {
@@ -250,7 +251,7 @@ fn a_follow_up_is_made_whole_by_the_generator() {
     assert_eq!(alone["metadata"]["generation"]["queries"], json!([]));
 }
 
-/// Point 3.5 #23, `multi_step_reasoning`: a question is split, each part is searched for.
+/// Goal: with `multi_step_reasoning` a question is split into parts that are searched separately.
 #[test]
 fn a_question_in_parts_is_searched_part_by_part() {
     let upstream = Upstream::start(|asked| match asked.is_preparation() {
@@ -274,7 +275,7 @@ fn a_question_in_parts_is_searched_part_by_part() {
     assert_eq!(upstream.asked().len(), before + 1, "not split");
 }
 
-/// Instructions in documents are data: between lines that they cannot know.
+/// Goal: instructions in documents remain data, enclosed in delimiters that documents cannot guess.
 #[test]
 fn documents_cannot_leave_their_quotation() {
     let upstream = Upstream::saying(vec!["So it is [1]."]);
@@ -299,7 +300,7 @@ fn documents_cannot_leave_their_quotation() {
     assert!(!upstream.asked()[1].said("system").contains(fence), "another one each time");
 }
 
-/// Nothing to write about, or nothing to write: the generator is not asked.
+/// Goal: the generator is not called if there is no source to write from, or no answer is wanted.
 #[test]
 fn the_generator_is_not_asked_in_vain() {
     let upstream = Upstream::saying(vec!["No."]);
@@ -332,7 +333,7 @@ fn generate(upstream: &Upstream, prompt: &Prompt) -> (String, Result<(), Generat
     (text, ended.map(drop))
 }
 
-/// The client asks again where that helps, and not where it does not.
+/// Goal: the client retries failures that a retry can fix, and no others.
 #[test]
 fn the_client_asks_again_until_a_word_was_said() {
     let counted = |turns: Vec<Turn>| {
@@ -359,8 +360,8 @@ fn the_client_asks_again_until_a_word_was_said() {
     assert!(matches!(refused, Err(GenerateError::Refused { status: 302, .. })), "{refused:?}");
 }
 
-/// Point 3.7: a generator condenses a memory beside its text, and tells the statements of a
-/// message; while it fails the text and the rules are there.
+/// Goal: a generator condenses a memory in addition to its text, and extracts the statements of a
+/// message; while it fails, the text and the rules suffice.
 #[test]
 fn memories_are_condensed_beside_their_text() {
     let upstream = Upstream::start(|asked| match asked.said("user").contains("peanuts") {
@@ -398,7 +399,7 @@ fn memories_are_condensed_beside_their_text() {
     assert_eq!(texts(&by_rule), ["I prefer window seats."]);
 }
 
-/// Silence ends by itself, and refusals tell no key.
+/// Goal: a silent generator times out, and errors do not reveal the key.
 #[test]
 fn the_client_does_not_wait_for_ever() {
     let upstream = Upstream::start(|_| Turn::Waits(vec!["Go"]));
@@ -409,7 +410,7 @@ fn the_client_does_not_wait_for_ever() {
     assert!(!refused.to_string().contains(SECRET), "{refused}");
     assert!(refused.to_string().contains("bad key"), "{refused}");
     let mut nowhere = settings_of(&upstream);
-    // Port 9 discards, where anything listens there at all.
+    // Port 9 is the discard service, if anything listens there at all.
     nowhere.base_url = "http://127.0.0.1:9/v1".to_owned();
     let away = OpenAiGenerator::new(nowhere).look().unwrap_err();
     assert!(matches!(away, GenerateError::Unreachable { .. }), "{away}");

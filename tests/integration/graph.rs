@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::corpus::{ids_of, list};
 use crate::support::TestServer;
 
-/// The test's model counts words alike; the rare ones shall decide.
+/// The test model weights all words alike; a low `alpha` lets rare words decide.
 const ALPHA: f64 = 0.3;
 const QUESTION: &str = "Who is the mother of the director of Northern Light?";
 
@@ -32,7 +32,7 @@ fn family() -> Vec<Value> {
     ]
 }
 
-/// Texts that share more words with the question than the answer does.
+/// Distractors that share more words with the question than the answer does.
 fn bystanders() -> Vec<Value> {
     let text = |n: usize| format!("The mother of the director of plan {n} is who light the lamp.");
     (0..30).map(|n| json!({"file_id": format!("b{n}"), "content": text(n)})).collect()
@@ -51,7 +51,7 @@ fn asked(server: &TestServer, changes: &Value) -> Value {
     server.ask("retrieve", QUESTION, &all).ok()
 }
 
-/// Every name that a response tells of.
+/// All entity names in a response.
 fn names(relations: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut note = |triplet: &Value| {
@@ -66,8 +66,8 @@ fn names(relations: &Value) -> BTreeSet<String> {
     names
 }
 
-/// Null without, and with graph context both members, ids that resolve, scores where
-/// they belong.
+/// Goal: graph members are null without graph context; with it both are present, their ids resolve
+/// and scores appear where documented.
 #[test]
 fn relations_have_the_documented_form() {
     let server = server();
@@ -119,8 +119,8 @@ fn relations_have_the_documented_form() {
     }
 }
 
-/// RETRIEVAL 1.5: what the first results name is found although it shares few words with the
-/// question; without graph context it is not.
+/// Goal: entities named by the top results are found although they share few words with the
+/// question; without graph context they are not.
 #[test]
 fn what_results_name_is_found() {
     let server = server();
@@ -140,7 +140,7 @@ fn what_results_name_is_found() {
     assert!(director["explain"]["link"].as_f64().unwrap() > 0.0, "{director}");
 }
 
-/// A path leads from the film over its director.
+/// Goal: a path leads from the film through its director to her mother.
 #[test]
 fn paths_go_from_entity_to_entity() {
     let found = asked(&server(), &json!({}));
@@ -154,7 +154,7 @@ fn paths_go_from_entity_to_entity() {
     assert!(all.contains(&vec!["DIRECTED_BY".into(), "CHILD_OF".into()]), "{all:?}");
 }
 
-/// No graph holds a source that a deletion, a filter or a scope hides.
+/// Goal: a source hidden by a deletion, a filter or a scope appears in no graph.
 #[test]
 fn hidden_sources_are_in_no_graph() {
     let server = server();
@@ -179,7 +179,7 @@ fn hidden_sources_are_in_no_graph() {
     assert_eq!(nowhere["graph_relations"], json!({"entity_paths": [], "chunk_triplets": {}}));
 }
 
-/// Statements of sources, by id.
+/// Goal: relations are listed by source id.
 #[test]
 fn relations_are_listed_by_source() {
     let server = server();
@@ -209,7 +209,8 @@ fn relations_are_listed_by_source() {
     ask(json!({"tenant_id": "nobody", "source_ids": ["x"]})).error(404, "tenant_not_found");
 }
 
-/// The form of the question and its first results decide where it is left open.
+/// Goal: with `auto`, the form of the question and the top results decide whether the graph is
+/// used.
 #[test]
 fn the_graph_is_used_where_the_question_calls_for_it() {
     let server = server();

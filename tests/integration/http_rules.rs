@@ -1,5 +1,4 @@
-//! The rules of HTTP itself: the order of checks, HEAD, preflights, compression, kinds of
-//! content.
+//! HTTP semantics: the order of checks, HEAD, preflights, compression and media types.
 
 use axum::body::Body;
 use http::request::Builder;
@@ -22,7 +21,7 @@ fn send(server: &TestServer, request: Builder, body: &str) -> Reply {
     server.send(request.body(Body::from(body.to_owned())).unwrap())
 }
 
-/// Point 8.1: of several errors the earliest check answers; mending one uncovers the next.
+/// Goal: of several errors the earliest check reports first, and fixing it reveals the next.
 #[test]
 fn checks_come_in_their_order() {
     let server = TestServer::start();
@@ -62,7 +61,7 @@ fn checks_come_in_their_order() {
     upload("vectors", json!({"content": "x"})).error(409, "tenant_mode_mismatch");
 }
 
-/// Point 8.18: HEAD wherever GET is, with the same head and no body.
+/// Goal: HEAD is served wherever GET is, with the same headers and no body.
 #[test]
 fn head_answers_wherever_get_does() {
     let server = TestServer::start();
@@ -78,7 +77,7 @@ fn head_answers_wherever_get_does() {
         let got = server.send(request);
         let head = send(&server, plain("HEAD", &uri, KEY), "");
         assert_eq!((head.status, head.bytes.len()), (got.status, 0), "HEAD {uri}");
-        // Asking for measurements changes them.
+        // Reading the metrics changes them, and so their length.
         let is_fixed =
             |name: &&str| !operation.path.starts_with("/metrics") || *name != "content-length";
         for name in ["content-type", "content-length"].into_iter().filter(is_fixed) {
@@ -90,7 +89,7 @@ fn head_answers_wherever_get_does() {
     assert_eq!(send(&server, plain("HEAD", "/search/retrieve", KEY), "").status, 405);
 }
 
-/// Point 8.18: OPTIONS answers preflights of configured origins and nothing else.
+/// Goal: OPTIONS answers preflight requests of configured origins only.
 #[test]
 fn options_answers_preflights_of_configured_origins_only() {
     const ORIGIN: &str = "https://app.example";
@@ -122,7 +121,7 @@ fn options_answers_preflights_of_configured_origins_only() {
     let bare =
         send(&server, plain("OPTIONS", "/search/retrieve", KEY).header("origin", ORIGIN), "");
     assert_eq!(bare.status, 405, "no preflight");
-    // Its pages may read answers and errors; others may not.
+    // Pages of the configured origin may read responses and errors; others may not.
     for (origin, expected) in [(ORIGIN, Some(ORIGIN)), ("https://b.example", None)] {
         for path in ["/tenant/list", "/nowhere"] {
             let reply = send(&server, plain("GET", path, KEY).header("origin", origin), "");
@@ -133,7 +132,7 @@ fn options_answers_preflights_of_configured_origins_only() {
     }
 }
 
-/// Point 8.18: answers are compressed when asked, and say the same.
+/// Goal: responses are compressed on request, with unchanged content.
 #[test]
 fn answers_are_compressed_when_asked() {
     let server = TestServer::start();
@@ -158,7 +157,7 @@ fn answers_are_compressed_when_asked() {
     send(&server, packed, &body).error(415, "unsupported_media_type");
 }
 
-/// Point 8.16: a schema violation fails its item alone.
+/// Goal: a schema violation fails only the item that contains it.
 #[test]
 fn a_schema_violation_fails_its_item_alone() {
     let server = TestServer::start();
@@ -185,7 +184,7 @@ fn a_schema_violation_fails_its_item_alone() {
     assert_eq!(server.sources("acme", "default").len(), 2);
 }
 
-/// Point 5.2: what is wrong with a batch as a whole stores nothing of it.
+/// Goal: if a batch as a whole is invalid, none of it is stored.
 #[test]
 fn an_id_given_twice_in_a_batch_is_400() {
     let server = TestServer::start();
@@ -195,13 +194,13 @@ fn an_id_given_twice_in_a_batch_is_400() {
     let reply = server.post(path, json!({ "items": items }));
     check_error(&reply, "an id twice");
     assert_eq!(reply.status, 400);
-    // The same id in two forms of one text is one id.
+    // Two Unicode encodings of one text are the same id.
     let items = ["café", "cafe\u{301}"].map(|id| json!({"file_id": id, "content": "x"}));
     assert_eq!(server.post(path, json!({ "items": items })).status, 400);
     assert!(server.sources("acme", "default").is_empty());
 }
 
-/// Point 8.16: deleting, like reading, makes no sub-tenant.
+/// Goal: deleting, like reading, does not create a sub-tenant.
 #[test]
 fn deleting_makes_no_sub_tenant() {
     let server = TestServer::start();
@@ -214,7 +213,7 @@ fn deleting_makes_no_sub_tenant() {
     assert_eq!(server.sources("acme", "default").len(), 1);
 }
 
-/// Point 5.16: lists of sources keep to their limits.
+/// Goal: lists of sources enforce their limits.
 #[test]
 fn lists_of_sources_keep_to_their_limits() {
     let server = TestServer::start();
@@ -240,7 +239,7 @@ fn lists_of_sources_keep_to_their_limits() {
     assert_eq!(server.sources("acme", "default").len(), 1);
 }
 
-/// Point 8.9: jobs that a deletion cancelled leave `/jobs` and its counts.
+/// Goal: jobs cancelled by a deletion disappear from `/jobs` and its counts.
 #[test]
 fn cancelled_jobs_leave_the_listing() {
     let (server, gate) = crate::gate::gated_server();

@@ -1,4 +1,4 @@
-//! Personal memories: added, listed, looked up, forgotten, and never seen elsewhere.
+//! User memories: added, listed, searched, deleted, and isolated from everything else.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ fn an_expired_memory_is_invisible_at_once_and_removed_later() {
     assert_eq!(texts(&retrieve(&server, "code", "")), ["the street is Elm"]);
     assert_eq!(memory_count(&server), 1);
     delete(&server, "code").error(404, "memory_not_found");
-    // The same id may be used again.
+    // The id can be used again.
     add(&server, json!({"user_memory": "the code is 99", "memory_id": "code", "expiry_time": 9}))
         .ok();
     assert_eq!(texts(&list(&server, "acme", "")), ["the code is 99", "the street is Elm"]);
@@ -116,7 +116,7 @@ fn an_expired_memory_is_invisible_at_once_and_removed_later() {
     assert_eq!(texts(&list(&server, "acme", "")), ["the street is Elm"], "the machine's clock");
 }
 
-/// Point 8.7.
+/// Goal: the text has two names, and takes precedence over pairs.
 #[test]
 fn the_text_has_two_names_and_goes_before_pairs() {
     let server = TestServer::start();
@@ -177,7 +177,7 @@ fn what_breaks_a_rule_is_refused_and_nothing_is_kept() {
     assert_eq!(retrieve(&server, "word1 word900 word1900", "").len(), 2, "a memory counts once");
 }
 
-/// Point 8.7: a repeated id replaces.
+/// Goal: adding a memory under an existing id replaces it.
 #[test]
 fn a_repeated_id_replaces_that_memory() {
     let server = TestServer::start();
@@ -191,7 +191,7 @@ fn a_repeated_id_replaces_that_memory() {
     assert_eq!(texts(&list(&server, "acme", "")), ["likes coffee", "other"]);
 }
 
-/// Points 1.3 and 3.7: one set for each scope, made by the first write.
+/// Goal: each scope has its own memories, and the first write creates the scope.
 #[test]
 fn memories_belong_to_one_scope_and_a_first_write_makes_it() {
     let server = TestServer::start();
@@ -201,7 +201,7 @@ fn memories_belong_to_one_scope_and_a_first_write_makes_it() {
     server.post(&path("retrieve_user_memory", "fresh", ""), body).error(404, "tenant_not_found");
     let gone = format!("{}&memory_id=m", path("delete_user_memory", "fresh", ""));
     server.call("DELETE", &gone, Value::Null).error(404, "tenant_not_found");
-    // The ids may stand in the body.
+    // The scope may also be given in the body.
     let mut body = json!({"tenant_id": "fresh", "sub_tenant_id": "east", "memory_id": "m"});
     body["raw_text"] = json!("in the east");
     server.post("/user_memory/add_user_memory", body).ok();
@@ -254,19 +254,19 @@ fn memories_are_no_sources_and_no_chunks() {
     let deleted = server.call("DELETE", "/upload/delete_source", body).ok();
     assert_eq!(deleted["deleted_count"], 0);
     assert_eq!(list(&server, "acme", "").len(), 1);
-    // A document and a memory of one id are two things.
+    // A document and a memory with the same id are independent.
     server.index("acme", "default", "m", "pears");
     assert_eq!(texts(&list(&server, "acme", "")), ["apples are Ann's favourite"]);
     delete(&server, "m").ok();
     assert_eq!(server.sources("acme", "default").len(), 2);
-    // The scope of memories has no name that anybody could send.
+    // The internal scope of memories has a name that no client can send.
     for name in ["!default", "!", "default!"] {
         let query = format!("/list/sources?tenant_id=acme&sub_tenant_id={}", encode(name));
         server.get(&query).error(400, "invalid_identifier");
     }
 }
 
-/// Point 3.7: without a generator `infer` keeps the original alone.
+/// Goal: without a generator `infer` stores only the original text.
 #[test]
 fn without_a_generator_infer_keeps_the_original_alone() {
     let server = TestServer::start();
@@ -276,7 +276,6 @@ fn without_a_generator_infer_keeps_the_original_alone() {
     assert_eq!(texts(&list(&server, "acme", "")), ["I like tea. And you?"]);
 }
 
-// 3.7 #31
 #[test]
 fn a_message_becomes_its_statements() {
     let server = TestServer::start();
@@ -295,7 +294,7 @@ fn a_message_becomes_its_statements() {
     server.post(&path, json!({})).error(400, "missing_field");
 }
 
-/// Point 5.15.
+/// Goal: a repeated request with an idempotency key adds nothing twice.
 #[test]
 fn a_repeated_request_adds_nothing_twice() {
     let server = TestServer::start();

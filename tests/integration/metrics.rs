@@ -1,4 +1,4 @@
-//! Metrics: what each one counts, who may read them, and what their labels never hold.
+//! Metrics: the meaning of each, the keys that may read them, and the contents of their labels.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,8 @@ fn scrape(server: &TestServer) -> Scrape {
     Scrape::read(std::str::from_utf8(&reply.bytes).expect("UTF-8"))
 }
 
-/// The first scrape that is as wanted: a job counts a moment after its status is told.
+/// Returns the first scrape that satisfies a condition; a job is counted slightly after its status
+/// is visible.
 fn scrape_when(server: &TestServer, is_wanted: impl Fn(&Scrape) -> bool) -> Scrape {
     let mut patience = Patience::new();
     loop {
@@ -30,7 +31,7 @@ fn scrape_when(server: &TestServer, is_wanted: impl Fn(&Scrape) -> bool) -> Scra
     }
 }
 
-/// Goal: each measurement moves by what happened, and by nothing else.
+/// Goal: each metric changes with the events that it counts, and with nothing else.
 #[test]
 fn each_counter_moves_by_what_happened() {
     let server = TestServer::start();
@@ -97,7 +98,8 @@ fn each_counter_moves_by_what_happened() {
     assert!(after.get("disk_free_bytes") > 0.0);
 }
 
-/// Goal: bytes of deleted rows are told until a merge gives them back; tenants have states.
+/// Goal: bytes of deleted rows are reported until a merge reclaims them, and tenants are counted by
+/// state.
 #[test]
 fn deleted_rows_and_tenants_are_told() {
     let server = TestServer::start();
@@ -118,7 +120,7 @@ fn deleted_rows_and_tenants_are_told() {
     assert_eq!(alive, [0.0, 0.0]);
 }
 
-/// Goal: a passage that is the same in the next version of its source is counted as not embedded.
+/// Goal: a passage that is unchanged in the next version of its source is not counted as embedded.
 #[test]
 fn unchanged_passages_are_told_from_embedded_ones() {
     let server = TestServer::start();
@@ -131,8 +133,8 @@ fn unchanged_passages_are_told_from_embedded_ones() {
     assert_eq!(of("kept"), 0.0);
 }
 
-/// Labels are words of the program, whatever
-/// callers name; requests for what is not there are one series.
+/// Goal: labels contain only words of the program, whatever callers send, and all requests to
+/// unknown paths form one series.
 #[test]
 fn labels_hold_nothing_that_a_caller_wrote() {
     let server = TestServer::start();
@@ -153,7 +155,7 @@ fn labels_hold_nothing_that_a_caller_wrote() {
         let is_told = value.contains("secret") || value.contains(&made) || value.contains(KEY);
         assert!(!is_told, "{value}");
     }
-    // A status class for each of: no route, bad key, unknown method, unknown key.
+    // One status class each for: unknown route, invalid key, unknown method, unknown key id.
     let grown = second.series.len() - first.series.len();
     assert!(grown < 100, "{grown} series more");
     let labels = "method=\"other\",route=\"/jobs\",status=\"4xx\"";
@@ -162,7 +164,7 @@ fn labels_hold_nothing_that_a_caller_wrote() {
     assert_eq!(second.get(&format!("http_requests_total{{{labels}}}")), 20.0);
 }
 
-/// Goal: the numbers are of all tenants, so a key for all of them reads them, in any role.
+/// Goal: metrics cover all tenants, and so a key for all tenants may read them, whatever its role.
 #[test]
 fn a_key_for_all_tenants_reads_metrics() {
     let server = TestServer::start();
@@ -179,8 +181,8 @@ fn a_key_for_all_tenants_reads_metrics() {
     assert_eq!(server.call_as(reader, "GET", "/metrics", &Value::Null).status, 200);
 }
 
-/// Goal: a scrape is answered while the disk hangs and ingestion with it, one after the other; the
-/// gauges go on when the disk does.
+/// Goal: scrapes are answered while the disk hangs, and the gauges advance again once the disk
+/// does.
 #[test]
 fn a_scrape_waits_for_no_disk() {
     let disk = Arc::new(StandInDisk::default());
@@ -203,7 +205,7 @@ fn a_scrape_waits_for_no_disk() {
     scrape_when(&server, |now| now.get("disk_free_bytes") > 0.0);
 }
 
-/// Goal: a page that is opened now shows the hour before it, to keys for all tenants.
+/// Goal: a page opened now shows the hour before, to keys for all tenants.
 #[test]
 fn the_last_hour_counts_from_the_start() {
     let server = TestServer::start();

@@ -1,11 +1,11 @@
-//! Tenants of documents and tenants of vectors: which operation belongs to which.
+//! Tenants of documents and tenants of vectors: the operations that each kind supports.
 
 use serde_json::{Value, json};
 
 use crate::contract::{Operation, check_error, guarded};
 use crate::support::{KEY, Reply, TestServer};
 
-/// Operations of tenants that hold documents.
+/// Operations on tenants that hold documents.
 const OF_STANDARD: &[&str] = &[
     "PATCH /upload/batch_update", "PATCH /upload/update_document", "PATCH /upload/update_metadata",
     "PATCH /upload/update_text", "POST /fetch/fetch_content", "POST /fetch/page_image",
@@ -18,14 +18,14 @@ const OF_STANDARD: &[&str] = &[
     "POST /user_memory/retrieve_user_memory", "POST /user_memory/generate_user_memory",
 ];
 
-/// Operations of tenants that hold vectors.
+/// Operations on tenants that hold vectors.
 const OF_EMBEDDINGS: &[&str] = &[
     "DELETE /embeddings/delete", "PATCH /upload/update_embeddings",
     "POST /embeddings/retrieve_by_ids", "POST /embeddings/scroll", "POST /embeddings/search",
     "POST /upload/upload_embeddings",
 ];
 
-/// Operations of both.
+/// Operations on tenants of both kinds.
 const OF_BOTH: &[&str] = &[
     "DELETE /delete_source", "DELETE /tenant/delete", "DELETE /tenant/delete_sub_tenant",
     "DELETE /upload/delete_source", "GET /admin/reembed", "GET /jobs", "GET /list/sources",
@@ -34,15 +34,15 @@ const OF_BOTH: &[&str] = &[
     "POST /upload/verify_processing",
 ];
 
-/// Operations that make a tenant: an existing one is a conflict of its own.
+/// Operations that create a tenant; an existing tenant causes a conflict of another kind.
 const OF_NONE: &[&str] =
     &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
 
-/// Operations on the whole server or on a job of it, which may name a tenant of either.
+/// Operations on the whole server or on one of its jobs, which may name a tenant of either kind.
 const OF_SERVER: &[&str] =
     &["POST /admin/backups", "POST /admin/tenant_limits", "POST /jobs/{job_id}/retry"];
 
-/// A server with one tenant of each mode, both with a source `s` in `default` and in `north`.
+/// Starts a server with one tenant of each kind, both with a source `s` in `default` and `north`.
 fn with_both() -> TestServer {
     let server = TestServer::start();
     server.post("/embeddings/create_tenant?tenant_id=vectors", Value::Null).ok();
@@ -65,7 +65,8 @@ fn send(server: &TestServer, operation: &Operation, tenant: &str) -> Reply {
     operation.send(server, KEY, &operation.sample(tenant, Some("north")))
 }
 
-/// Every operation with a tenant is of one kind, and no other list names one.
+/// Goal: every operation that takes a tenant is in exactly one list, and the lists contain no
+/// others.
 #[test]
 fn every_operation_of_a_tenant_has_its_mode() {
     let server = TestServer::start();
@@ -77,7 +78,7 @@ fn every_operation_of_a_tenant_has_its_mode() {
     assert_eq!(served, written, "a route is added to a mode on purpose only");
 }
 
-/// An operation of the other mode is 409 and changes nothing.
+/// Goal: an operation of the other mode is a 409 and changes nothing.
 #[test]
 fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
     let server = with_both();
@@ -98,7 +99,7 @@ fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
             "{name}"
         );
         assert_eq!((&body["error"], &body["error_code"]), (&json!("Conflict"), &json!("CONFLICT")));
-        // What is wrong in itself comes before the mode.
+        // An invalid request is reported before a mode mismatch.
         let mut sample = operation.sample(tenant, Some("north"));
         sample.query.push(("sub_tenant_id".to_owned(), "../x".to_owned()));
         assert_eq!(operation.send(&server, KEY, &sample).status, 400, "{name}");
@@ -106,7 +107,7 @@ fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
     assert_eq!((server.state("texts"), server.state("vectors")), before);
 }
 
-/// In its own mode every operation works.
+/// Goal: every operation works in its own mode.
 #[test]
 fn an_operation_of_its_own_mode_works() {
     let server = with_both();
@@ -127,7 +128,7 @@ fn an_operation_of_its_own_mode_works() {
         }
         let mut sample = operation.sample(tenant, Some("north"));
         if name.starts_with("PATCH /upload/update_webpage") {
-            // What it replaces is a text, which has no address.
+            // The source to replace is a text, which has no URL of its own.
             sample.query.push(("web_url".to_owned(), "http://127.0.0.1:9/".to_owned()));
         }
         let reply = operation.send(&server, KEY, &sample);
@@ -140,13 +141,13 @@ fn an_operation_of_its_own_mode_works() {
     }
 }
 
-/// Neutral operations work in both modes.
+/// Goal: neutral operations work in both modes.
 #[test]
 fn neutral_operations_work_in_both_modes() {
     let server = with_both();
     let mut neutral = of_tenants(&server);
     neutral.retain(|operation| OF_BOTH.contains(&operation.name().as_str()));
-    // What reads goes first: the rest deletes what it would read.
+    // Reads go first, because the others delete what they read.
     let rank = |operation: &Operation| match operation.path.as_str() {
         "/tenant/delete" => 3,
         "/tenant/delete_sub_tenant" => 2,
@@ -163,7 +164,7 @@ fn neutral_operations_work_in_both_modes() {
     assert_eq!(server.get("/tenant/list").ok()["tenants"], json!([]), "deletions come last");
 }
 
-/// Point 1.3: a tenant of vectors is never made by an upload.
+/// Goal: an upload of vectors never creates a tenant.
 #[test]
 fn an_upload_of_vectors_makes_no_tenant() {
     let server = TestServer::start();

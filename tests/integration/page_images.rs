@@ -1,4 +1,4 @@
-//! Pages of sources as pictures, and the boxes of cited sentences on them.
+//! Pages of sources rendered as images, with the boxes of cited sentences.
 
 use std::io::Cursor;
 
@@ -12,7 +12,7 @@ use crate::uploads::pdf;
 const KESTREL: &str = "The kestrel hovers over the field.";
 const HERON: &str = "The heron waits at the pond.";
 
-/// A server with a source `birds` of two pages.
+/// Starts a server with a source `birds` of two pages.
 fn start() -> TestServer {
     let server = TestServer::start();
     send(&server, "birds", &[KESTREL, HERON]);
@@ -30,14 +30,14 @@ fn send(server: &TestServer, id: &str, lines: &[&str]) {
     assert_eq!(server.settled("acme", "default", id)["status"], "success");
 }
 
-/// Asks for a page, with further members.
+/// Requests an image of a page, with additional members in the body.
 fn page(server: &TestServer, id: &str, page: u32, more: Value) -> Reply {
     let mut body = json!({"tenant_id": "acme", "file_id": id, "page": page});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     server.post("/fetch/page_image", body)
 }
 
-/// Width, height, channels and bytes of a picture.
+/// The width, height, number of channels and pixel data of an image.
 fn decoded(reply: &Reply) -> (usize, usize, usize, Vec<u8>) {
     assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.bytes));
     assert_eq!(reply.headers["content-type"], "image/png");
@@ -48,7 +48,7 @@ fn decoded(reply: &Reply) -> (usize, usize, usize, Vec<u8>) {
     (width, height, bytes.len() / (width * height), bytes)
 }
 
-/// Dark pixels of a picture inside and outside of a box, and those of the box that are coloured.
+/// Counts an image's dark pixels inside and outside a box, and the coloured pixels inside it.
 fn counted(reply: &Reply, area: &Value) -> (usize, usize, usize) {
     let (width, height, channels, bytes) = decoded(reply);
     let points: f64 = reply.headers["x-page-width"].to_str().unwrap().parse().unwrap();
@@ -78,7 +78,7 @@ fn a_cited_sentence_lies_in_its_box_on_the_picture_of_its_page() {
         let answer = server.post("/search/qna", question).ok();
         let cited = &answer["citations"][0];
         assert_eq!((&cited["text"], &cited["page"]), (&json!(HERON), &json!(2)), "{answer}");
-        // The chunk holds both pages, the sentence is a line of the second.
+        // The chunk covers both pages; the sentence is a line of the second.
         let boxes = cited["boxes"].as_array().unwrap();
         assert_eq!((boxes.len(), &boxes[0]["page"]), (1, &json!(2)), "{cited}");
         let plain = page(server, "birds", 2, json!({}));
@@ -89,7 +89,7 @@ fn a_cited_sentence_lies_in_its_box_on_the_picture_of_its_page() {
         assert_eq!((decoded(&marked).0, decoded(&marked).2), (600, 3));
         let (inside, outside, coloured) = counted(&marked, &boxes[0]);
         assert!(inside > 100 && outside == 0 && coloured > 1000, "{inside} {outside} {coloured}");
-        // On the other page nothing is marked.
+        // Nothing is highlighted on the other page.
         let other = page(server, "birds", 1, json!({"highlight": boxes}));
         assert_eq!(decoded(&other).2, 1, "grey");
         assert_eq!(other.headers["x-page-count"], "2");
@@ -98,7 +98,7 @@ fn a_cited_sentence_lies_in_its_box_on_the_picture_of_its_page() {
             (&http::HeaderValue::from_static("612"), &http::HeaderValue::from_static("792"),)
         );
         assert!(other.headers["content-security-policy"].to_str().unwrap().contains("sandbox"));
-        // Drawn lately: the same bytes.
+        // Rendered recently: the image comes from the cache, byte for byte.
         assert_eq!(page(server, "birds", 2, json!({})).bytes, plain.bytes);
     };
     check(&server);
@@ -133,7 +133,7 @@ fn what_cannot_be_drawn_says_why() {
         let told = reply.json()["message"].as_str().unwrap().to_owned();
         assert!(told.contains(field), "{told}");
     }
-    // The boxes of a long answer may be sent with each of its pages.
+    // The boxes of a long answer may be sent along with each of its pages.
     let mut long = vec![json!({"page": 2, "x": 1, "y": 1, "width": 1, "height": 1}); 200];
     long.push(area);
     assert_eq!(decoded(&page(&server, "birds", 1, json!({"highlight": long}))).0, 1024);
@@ -143,7 +143,7 @@ fn what_cannot_be_drawn_says_why() {
     server.post("/fetch/page_image", elsewhere).error(404, "tenant_not_found");
 }
 
-/// Goal: a picture that was drawn is not that of a source that was replaced or deleted since.
+/// Goal: a cached image is not served for a source that was replaced or deleted since.
 #[test]
 fn pictures_end_with_their_source() {
     let server = start();

@@ -1,4 +1,4 @@
-//! Contents of log lines and error bodies.
+//! The contents of log lines and error bodies.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +10,12 @@ use crate::contract::guarded;
 use crate::corpus::with;
 use crate::support::{KEY, Part, TestServer};
 
-/// Everything that the process logs.
+/// Captures everything that the process logs.
 #[derive(Debug, Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// The log of this process, at every level of every crate.
+    /// Starts capturing at every level of every crate.
     fn start() -> Self {
         let log = Self::default();
         let subscriber = tracing_subscriber::fmt()
@@ -50,14 +50,14 @@ impl MakeWriter<'_> for Log {
     }
 }
 
-/// Words that name tenants, sources, people and what they say; each has its own place.
+/// Words in tenant and source names, people and content; each occurs in one place only.
 const SECRETS: &[&str] = &[
     "tenantsecret", "subsecret", "sourcesecret", "filesecret", "contentsecret", "querysecret",
     "questionsecret", "filtersecret", "metasecret", "sessionsecret", "keynamesecret",
     "badkeysecret", "idempotencysecret", "usersecret", "batchsecret", "querystringsecret",
 ];
 
-/// Writes, reads and questions that work, each with its secrets.
+/// Performs successful writes, reads and questions that contain the secrets.
 fn live(server: &TestServer) {
     server.index("tenantsecret", "subsecret", "sourcesecret", "The contentsecret of a text.");
     let place = json!({"tenant_id": "tenantsecret", "sub_tenant_id": "subsecret"});
@@ -84,7 +84,7 @@ fn live(server: &TestServer) {
     server.post("/upload/upload_embeddings?tenant_id=tenantsecret-v", rows).ok();
 }
 
-/// Errors of every kind, each with its secrets.
+/// Causes errors of every kind, each containing secrets.
 fn err(server: &TestServer) {
     let broken: [Part<'_>; 3] = [
         ("tenant_id", None, b"tenantsecret"),
@@ -115,8 +115,8 @@ fn err(server: &TestServer) {
     }
 }
 
-/// At every level the log holds no key, no name of a tenant, a source or a person,
-/// no text, no question; over work, errors, a restart and deletions.
+/// Goal: at every level the log contains no key, tenant name, source name, person, text or
+/// question, through normal operation, errors, a restart and deletions.
 #[test]
 fn the_log_tells_no_secret_at_any_level() {
     let log = Log::start();
@@ -146,7 +146,7 @@ fn the_log_tells_no_secret_at_any_level() {
     }
 }
 
-/// Errors tell nothing of another tenant, whatever a scoped key tries.
+/// Goal: errors reveal nothing about another tenant, whatever a scoped key tries.
 #[test]
 fn errors_tell_nothing_of_another_tenant() {
     let server = TestServer::start();
@@ -166,7 +166,7 @@ fn errors_tell_nothing_of_another_tenant() {
                 ("mine", None),
             ] {
                 let mut sample = operation.sample(tenant, sub_tenant);
-                // Ids of the other scope, named in this one.
+                // Ids of the other scope, requested in this one.
                 if tenant == "mine" && operation.path.contains("sources_by_id") {
                     sample.members.insert("source_ids".to_owned(), json!(["s"]));
                 }

@@ -1,5 +1,5 @@
-//! `accurate` with a reranker: what it reads, what its verdicts change, a search without it when it
-//! fails or is slow, and answers that it declines.
+//! The `accurate` mode with a reranker: the passages it reads, the effect of its verdicts, searches
+//! that fall back when it fails or is slow, and answers that it rejects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,16 +15,16 @@ use crate::corpus::{ids_of, list, scores_of, timeless};
 use crate::patience::Patience;
 use crate::support::TestServer;
 
-/// Prefers passages that hold a word, the more the shorter they are; fails when told to, and reads
-/// as many as it is told to until its time is over.
+/// A reranker that prefers passages containing [`PREFERRED`], the shorter the better. Tests make it
+/// fail, or make it score only a given number of passages in time.
 #[derive(Debug, Default)]
 struct Preference {
     fails: AtomicBool,
-    /// Whether it finds nothing relevant.
+    /// Whether it considers nothing relevant.
     refuses: Mutex<bool>,
-    /// Whether a client has gone while it read.
+    /// Whether a client has disconnected during a call.
     is_left: AtomicBool,
-    /// Whether it reads until its time is over or its client has gone.
+    /// Whether a call blocks until its time is over or its client has disconnected.
     waits: AtomicBool,
     reads_in_time: Mutex<Option<usize>>,
     read: Mutex<Vec<(String, Vec<String>)>>,
@@ -69,7 +69,7 @@ impl Reranker for Preference {
     }
 }
 
-/// Time until a moment.
+/// The time left until an instant.
 fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
@@ -80,7 +80,7 @@ fn server() -> (TestServer, Arc<Preference>) {
     (TestServer::start_with_parts(|_| {}, |parts| parts.reranker = Some(part)), reranker)
 }
 
-/// Short texts, of which every third is of granite and the others of summer.
+/// Builds short texts, every third about granite and the others about summer.
 fn stones(count: usize) -> Vec<Value> {
     let text = |n: usize| match n % 3 {
         0 => format!("Stone {n} of the old wall is granite from the northern quarry."),
@@ -89,8 +89,8 @@ fn stones(count: usize) -> Vec<Value> {
     (0..count).map(|n| json!({"file_id": format!("s{n}"), "content": text(n)})).collect()
 }
 
-/// Points 4.3, 5.5, 5.7: verdicts move the order, scores stay in order and in range, and what was
-/// not read stays behind.
+/// Goal: verdicts change the order, scores stay ordered and in range, and passages that were not
+/// read rank last.
 #[test]
 fn accurate_searches_follow_the_verdicts() {
     let (server, reranker) = server();
@@ -135,7 +135,7 @@ fn accurate_searches_follow_the_verdicts() {
     assert_eq!(timeless(again), timeless(found), "unchanged data, the same answer");
 }
 
-/// Point 5.7: what is read is what was embedded, title first; extra context steers it.
+/// Goal: the reranker reads the text that was embedded, title first, and extra context steers it.
 #[test]
 fn passages_are_read_with_their_titles_behind_the_steered_query() {
     let (server, reranker) = server();
@@ -154,7 +154,7 @@ fn passages_are_read_with_their_titles_behind_the_steered_query() {
     );
 }
 
-/// qna in accurate mode goes the same way, as do recency, caps and the graph behind it.
+/// Goal: qna in accurate mode is reranked too, before recency, caps and the graph apply.
 #[test]
 fn every_accurate_search_has_its_candidates_read() {
     let (server, _) = server();
@@ -185,7 +185,7 @@ fn every_accurate_search_has_its_candidates_read() {
     assert_eq!((&found["chunks"], &found["metadata"]["degraded"]), (&json!([]), &json!([])));
 }
 
-/// Point 5.5: a failing reranker costs the verdicts and nothing else.
+/// Goal: a failing reranker costs a search its verdicts and nothing else.
 #[test]
 fn a_failing_reranker_fails_no_search() {
     let (server, reranker) = server();
@@ -206,7 +206,7 @@ fn a_failing_reranker_fails_no_search() {
     }
     let (chunks, expected) = (list(&found, "chunks"), list(&plain, "chunks"));
     assert_eq!(scores_of(&chunks), scores_of(&expected));
-    // The two servers took their uploads at different times, which is what breaks ties.
+    // The servers took their uploads at different times, which affects the order of ties.
     let by_score = |chunks: &[Value]| {
         let pairs = scores_of(chunks).into_iter().zip(ids_of(chunks));
         let mut pairs: Vec<(f64, String)> = pairs.collect();
@@ -223,8 +223,9 @@ fn a_failing_reranker_fails_no_search() {
     assert_eq!(found["metadata"]["degraded"], json!([]), "it is asked again each time");
 }
 
-/// Candidates that a slow reranker has not read when its share of the time is over keep their
-/// places behind the others; the answer says so. One that reads nothing in time is none.
+/// Goal: candidates that a slow reranker does not read in its share of the time keep their order
+/// behind the others, and the response says so. If it reads nothing in time, the search is not
+/// reranked.
 #[test]
 fn a_slow_reranker_reads_what_it_can() {
     let (server, reranker) = server();
@@ -250,8 +251,8 @@ fn a_slow_reranker_reads_what_it_can() {
     assert_eq!(ids_of(&list(&found, "chunks")), ids_of(&list(&plain, "chunks")));
 }
 
-/// An extracted answer is declined in `accurate` where the reranker finds it in no passage; `fast`
-/// asks nobody, and a judge that fails or is late refuses nothing.
+/// Goal: `accurate` rejects an extracted answer if the reranker finds it in no passage; `fast` does
+/// not ask the reranker, and a failing or late reranker rejects nothing.
 #[test]
 fn the_reranker_is_the_judge_of_extracted_answers() {
     let (server, reranker) = server();
@@ -279,7 +280,7 @@ fn the_reranker_is_the_judge_of_extracted_answers() {
     assert!(answer(ACCURATE, question).contains("12 metres"), "nobody judges in time");
 }
 
-/// A search that is being reranked ends with its client.
+/// Goal: reranking stops when the client disconnects.
 #[test]
 fn reranking_ends_with_its_client() {
     let (server, reranker) = server();

@@ -1,4 +1,4 @@
-//! Answers as events, and conversations.
+//! Answers as event streams, and conversation sessions.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::corpus::{ids_of, list, server_and_clock, timeless, with};
 use crate::support::{KEY, Reply, TestServer};
 
 const QUESTION: &str = "Who designed the Eiffel Tower?";
-/// By itself it finds the bridge; after [`QUESTION`] the tower.
+/// On its own this question finds the bridge; after [`QUESTION`] it finds the tower.
 const FOLLOW_UP: &str = "When was it built?";
 
 fn items() -> [Value; 2] {
@@ -33,7 +33,7 @@ fn with_texts() -> TestServer {
     server
 }
 
-/// A question that is to be streamed.
+/// Builds a question whose answer is to be streamed.
 fn streamed(changes: &Value) -> Value {
     let body = json!({"question": QUESTION, "tenant_id": "acme", "stream": true});
     with(body, changes)
@@ -45,7 +45,7 @@ pub struct Event {
     pub data: Value,
 }
 
-/// Events of a whole stream, after checking that ids increase.
+/// Parses a complete stream and checks that its event ids increase.
 pub fn events(reply: &Reply) -> Vec<Event> {
     assert_eq!(reply.status, 200);
     assert_eq!(reply.headers["content-type"], "text/event-stream");
@@ -75,7 +75,8 @@ pub fn names(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
-/// `start`, `sources`, tokens, `done`, and `done` is the answer at once.
+/// Goal: a stream is `start`, `sources`, tokens and `done`, and `done` equals the unstreamed
+/// answer.
 #[test]
 fn a_stream_tells_the_answer_in_order() {
     let server = with_texts();
@@ -108,7 +109,7 @@ fn a_stream_tells_the_answer_in_order() {
     }
 }
 
-/// Without generation there are no tokens.
+/// Goal: a stream without generation has no tokens.
 #[test]
 fn a_stream_without_generation_has_no_tokens() {
     let server = with_texts();
@@ -119,7 +120,7 @@ fn a_stream_without_generation_has_no_tokens() {
     assert!(!list(&told[2].data, "chunks").is_empty());
 }
 
-/// A client that accepts codings gets a plain stream.
+/// Goal: a stream is not compressed even for a client that accepts compression.
 #[test]
 fn a_stream_is_never_compressed() {
     let server = with_texts();
@@ -136,7 +137,7 @@ fn a_stream_is_never_compressed() {
     assert_eq!(reply.headers["cache-control"], "no-store");
 }
 
-/// Errors before the first event are plain statuses.
+/// Goal: errors before the first event are ordinary HTTP error responses.
 #[test]
 fn faults_of_a_streamed_question_are_plain_statuses() {
     let server = with_texts();
@@ -156,20 +157,20 @@ fn faults_of_a_streamed_question_are_plain_statuses() {
     }
 }
 
-/// The first source of an answer to `question`, found by its words alone.
+/// Returns the first source of an answer to `question`, found by keyword search alone.
 fn first_source(server: &TestServer, question: &str, changes: &Value) -> String {
     let words = json!({"search_alpha": 0, "top_n": 1, "ai_generation": false});
     let found = server.qna(question, &with(words, changes));
     ids_of(&list(&found, "sources")).concat()
 }
 
-/// Asks the first question in a session.
+/// Asks the first question of a session.
 fn begin(server: &TestServer, place: &Value) {
     let found = server.qna(QUESTION, place);
     assert_eq!(found["session_id"], place["session_id"]);
 }
 
-/// A follow-up is understood from the turn before it, in its own session alone.
+/// Goal: a follow-up is understood from the preceding turn, in its own session only.
 #[test]
 fn a_follow_up_is_understood_in_its_own_session_alone() {
     let server = with_texts();
@@ -194,7 +195,7 @@ fn a_follow_up_is_understood_in_its_own_session_alone() {
     assert_eq!(first_source(&server, FOLLOW_UP, &default), "tower", "default is its name");
 }
 
-/// Point 5.10: without a `session_id` nothing is kept, and it is null in the answer.
+/// Goal: without a `session_id` nothing is remembered, and the answer's `session_id` is null.
 #[test]
 fn without_a_session_nothing_is_kept() {
     let server = with_texts();
@@ -205,7 +206,7 @@ fn without_a_session_nothing_is_kept() {
     }
 }
 
-/// Point 5.10: a question that wants no answer is no turn: the last answer stays the last turn.
+/// Goal: a question asked without generation is no turn: the last answer stays the last turn.
 #[test]
 fn a_question_without_an_answer_is_no_turn() {
     let server = with_texts();
@@ -217,7 +218,7 @@ fn a_question_without_an_answer_is_no_turn() {
     assert_eq!(first_source(&server, FOLLOW_UP, &place), "tower");
 }
 
-/// Point 5.10: filters are not inherited, and a refused question is no turn.
+/// Goal: filters do not carry over to the next turn, and a rejected question is no turn.
 #[test]
 fn a_session_hands_on_questions_and_no_filters() {
     let server = with_texts();
@@ -226,12 +227,12 @@ fn a_session_hands_on_questions_and_no_filters() {
     server.ask("qna", QUESTION, &wrong).error(400, "invalid_filter");
     let other = json!({"session_id": "refused"});
     assert_eq!(first_source(&server, FOLLOW_UP, &other), "bridge");
-    // The filter of the first turn kept the tower out; the second turn finds it.
+    // The filter of the first turn excludes the tower; the second turn finds it.
     begin(&server, &with(place.clone(), &json!({"context_list": ["bridge"]})));
     assert_eq!(first_source(&server, FOLLOW_UP, &place), "tower");
 }
 
-/// Point 5.10: a session that was idle for its time is over; activity keeps it.
+/// Goal: a session expires after its idle time, and activity keeps it alive.
 #[test]
 fn an_idle_session_is_over_after_a_day() {
     const HOUR: u64 = 3_600_000;
@@ -247,7 +248,7 @@ fn an_idle_session_is_over_after_a_day() {
     assert_eq!(first_source(&server, FOLLOW_UP, &place), "bridge");
 }
 
-/// Point 5.10: with 0 hours a session never ends.
+/// Goal: with an idle time of 0 hours a session never expires.
 #[test]
 fn a_session_may_be_kept_for_good() {
     let (_, clock) = server_and_clock();
@@ -263,7 +264,7 @@ fn a_session_may_be_kept_for_good() {
     assert_eq!(first_source(&server, FOLLOW_UP, &place), "tower");
 }
 
-/// Points 3.3 #18 and 5.10: a session outlives a restart and ends with its sub-tenant.
+/// Goal: a session survives a restart and is deleted with its sub-tenant.
 #[test]
 fn a_session_outlives_a_restart_and_ends_with_its_sub_tenant() {
     let server = TestServer::start();
@@ -278,14 +279,14 @@ fn a_session_outlives_a_restart_and_ends_with_its_sub_tenant() {
     assert_eq!(first_source(&server, FOLLOW_UP, &place), "bridge");
 }
 
-/// The router of a server with a runtime that tells when its tasks have ended.
+/// A router on a runtime of its own, which shows when all tasks have ended.
 pub struct Wire {
     router: Router,
     pub runtime: Runtime,
 }
 
 impl Wire {
-    /// A router over the server's engine.
+    /// Builds a router on the server's engine.
     pub fn new(server: &TestServer) -> Self {
         let router = lodestone_server::product_router(
             Arc::clone(&server.engine),
@@ -294,7 +295,7 @@ impl Wire {
         Self { router, runtime: Runtime::new().expect("a runtime") }
     }
 
-    /// The answer to a question, its body still to be read.
+    /// Asks a question; returns the response with its body still unread.
     pub fn ask(&self, body: &Value) -> Response {
         let request = Request::post("/search/qna").header("authorization", format!("Bearer {KEY}"));
         let request = request.body(Body::from(body.to_string())).unwrap();
@@ -302,7 +303,7 @@ impl Wire {
         self.runtime.block_on(router.oneshot(request)).expect("the router always answers")
     }
 
-    /// Waits until every task, and with them every stream, has ended.
+    /// Waits until all tasks, and with them all streams, have ended.
     pub fn settle(&self) {
         while self.runtime.metrics().num_alive_tasks() > 0 {
             std::thread::yield_now();
@@ -310,8 +311,8 @@ impl Wire {
     }
 }
 
-/// A connection that is closed early adds nothing to the session, however far the
-/// stream was read; one that is read to its end does.
+/// Goal: a client that disconnects early adds no turn to the session, however much of the stream it
+/// read; one that reads to the end adds one.
 #[test]
 fn a_stream_that_is_not_read_to_its_end_is_no_turn() {
     let server = with_texts();

@@ -1,4 +1,4 @@
-//! A generator of the tests: an HTTP server that answers as it is told, byte by byte.
+//! A scripted generator for tests: an HTTP server whose responses are controlled byte by byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,46 +10,46 @@ use serde_json::{Value, json};
 
 use crate::patience::STILL;
 
-/// Ways in which the generator answers a request.
+/// A response of the generator.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// Streams these pieces and ends well.
+    /// Streams these pieces and ends normally.
     Says(Vec<&'static str>),
-    /// Streams these deltas and ends well, for this reason.
+    /// Streams these deltas and ends normally with this finish reason.
     Sends(Vec<Value>, &'static str),
-    /// Answers with one JSON body although a stream was asked for.
+    /// Responds with a single JSON body although a stream was requested.
     SaysAtOnce(&'static str),
-    /// Streams these pieces and closes the connection in the middle.
+    /// Streams these pieces, then closes the connection in mid-stream.
     Breaks(Vec<&'static str>),
-    /// Streams these pieces and is silent until the client goes.
+    /// Streams these pieces, then stays silent until the client disconnects.
     Waits(Vec<&'static str>),
-    /// Refuses: status, further header lines, body.
+    /// Responds with an error: status, additional header lines, body.
     Fails(u16, &'static str, &'static str),
 }
 
-/// A request as it arrived.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// First line and headers, in lower case.
+    /// The request line and headers, in lower case.
     pub head: String,
     pub body: Value,
 }
 
 impl Asked {
-    /// The messages of one speaker, joined.
+    /// The messages of one role, concatenated.
     pub fn said(&self, role: &str) -> String {
         let messages = self.body["messages"].as_array().expect("messages");
         let of_role = messages.iter().filter(|message| message["role"] == role);
         of_role.filter_map(|message| message["content"].as_str()).collect()
     }
 
-    /// Whether it asks what to search for.
+    /// Whether the request asks which queries to search for.
     pub fn is_preparation(&self) -> bool {
         self.said("system").starts_with("You prepare a search.")
     }
 }
 
-/// A running generator; its thread ends with the tests.
+/// A running generator; its thread ends with the test process.
 pub struct Upstream {
     pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -57,7 +57,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A generator that does with each request what `turn` says.
+    /// Starts a generator that responds to each request as `turn` decides.
     pub fn start(turn: impl Fn(&Asked) -> Turn + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -82,17 +82,17 @@ impl Upstream {
         Self { url, asked, gone }
     }
 
-    /// A generator that says the same to everything.
+    /// Starts a generator that gives every request the same response.
     pub fn saying(pieces: Vec<&'static str>) -> Self {
         Self::start(move |_| Turn::Says(pieces.clone()))
     }
 
-    /// Requests so far.
+    /// The requests received so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().clone()
     }
 
-    /// Waits until the client of a waiting turn has closed its connection.
+    /// Waits until the client of a [`Turn::Waits`] has closed its connection.
     pub fn client_has_gone(&self) -> bool {
         self.gone.recv_timeout(STILL).is_ok()
     }

@@ -1,4 +1,4 @@
-//! OpenAI's files and vector stores: their lives, their pages, their walls and their limits.
+//! OpenAI-compatible files and vector stores: lifecycle, paging, isolation and limits.
 
 use std::collections::HashSet;
 
@@ -11,14 +11,14 @@ use crate::gate::gated_server;
 use crate::patience::Patience;
 use crate::support::{KEY, Part, Reply, TestServer};
 
-/// A key as the `openai` package uses it.
+/// A key used the way the `openai` package uses it.
 struct Client<'a> {
     server: &'a TestServer,
     key: String,
 }
 
 impl<'a> Client<'a> {
-    /// A key for the whole of a tenant, which is made.
+    /// Creates a tenant and a key for all of it.
     fn of(server: &'a TestServer, tenant: &str) -> Self {
         server.post(&format!("/user/create_tenant?tenant_id={tenant}"), Value::Null).ok();
         Self::limited(server, "write", json!([{"tenant_id": tenant}]))
@@ -57,7 +57,7 @@ impl<'a> Client<'a> {
         text_of(&self.post("/vector_stores", json!({"name": name}))["id"])
     }
 
-    /// Takes a file in and waits for it.
+    /// Attaches a file to a vector store and waits until it is processed.
     fn attach(&self, store: &str, file: &str, attributes: Value) {
         let body = json!({"file_id": file, "attributes": attributes});
         let taken = self.post(&format!("/vector_stores/{store}/files"), body);
@@ -77,7 +77,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Ids of the files that a search finds, best first.
+    /// The ids of the files that a search finds, best first.
     fn found(&self, store: &str, body: Value) -> Vec<String> {
         let found = self.post(&format!("/vector_stores/{store}/search"), body);
         assert_eq!(found["object"], "vector_store.search_results.page");
@@ -116,7 +116,7 @@ fn a_file_is_uploaded_taken_in_searched_and_deleted() {
     assert_eq!(client.get("/files")["data"], json!([made]));
     let content = client.call("GET", &format!("{path}/content"), &Value::Null);
     assert_eq!((content.status, content.bytes.as_slice()), (200, TOWER.as_bytes()));
-    // It is no source of any interface.
+    // It is not a source in any other interface.
     assert!(server.retrieve("acme", "default", "Eiffel").is_empty());
     assert_eq!(server.sources("acme", "default"), Vec::<Value>::new());
 
@@ -159,7 +159,7 @@ fn a_file_is_uploaded_taken_in_searched_and_deleted() {
     assert_eq!(client.found(&store, city("Lyon")), [file.as_str()]);
     assert!(client.found(&store, city("Paris")).is_empty());
 
-    // Gone from the store and still a file; then gone from wherever it is.
+    // Removing it from a store keeps the file; deleting the file removes it from all stores.
     assert_eq!(client.delete(&one)["object"], "vector_store.file.deleted");
     client.call("GET", &one, &Value::Null).error(404, "file_not_found");
     client.call("DELETE", &one, &Value::Null).error(404, "file_not_found");
@@ -235,7 +235,7 @@ fn listings_come_in_pages_in_both_directions() {
         client.attach(&stores[0], file, json!({}));
     }
     let newest_first = |ids: &[String]| ids.iter().rev().cloned().collect::<Vec<_>>();
-    // All stores of one millisecond are ordered by their ids, which are random then.
+    // Stores created within one millisecond are ordered by their ids, which are random.
     let all = ids(&client.get("/vector_stores"), "id");
     assert_eq!(all.len(), 6, "and the one that every tenant has: {all:?}");
     assert!(stores.iter().all(|store| all.contains(store)));
@@ -417,12 +417,12 @@ fn batches_tell_of_each_file() {
     );
     assert_eq!(listed["data"][0]["attributes"], json!({"n": 1}));
     assert_eq!(ids(&client.get(&format!("{batch}/files?filter=failed")), "id").len(), 2);
-    // Alone, it is refused at once.
+    // Attached on its own, it is rejected immediately.
     let alone = format!("/vector_stores/{store}/files");
     let refused = client.call("POST", &alone, &json!({"file_id": picture}));
     refused.error(400, "unsupported_file_format");
 
-    // What waits is canceled, and what was there before stays.
+    // Cancelling stops the files that still wait; what the store already holds remains.
     let bridge = client.file("bridge.txt", BRIDGE);
     gate.close();
     let made = client.post(&path, json!({"file_ids": [bridge, tower, bridge]}));
@@ -475,7 +475,7 @@ fn keys_reach_what_is_theirs_and_nothing_else() {
     client.completed(&store, &file);
     let batch = text_of(&batch["id"]);
 
-    // Whoever does not reach it is told what is told of what there is not.
+    // A key without access gets the same response as for an object that does not exist.
     let body = json!({"query": "x", "file_id": file, "file_ids": [file], "name": "y"});
     for other in [&stranger, &narrow] {
         for (method, path) in [
@@ -515,7 +515,7 @@ fn keys_reach_what_is_theirs_and_nothing_else() {
         "it is all there"
     );
 
-    // A key that is limited to a sub-tenant has that as its store, before anything is in it.
+    // A key limited to a sub-tenant sees that one as its store even before it holds anything.
     assert_eq!(ids(&narrow.get("/vector_stores"), "id"), ["north"]);
     let refused = narrow.call("POST", "/vector_stores", &json!({"name": "x"}));
     refused.error(403, "insufficient_scope");
@@ -523,22 +523,22 @@ fn keys_reach_what_is_theirs_and_nothing_else() {
     narrow.attach("north", &own, json!({}));
     assert_eq!(narrow.found("north", json!({"query": "Forth Bridge"})), [own.as_str()]);
     assert_eq!(client.get(&format!("/files/{own}"))["id"], json!(own), "of the whole tenant");
-    // Nobody may take in a file that it does not reach.
+    // A key cannot attach a file to which it has no access.
     let theft = narrow.call("POST", "/vector_stores/north/files", &json!({"file_id": file}));
     theft.error(404, "file_not_found");
-    // The deletion of a file reaches as far as its key.
+    // Deleting a file affects only the stores that the key can access.
     client.attach(&store, &own, json!({}));
     narrow.delete(&format!("/files/{own}"));
     assert!(narrow.found("north", json!({"query": "Forth Bridge"})).is_empty());
     assert!(client.found(&store, json!({"query": "Forth Bridge"})).contains(&own));
 
-    // A file ends with the sub-tenant that it belongs to.
+    // A file is deleted with the sub-tenant to which it belongs.
     let last = narrow.file("bridge.txt", BRIDGE);
     let path = "/tenant/delete_sub_tenant?tenant_id=acme&sub_tenant_id=north";
     server.call("DELETE", path, Value::Null).ok();
     client.call("GET", &format!("/files/{last}"), &Value::Null).error(404, "file_not_found");
 
-    // A key of several tenants says which one it means.
+    // A key for several tenants must name the tenant it means.
     let unnamed = server.get("/v1/files").error(400, "missing_field");
     assert_eq!(unnamed["error"]["param"], "x-lodestone-tenant");
     let named = |tenant: &str| {
@@ -617,7 +617,7 @@ fn files_count_against_the_limits_of_their_tenant() {
     assert_eq!(used(), (1, 60));
     let second = client.file("b.txt", "The bridge.");
     client.try_file("c.txt", b"c").error(507, "limit_reached");
-    // Each store that takes a file in has a copy of it.
+    // Every store that has the file attached holds a copy, which counts.
     let store = client.store("s");
     let attach = format!("/vector_stores/{store}/files");
     client.call("POST", &attach, &json!({"file_id": second})).error(507, "limit_reached");
@@ -676,7 +676,7 @@ fn what_cannot_be_kept_is_refused_and_changes_nothing() {
         let error = client.call("POST", "/vector_stores", &body).error(400, code);
         assert_eq!(error["error"]["param"], param, "{error}");
     }
-    // Ids that nothing can have.
+    // Ids that no object can have.
     for id in ["..", "%2e%2e%2fx", "a%2Fb", "%00", "%0a", &"x".repeat(300), "caf%C3%A9", "a%5Cb"] {
         for path in [
             format!("/files/{id}"),

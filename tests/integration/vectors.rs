@@ -1,4 +1,4 @@
-//! Vectors of clients: stored, found, replaced, deleted, refused.
+//! Vectors that clients upload: stored, searched, replaced, deleted, rejected.
 
 use axum::body::Body;
 use http::Request;
@@ -10,7 +10,7 @@ use crate::support::{KEY, Reply, TestServer};
 const ROWS_MAX: usize = 2000;
 const WIDTH_MAX: usize = 3024;
 
-/// A server with the embeddings tenant `v`.
+/// Starts a server with the embeddings tenant `v`.
 fn empty() -> TestServer {
     let server = TestServer::start();
     let made = server.post("/embeddings/create_tenant?tenant_id=v", Value::Null).ok();
@@ -43,13 +43,13 @@ fn delete(server: &TestServer, ids: Value) -> Reply {
     server.call("DELETE", "/embeddings/delete", json!({"tenant_id": "v", "chunk_ids": ids}))
 }
 
-/// Everything that is stored, as listings show it.
+/// Everything that is stored, as the listings show it.
 fn stored(server: &TestServer) -> Value {
     json!({"stats": server.get("/tenant/stats?tenant_id=v").ok(),
         "sources": server.get("/list/sources?tenant_id=v").ok()})
 }
 
-/// Rows of one width in JSON, each number short.
+/// Encodes rows of equal width as JSON with short numbers.
 fn matrix(rows: usize, width: usize) -> String {
     let row = |n: usize| {
         let number = |at: usize| if at == n % width { "1" } else { "0" };
@@ -67,7 +67,7 @@ fn upload_text(server: &TestServer, id: &str, rows: &str) -> Reply {
     server.send(request)
 }
 
-/// Rows get ids by their place and are found by nearness at once.
+/// Goal: rows get ids by their position and can be found by similarity at once.
 #[test]
 fn rows_are_named_by_their_place_and_found_by_nearness() {
     let server = empty();
@@ -82,7 +82,7 @@ fn rows_are_named_by_their_place_and_found_by_nearness() {
         list(&found, "scores").iter().map(|score| score.as_f64().unwrap()).collect();
     let cosines = [1.0, 0.6, 0.0];
     assert!(scores.iter().zip(cosines).all(|(a, b)| (a - b).abs() < 1e-5), "{scores:?}");
-    // Length does not matter, direction does.
+    // Only the direction of a vector matters, not its length.
     let scaled = search(&server, json!([0, 0, -5]), json!(3)).ok();
     assert_eq!(scaled["chunk_ids"][2], "batch_2");
     assert!((scaled["scores"][2].as_f64().unwrap() + 1.0).abs() < 1e-5);
@@ -101,7 +101,8 @@ fn rows_are_named_by_their_place_and_found_by_nearness() {
     search(&server, json!([1, 0, 0]), json!(200)).ok();
 }
 
-/// Point 5.14: several vectors give one merged list, best score of each chunk, and one each.
+/// Goal: a search for several vectors returns one list per vector, and a merged list with the best
+/// score of each chunk.
 #[test]
 fn several_vectors_are_merged_and_kept_apart() {
     let server = empty();
@@ -121,7 +122,7 @@ fn several_vectors_are_merged_and_kept_apart() {
     assert_eq!(swapped["results"][0], found["results"][1], "in the order of the request");
 }
 
-/// Values come back as 32-bit floats, all-zero vectors score 0.
+/// Goal: values are returned as the 32-bit floats that were sent, and all-zero vectors score 0.
 #[test]
 fn values_come_back_as_they_were_sent() {
     let server = empty();
@@ -139,7 +140,7 @@ fn values_come_back_as_they_were_sent() {
     assert!(list(&nothing, "scores").iter().all(|score| *score == 0.0));
 }
 
-/// The largest matrix is accepted, and searchable when the call returns.
+/// Goal: the largest matrix is accepted, and is searchable when the call returns.
 #[test]
 fn the_largest_matrix_is_accepted() {
     let server = empty();
@@ -160,7 +161,7 @@ fn the_largest_matrix_is_accepted() {
     assert_eq!(told["total_deleted"], ROWS_MAX);
 }
 
-/// A matrix that breaks a limit is 400 and nothing is stored.
+/// Goal: a matrix that exceeds a limit is a 400, and nothing is stored.
 #[test]
 fn a_matrix_that_breaks_a_limit_is_400_and_nothing_is_stored() {
     let server = empty();
@@ -201,7 +202,7 @@ fn a_matrix_that_breaks_a_limit_is_400_and_nothing_is_stored() {
     assert_eq!(by_ids(&server, &["a_0"])["embeddings"]["a_0"], json!([1.0, 2.0]));
 }
 
-/// Limits of searches, updates and lists of ids.
+/// Goal: searches, updates and lists of ids enforce their limits.
 #[test]
 fn searches_updates_and_lists_of_ids_keep_to_their_limits() {
     let server = empty();
@@ -256,8 +257,7 @@ fn searches_updates_and_lists_of_ids_keep_to_their_limits() {
     assert_eq!(stored(&server), before);
 }
 
-/// The first upload fixes the width of all sub-tenants until the
-/// tenant is deleted.
+/// Goal: the first upload fixes the dimension of all sub-tenants until the tenant is deleted.
 #[test]
 fn the_first_upload_fixes_the_width_of_the_tenant() {
     let server = empty();
@@ -276,7 +276,7 @@ fn the_first_upload_fixes_the_width_of_the_tenant() {
     upload(&server, "a", json!([[1, 2]])).ok();
 }
 
-/// Point 5.14: an embeddings tenant without vectors answers with empty lists.
+/// Goal: searching an embeddings tenant without vectors returns empty lists.
 #[test]
 fn an_empty_tenant_of_vectors_answers_with_empty_lists() {
     let server = empty();
@@ -288,7 +288,8 @@ fn an_empty_tenant_of_vectors_answers_with_empty_lists() {
     assert_eq!(given["not_found_chunk_ids"], json!(["a_0"]));
 }
 
-/// `status` names every id, `total_deleted` counts, look-ups then miss them.
+/// Goal: `status` contains every id, `total_deleted` counts the deleted rows, and look-ups no
+/// longer find them.
 #[test]
 fn deleted_rows_are_counted_named_and_gone() {
     let server = empty();
@@ -313,7 +314,7 @@ fn deleted_rows_are_counted_named_and_gone() {
     assert_ne!(again["message"], told["message"]);
 }
 
-/// Point 8.23: `embeddings/delete` is one step, also over several batches.
+/// Goal: `embeddings/delete` is atomic, even across several batches.
 #[test]
 fn a_deletion_of_rows_is_one_step() {
     let server = empty();
@@ -340,7 +341,7 @@ fn a_deletion_of_rows_is_one_step() {
     assert_eq!(by_ids(&server, &["kept_0"])["not_found_chunk_ids"], json!([]));
 }
 
-/// An unknown chunk id is 404, names the missing ones, and changes nothing.
+/// Goal: an update with unknown chunk ids is a 404 that names them, and changes nothing.
 #[test]
 fn an_update_is_all_or_nothing() {
     let server = empty();
@@ -362,7 +363,7 @@ fn an_update_is_all_or_nothing() {
     assert_eq!(server.get("/tenant/stats?tenant_id=v").ok()["object_count"], 3);
 }
 
-/// Point 3.1 #10: an existing batch is replaced as a whole.
+/// Goal: an upload replaces an existing batch as a whole.
 #[test]
 fn an_upload_replaces_its_batch_as_a_whole() {
     let server = empty();
@@ -380,7 +381,7 @@ fn an_upload_replaces_its_batch_as_a_whole() {
     assert!(generated.ok()["file_id"].as_str().unwrap().starts_with("emb_"));
 }
 
-/// Vectors of one scope are not seen from another.
+/// Goal: vectors of one scope are not visible in another.
 #[test]
 fn vectors_stay_in_their_scope() {
     let server = empty();
