@@ -1,4 +1,4 @@
-//! Records of applications.
+//! Application records.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn a_record_is_found_by_its_text_and_shows_what_it_said() {
     let original: Value = serde_json::from_str(original["file_content"].as_str().unwrap()).unwrap();
     assert_eq!(original["meta"], json!({"thread": {"id": 7}}), "the record is the original");
 
-    // What was said survives a change of metadata, a restart and the next version.
+    // The fields of a record survive a metadata change, a restart and the next version.
     let change = json!({"tenant_id": "acme", "source_id": "mail-1",
         "document_metadata": {"title": "Not this one"}});
     server.call("PATCH", "/upload/update_metadata", change).ok();

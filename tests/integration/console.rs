@@ -1,4 +1,5 @@
-//! The console as a browser loads it: every file it names is there, typed, tagged and confined.
+//! The console as a browser loads it: all referenced files exist, with media type, ETag and
+//! security headers.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +8,9 @@ use http::Request;
 
 use crate::support::{Reply, TestServer};
 
-/// Bytes of the whole console, uncompressed.
+/// Maximum size of the whole console in bytes, uncompressed.
 const BYTES_MAX: usize = 300 << 10;
-/// Attributes and words before an address in the page and in its scripts.
+/// Attributes and keywords that precede a reference in the page and its scripts.
 const REFERENCES: [&str; 5] = [" src=\"", " href=\"", " from \"", "import(\"", " new URL(\""];
 
 fn ask(server: &TestServer, method: &str, path: &str, tag: Option<&str>) -> Reply {
@@ -72,7 +73,7 @@ fn whatever_the_page_and_its_scripts_name_exists_and_nothing_else_is_sent() {
                 let is_page = file.name == "index.html";
                 match address.strip_prefix(if is_page { "console/" } else { "./" }) {
                     Some(name) => drop(named.insert(name)),
-                    // Operations of the server, below the same prefix.
+                    // Operations of the server below the same prefix.
                     None => assert!(
                         is_page && ["docs", "openapi.json", "readyz"].contains(&address),
                         "{}: {address}",

@@ -1,4 +1,4 @@
-//! Turns before a search or a question.
+//! Conversation turns that precede a search or a question.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn history() -> Value {
     json!([{"question": QUESTION, "answer": "It was designed by Anders Holm. [1]"}])
 }
 
-/// Whether the source that only the earlier question describes comes first.
+/// Whether the source described only by the earlier question comes first.
 fn leads_with_lighthouse(found: &Value) -> bool {
     found["chunks"][0]["source_id"] == "lighthouse"
 }

@@ -1,4 +1,4 @@
-//! Searches end with their client and with their time, wherever they are.
+//! Searches stop when their client disconnects or their time is up, whatever stage they are in.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::patience::Patience;
 use crate::support::TestServer;
 
-/// A model that is never done with the texts of one lane: it waits until the request is over.
+/// A model that never finishes texts of one lane: it blocks until the request is over.
 #[derive(Debug, Default)]
 struct Endless {
     lane: Mutex<Option<Lane>>,
@@ -70,12 +70,12 @@ fn server(timeout: Duration) -> (TestServer, Arc<Endless>) {
     (server, model)
 }
 
-/// Each lane that a search or an answer waits in, with a request that does.
+/// Each lane in which a search or an answer can wait, with a request that does so.
 fn requests() -> [(Lane, &'static str, Value); 4] {
     let asked = json!({"tenant_id": "acme", "query": "the tower", "question": "How high is it?"});
     let mut streamed = asked.clone();
     streamed["stream"] = json!(true);
-    // The vector of the same question would be known.
+    // A different question, because the vector of the previous one may be cached.
     streamed["question"] = json!("Of what was it built?");
     [
         (Lane::Query, "/search/retrieve", asked.clone()),
@@ -113,13 +113,13 @@ fn a_search_ends_at_its_deadline() {
         assert!(told["message"].as_str().unwrap().contains("0.5 s"), "{path}: {told}");
         assert!(reply.headers.contains_key("retry-after"), "{path}");
     }
-    // On a busy machine the time may be up before a search comes to the model.
+    // On a busy machine the time may be up before a search reaches the model.
     let stopped = &model.state.0.lock().stopped;
     let is_expected = |stopped: &Stopped| *stopped == Stopped::DeadlineExceeded { limit };
     assert!(!stopped.is_empty() && stopped.iter().all(is_expected), "{stopped:?}");
 }
 
-/// With no time at all every search is refused, and nothing else is.
+/// Goal: with a time limit of practically zero every search is rejected, and nothing else is.
 #[test]
 fn without_time_every_search_is_refused_and_nothing_else() {
     let (server, _) = server(Duration::from_nanos(1));

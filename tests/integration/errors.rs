@@ -1,4 +1,4 @@
-//! Refusals: who may ask, what a request must look like, and the one form of every error.
+//! Errors: authentication, validation, and their uniform format.
 
 use axum::body::Body;
 use http::Request;
@@ -278,7 +278,7 @@ fn identifiers_may_stand_anywhere_but_must_agree() {
         assert_eq!(body["detail"]["errors"][0]["field"], "tenant_id", "{name}");
     }
     assert_eq!(server.state("acme"), before);
-    // The query serves where the body is documented, and the other way round.
+    // A query parameter works where a body member is documented, and vice versa.
     let query = "/search/retrieve?tenant_id=acme&sub_tenant_id=default";
     server.post(query, json!({"query": "apples", "tenant_id": "acme"})).ok();
     server.post(query, json!({"query": "apples", "tenant_id": null, "sub_tenant_id": ""})).ok();

@@ -1,4 +1,4 @@
-//! Originals: byte for byte, and by signed URLs.
+//! Originals: downloaded byte for byte, and through signed URLs.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn upload(server: &TestServer, id: &str, name: &str, bytes: &[u8]) {
     server.form("POST", "/upload/upload_document", &parts).ok();
 }
 
-/// Asks for a download URL as its holder would: with no key.
+/// Follows a download URL as its holder would, without a key.
 fn follow(server: &TestServer, url: &str) -> Reply {
     let path = url.split_once("/fetch/").map(|(_, rest)| format!("/fetch/{rest}"));
     server.send(Request::builder().uri(path.expect("a path")).body(Body::empty()).unwrap())
@@ -170,8 +170,8 @@ fn what_could_not_be_processed_can_be_fetched() {
     fetch(&server, "nope", false).error(404, "source_not_found");
 }
 
-/// Goal: a URL is given without reading the content, and content that does not match its hash is
-/// not sent by either door.
+/// Goal: creating a URL does not read the content, and content that does not match its hash is sent
+/// neither way.
 #[test]
 fn damaged_content_is_not_sent_and_a_url_reads_nothing() {
     let server = TestServer::start();
@@ -194,7 +194,7 @@ fn damaged_content_is_not_sent_and_a_url_reads_nothing() {
     }
 }
 
-/// Goal: downloads by URL count against the rate of the key that asked for the URL.
+/// Goal: downloads by URL count against the rate limit of the key that created the URL.
 #[test]
 fn downloads_have_the_rate_of_their_key() {
     let limit = RateLimit { per_second: 0.01, burst: 40.0 };

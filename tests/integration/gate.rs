@@ -1,6 +1,7 @@
-//! A model that waits: documents are embedded only while the gate is open.
+//! An embedding model with a gate: documents are embedded only while the gate is open.
 //!
-//! With the gate closed a job stays `in_progress` at `embedding` for as long as a test likes.
+//! While the gate is closed, a job stays `in_progress` at stage `embedding` for as long as the test
+//! needs.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -9,7 +10,7 @@ use lodestone_types::RequestContext;
 
 use crate::support::TestServer;
 
-/// Opens when dropped, so that no server waits for a test that has failed.
+/// Opens the gate on drop, so that no server waits for a failed test.
 #[derive(Debug)]
 pub struct Gate(Arc<State>);
 
@@ -19,7 +20,8 @@ struct State {
     changed: Condvar,
 }
 
-/// A server with its gate. Let the gate go before the server: bind them in this order.
+/// Starts a server with one worker, and its gate. The gate must be dropped before the server: bind
+/// them in this order.
 pub fn gated_server() -> (TestServer, Gate) {
     let gate = Gate(Arc::default());
     let embedder = Arc::new(Gated(Arc::clone(&gate.0)));
@@ -30,12 +32,12 @@ pub fn gated_server() -> (TestServer, Gate) {
 }
 
 impl Gate {
-    /// Documents wait from now on.
+    /// Makes documents wait from now on.
     pub fn close(&self) {
         self.set(true);
     }
 
-    /// Documents go on.
+    /// Lets documents proceed.
     pub fn open(&self) {
         self.set(false);
     }

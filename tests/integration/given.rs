@@ -1,4 +1,4 @@
-//! Facts that an uploader gives of a document: title, address, date and language.
+//! Properties of a document that its uploader provides: title, URL, date and language.
 
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn an_update_keeps_what_it_leaves_out() {
     server.settled("acme", "default", "a");
     assert_eq!(shown(&server, "a"), first);
 
-    // Updates that replace each other while they wait keep what the last one leaves out.
+    // Updates that replace each other in the queue keep the fields that the last one omits.
     gate.close();
     upload(json!({"content": "in the way", "file_id": "other"}));
     update(&server, "a", json!({"content": "three", "title": "U"}));

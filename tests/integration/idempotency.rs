@@ -1,4 +1,4 @@
-//! Requests that come again: with an `Idempotency-Key`, and without one.
+//! Repeated requests, with and without an `Idempotency-Key`.
 
 use axum::body::Body;
 use http::Request;
@@ -35,7 +35,7 @@ fn a_repeated_key_replays_the_first_answer() {
     let other = send(&server, KEY, TEXT, "k-2", &body).ok();
     assert_ne!(other["file_id"], first.ok()["file_id"]);
     assert_eq!(server.sources("acme", "default").len(), 2);
-    // Without a key, or with an empty one, every call makes a source.
+    // Without a key, or with an empty one, every call creates a source.
     server.post(TEXT, body.clone()).ok();
     send(&server, KEY, TEXT, "", &body).ok();
     send(&server, KEY, TEXT, "", &body).ok();

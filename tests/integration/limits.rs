@@ -1,4 +1,4 @@
-//! Limits, and input that is meant to hurt: refused in time, and nothing changes.
+//! Limits and hostile input: rejected in time, without changing anything.
 
 use axum::body::Body;
 use http::Request;
@@ -25,7 +25,7 @@ fn a_rate_above_the_limit_is_429_with_the_seconds_to_wait() {
     let seconds: u32 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=100).contains(&seconds), "{seconds}");
     server.get("/nowhere").error(429, "rate_limited");
-    // What needs no key has no bucket, and a false key costs nobody else's.
+    // Requests that need no key are not rate-limited, and a wrong key costs nobody else's quota.
     for path in ["/healthz", "/openapi.json"] {
         let bare = Request::builder().uri(path).body(Body::empty()).unwrap();
         assert_eq!(server.send(bare).status, 200);
@@ -85,7 +85,7 @@ fn the_document_names_every_operation_of_the_contract() {
     assert_eq!(CONTRACT.len(), 31 + 1, "2.1 counts both paths of #12 once");
 }
 
-/// A request that announces `bytes` and sends hardly any.
+/// A request that announces `bytes` and sends almost none of them.
 fn announced(operation: &Operation, bytes: usize) -> Request<Body> {
     let content_type = match operation.is_multipart() {
         true => "multipart/form-data; boundary=B",
@@ -143,7 +143,7 @@ fn a_body_that_grows_too_large_is_cut_off() {
     server.send(request).error(413, "body_too_large");
 }
 
-/// Goal: where each documented limit is kept, so is that of the body.
+/// Goal: a request that respects every documented limit also fits into the body limit.
 #[test]
 fn the_longest_ids_fit_however_they_are_written() {
     let server = TestServer::start();
@@ -207,10 +207,10 @@ fn metadata_keeps_to_its_limits() {
     }
 }
 
-/// Parameters that are accepted whatever they hold.
+/// Parameters that are accepted with any value.
 const WITHOUT_EFFECT: &[&str] = &["auto_agent_routing", "search_modes", "file_type"];
 
-/// Values that a field of this schema must refuse.
+/// Values that a field with this schema must reject.
 fn mistyped(schema: &Value) -> Vec<Value> {
     match schema["type"].as_str() {
         Some("string") => vec![json!(7), json!({}), json!(["x"]), json!(true)],

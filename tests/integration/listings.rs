@@ -1,4 +1,4 @@
-//! Listings of sources, jobs and sub-tenants; deleting; statistics; schemas.
+//! Listings of sources, jobs and sub-tenants; deletion; statistics; schemas.
 
 use std::collections::BTreeSet;
 
@@ -154,7 +154,7 @@ fn chunks_come_in_reading_order_page_by_page() {
         assert_eq!(read.matches(&format!("lamp number {n} in")).count(), 1, "{read}");
     }
 
-    // In steps: each chunk once, none twice.
+    // Paging returns every chunk exactly once.
     let (mut stepped, mut offset) = (Vec::new(), Some(0));
     while let Some(at) = offset {
         let page = ask(json!({"limit": 1, "offset": at})).ok();
@@ -500,7 +500,7 @@ fn sub_tenants_are_listed_default_first_then_by_name() {
     assert_eq!((&names["count"], &names["tenant_id"]), (&json!(5), &json!("acme")));
 }
 
-/// Goal: a failed job is processed again from its original, and no other job is.
+/// Goal: a failed job can be retried from its original, and no other job can.
 #[test]
 fn failed_jobs_are_tried_again() {
     let server = TestServer::start();

@@ -1,5 +1,5 @@
-//! The Model Context Protocol at `/mcp`: keys, roles, scopes, rates and sizes. That its own clients
-//! understand it is the matter of scripts/mcp_check.
+//! The Model Context Protocol at `/mcp`: keys, roles, scopes, rate limits and sizes.
+//! `scripts/mcp_check` tests it with third-party clients.
 
 use axum::body::Body;
 use http::Request;
@@ -44,7 +44,7 @@ fn without_a_key_nothing_is_told_or_read() {
         );
         check_error(&told, "without a key");
     }
-    // No session: nothing to listen to, nothing to end.
+    // There are no sessions: nothing to listen to and nothing to end.
     for method in ["GET", "DELETE"] {
         let request =
             Request::builder().method(method).uri("/mcp").header("host", "lodestone.test");
@@ -95,7 +95,7 @@ fn a_key_has_the_tools_of_its_role_and_the_tenants_of_its_scope() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("may not use"), "{refused}");
     assert_eq!(server.get("/list/sources?tenant_id=acme").ok()["total"], 1);
 
-    // The tenant of another, by argument, address and URI: as if it were not there.
+    // Another tenant, given by argument, query or URI, looks as if it did not exist.
     let named = call(&server, &reader, "", "search", json!({"query": "x", "tenant_id": "other"}));
     assert_eq!(named["result"]["isError"], true, "{named}");
     let addressed = call(&server, &reader, "?tenant_id=other", "search", json!({"query": "x"}));
@@ -130,7 +130,7 @@ fn a_call_counts_once_against_the_rate() {
     tell(&server, KEY, "", &message).error(429, "rate_limited");
 }
 
-/// A model reads of its own arguments, not of the members that they become.
+/// Goal: errors refer to the tool's own arguments rather than the API fields they map to.
 #[test]
 fn a_wrong_argument_is_told_by_its_name() {
     let server = TestServer::start();
@@ -151,7 +151,7 @@ fn a_wrong_argument_is_told_by_its_name() {
         let text = refused["result"]["content"][0]["text"].as_str().expect("a text");
         assert!(text.starts_with(told), "{text}");
     }
-    // As clients in PHP write an empty map.
+    // PHP clients encode an empty map this way.
     let params = json!({"name": "search", "arguments": []});
     let refused = ask(&server, KEY, "?tenant_id=acme", "tools/call", params);
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
@@ -161,7 +161,7 @@ fn a_wrong_argument_is_told_by_its_name() {
     tell(&server, KEY, "", &twice).error(400, "malformed_body");
 }
 
-/// A resource that cannot be read now is not told as one that is not there.
+/// Goal: a resource that is temporarily unreadable is not reported as missing.
 #[test]
 fn a_busy_tenant_still_has_its_resources() {
     let server = TestServer::start();

@@ -1,4 +1,5 @@
-//! Metadata of sources: changed on its own, kept or replaced by updates, and the titles from it.
+//! Metadata of sources: changed on its own, kept or replaced by updates, and the titles taken from
+//! it.
 
 use serde_json::{Value, json};
 
@@ -174,7 +175,7 @@ fn a_searchable_value_is_found_by_its_words() {
         server.post("/search/retrieve", body).ok()["chunks"].as_array().unwrap().len()
     };
     assert_eq!((keyword("highlands"), keyword("lowlands"), keyword("2024")), (1, 0, 0));
-    // Only a searchable field makes the source be processed again.
+    // Only changing a searchable field causes the source to be processed again.
     amend(&server, json!({"tenant_metadata": {"region": "highlands", "year": 2025}})).ok();
     let status = server.settled("acme", "default", "a");
     assert_eq!(status["version"], "v1", "{status}");
@@ -325,7 +326,7 @@ fn every_patch_keeps_what_it_does_not_name() {
     assert_eq!(maps(), (json!({"t": 3}), json!({"d": 2})));
     server.form("PATCH", batch, &[files, ids, ("tenant_metadata", None, b"{}")]).ok();
     assert_eq!(maps(), (json!({}), json!({"d": 2})));
-    // An upload is no update: what it does not name is gone.
+    // An upload is not an update: fields that it does not name are removed.
     upload(&server, json!({"content": "apples", "file_id": "a"}));
     assert_eq!(maps(), (json!({}), json!({})));
 }

@@ -1,5 +1,5 @@
-//! Names in requests: unknown ones, other names of one source, and one name with two
-//! values; items of batches that fail alone.
+//! Parameter names in requests: unknown ones, aliases, and one parameter with two values; batch
+//! items that fail individually.
 
 use axum::body::Body;
 use http::Request;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{KEY, Reply, TestServer};
 
-/// Sends a text as it is.
+/// Sends a body unchanged.
 fn send(server: &TestServer, path: &str, body: &'static str, header: (&str, &str)) -> Reply {
     let request = Request::builder().method("POST").uri(path).header(header.0, header.1);
     let request = request.header("authorization", format!("Bearer {KEY}"));

@@ -1,4 +1,4 @@
-//! OpenAI's interface below `/v1`: its forms, its errors, its limits and its scopes.
+//! The OpenAI-compatible interface below `/v1`: formats, errors, limits and scopes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub fn chat(model: &str, question: &str) -> Value {
     json!({"model": model, "messages": [{"role": "user", "content": question}]})
 }
 
-/// Sends JSON with further headers.
+/// Sends JSON with additional headers.
 fn with_headers(server: &TestServer, path: &str, body: &Value, headers: &[(&str, &str)]) -> Reply {
     let mut request = Request::post(path).header("authorization", format!("Bearer {KEY}"));
     for (name, value) in headers {
@@ -46,7 +46,7 @@ fn with_headers(server: &TestServer, path: &str, body: &Value, headers: &[(&str,
     server.send(request.body(Body::from(body.to_string())).expect("a request"))
 }
 
-/// The numbers of an entry, as they were before they were written.
+/// The vector of an entry as 32-bit floats.
 fn numbers(entry: &Value) -> Vec<f32> {
     let numbers = entry["embedding"].as_array().expect("numbers");
     numbers.iter().map(|number| number.as_f64().expect("a number") as f32).collect()
@@ -219,7 +219,7 @@ fn the_models_of_a_key_are_those_of_its_scope() {
     }
 }
 
-/// Prefers long passages, and reads two at once.
+/// A reranker that prefers long passages and reads two at a time.
 #[derive(Debug, Default)]
 struct Longest(Mutex<Vec<usize>>);
 
@@ -282,7 +282,7 @@ fn a_ranker_of_a_vector_store_is_the_reranker() {
     }
 }
 
-/// Scores in hundredths, as a float in JSON has more digits.
+/// The scores in hundredths, because the JSON floats have more digits.
 fn timeless_scores(results: &Value) -> Vec<(u64, i64, Value)> {
     let entry = |result: &Value| {
         let score = result["relevance_score"].as_f64().expect("a score");
@@ -514,7 +514,7 @@ fn what_an_answer_cannot_be_is_refused() {
     }
 }
 
-/// The data of the events of a stream.
+/// The data of a stream's events.
 pub fn chunks(reply: &Reply) -> Vec<Value> {
     assert_eq!(
         (reply.status, &reply.headers["content-type"]),

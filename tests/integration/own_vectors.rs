@@ -1,4 +1,4 @@
-//! Vectors with ids and metadata of their owners, filters and pages over them.
+//! Vectors with client-supplied ids and metadata, filters on them and paging through them.
 
 use axum::body::Body;
 use http::{Request, StatusCode};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::corpus::{list, with};
 use crate::support::{KEY, Reply, TestServer};
 
-/// A server with the embeddings tenant `v`.
+/// Starts a server with the embeddings tenant `v`.
 fn empty() -> TestServer {
     let server = TestServer::start();
     server.post("/embeddings/create_tenant?tenant_id=v", Value::Null).ok();
@@ -28,7 +28,7 @@ fn ids(answer: &Value, member: &str) -> Vec<String> {
     answer[member].as_array().unwrap().iter().map(id).collect()
 }
 
-/// Three vectors in one batch and one in another sub-tenant.
+/// Starts a server with three vectors in one batch and one in another sub-tenant.
 fn filled() -> TestServer {
     let server = empty();
     let told = upload(
@@ -102,7 +102,7 @@ fn uploads_that_do_not_fit_are_refused_whole() {
     }
     let sources = server.get("/list/sources?tenant_id=v").ok();
     assert_eq!(list(&sources, "sources").len(), 1);
-    // Its own batch may keep an id.
+    // Replacing its own batch may keep an id.
     let again = json!({"file_id": "batch", "embeddings": rows, "ids": ["red", "green"]});
     assert_eq!(upload(&server, "", again).ok()["overwritten"], json!(true));
 }
@@ -178,7 +178,7 @@ fn pages_follow_each_other_and_cursors_are_checked() {
     assert_eq!(last["chunks"], json!([chunk]));
 }
 
-/// A file as numpy writes it.
+/// Encodes a file the way NumPy writes it.
 fn npy(descr: &str, rows: usize, width: usize, values: impl Iterator<Item = f32>) -> Vec<u8> {
     let mut header =
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, {width}), }}");

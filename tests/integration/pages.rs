@@ -1,4 +1,4 @@
-//! Pages of the web, over a site on loopback that the operator allows.
+//! Web pages, fetched from a site on the loopback interface that the operator allows.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::TestServer;
 
-/// A web server that answers what it was told to, one connection after the other.
+/// A web server with scripted responses, serving one connection at a time.
 struct Site {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -113,7 +113,7 @@ fn a_page_is_fetched_and_found() {
     assert!(original["file_content"].as_str().unwrap().starts_with("<html><head><title>On wings"));
     assert_eq!(original["content_type"], "text/html");
 
-    // The page changes; fetching it again needs no address.
+    // The page changes; fetching it again needs no URL.
     site.page("/wings", "<title>On wings</title><p>A harrier glides.</p>");
     let path = "/upload/update_webpage?tenant_id=acme&source_id=page";
     assert_eq!(server.call("PATCH", path, Value::Null).ok()["overwritten"], true);
@@ -123,7 +123,7 @@ fn a_page_is_fetched_and_found() {
     assert_eq!(server.full_text("acme", "default", "harrier").len(), 1);
     assert_eq!(site.times_asked("/wings"), 2);
 
-    // A page that is gone leaves what is there.
+    // A page that has disappeared leaves the stored version in place.
     site.answers("/wings", "410 Gone", "", "");
     server.call("PATCH", path, Value::Null).ok();
     let status = server.settled("acme", "default", "page");
@@ -213,7 +213,7 @@ fn addresses_that_are_wrong_or_forbidden() {
             (&json!("errored"), &json!("URL_BLOCKED"))
         );
     }
-    // Also through a redirect of a site that is allowed.
+    // Redirects from an allowed site are checked as well.
     let site = Site::start();
     site.answers("/away", "302 Found", &format!("location: {}\r\n", forbidden.url("/")), "");
     let server = server_for(&site);

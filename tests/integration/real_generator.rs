@@ -1,8 +1,9 @@
-//! Answers by a server that others have written: the interface as they understand it.
+//! Answers from a third-party server, to test against somebody else's understanding of the
+//! interface.
 //!
-//! `mockllm` speaks OpenAI's interface and says what a file tells it; it needs no model and no
-//! network. `scripts/setup --test` installs it. Where it is missing the test is skipped;
-//! `REQUIRE_LLM_SERVER=1` makes that a failure.
+//! `mockllm` implements OpenAI's interface with scripted responses from a file; it needs neither a
+//! model nor a network. `scripts/setup --test` installs it. The test is skipped if it is missing;
+//! `REQUIRE_LLM_SERVER=1` turns that into a failure.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -20,7 +21,7 @@ const QUESTION: &str = "Who designed the Eiffel Tower?";
 const RESPONSES: &str = "responses: {}\ndefaults:\n  unknown_response: \
     \"The Eiffel Tower was designed by Gustave Eiffel [1]. Whales [9] sing.\"\n";
 
-/// A running server; killed at the end of the test.
+/// A running server, killed at the end of the test.
 struct Mock {
     process: Child,
     url: String,
@@ -51,7 +52,7 @@ impl Mock {
             let (_, rest) = line.split_once("running on ")?;
             rest.split_whitespace().next().map(str::to_owned)
         });
-        // A pipe that nobody reads would stop the server one day.
+        // An undrained pipe would eventually block the server.
         std::thread::spawn(move || lines.for_each(drop));
         let url = format!("{}/v1", address.expect("it says where it listens"));
         Some(Self { process, url, _dir: dir })
@@ -65,7 +66,7 @@ impl Drop for Mock {
     }
 }
 
-/// Goal: our client and somebody else's server understand each other, streamed and at once.
+/// Goal: the client and a third-party server understand each other, streaming and not.
 #[test]
 fn a_server_of_others_is_understood() {
     let Some(mock) = Mock::start("a_server_of_others_is_understood") else { return };

@@ -22,7 +22,7 @@ fn editions(text: &str) -> BTreeSet<usize> {
     words.filter_map(|word| word.strip_prefix("edition")?.parse().ok()).collect()
 }
 
-/// Result of one read: the versions, and the number of their chunks.
+/// The result of one read: the versions it contains, and the number of their chunks.
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
     read: &'static str,
@@ -88,7 +88,7 @@ fn readers_see_the_old_text_or_the_new_one_never_both_or_neither() {
     let body = json!({"tenant_id": "acme", "source_ids": ["other"]});
     server.index("acme", "default", "text", &version(0));
     server.call("DELETE", "/delete_source", body).ok();
-    // Chunks of each version, by number; filled in while the readers run.
+    // The number of chunks of each version, filled in while the readers run.
     let mut chunks_of = vec![stats(&server)];
     let (is_done, reads) = (AtomicBool::new(false), AtomicUsize::new(0));
     let reader = |read: fn(&TestServer) -> Seen| {
@@ -110,7 +110,7 @@ fn readers_see_the_old_text_or_the_new_one_never_both_or_neither() {
         for number in 1..=REPLACEMENTS {
             server.index("acme", "default", "text", &version(number));
             chunks_of.push(stats(&server));
-            // What the writer has been told of, it sees.
+            // A version whose write has been acknowledged is visible to the writer.
             for read in readers {
                 assert_eq!(read(&server).editions, BTreeSet::from([number]));
             }
@@ -137,7 +137,7 @@ fn readers_see_the_old_text_or_the_new_one_never_both_or_neither() {
     assert!(reads.into_inner() > 5 * REPLACEMENTS);
 }
 
-/// Lets the readers go home also when the writer fails.
+/// Stops the readers even if the writer panics.
 struct FinishOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for FinishOnDrop<'_> {
@@ -178,7 +178,8 @@ fn a_deletion_beats_what_is_being_processed() {
         assert!(retrieve(&server).editions.is_empty(), "round {round}");
         assert!(server.sources("acme", "default").is_empty(), "round {round}");
     }
-    // Another source behind the deleted ones in the queue: when it is done they had their chance.
+    // Another source follows the deleted ones in the queue: once it is done, they have had their
+    // turn.
     server.index("acme", "default", "last", "nothing of the kind");
     assert!(full_text(&server).editions.is_empty());
     assert_eq!(server.sources("acme", "default").len(), 1);

@@ -1,4 +1,4 @@
-//! Roles, scopes, and the walls between tenants and sub-tenants.
+//! Roles, scopes, and the isolation of tenants and sub-tenants.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::contract::{check_error, encode, guarded, operations};
 use crate::support::{KEY, Reply, TestServer};
 
-/// The least role of every operation, written down apart from the server.
+/// The minimum role of every operation, written down independently of the server.
 const ROLES: &[(&str, &[&str])] = &[
     (
         "read",
@@ -118,15 +118,16 @@ const ROLES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Operations that anybody may call.
+/// Operations that need no key.
 const PUBLIC: &[&str] = &[
     "GET /docs", "GET /fetch/download/{token}", "GET /healthz", "GET /openapi.json", "GET /readyz",
 ];
 
-/// Operations that make a tenant: a scoped key gets 403, whether the tenant exists or not.
+/// Operations that create a tenant: a scoped key gets a 403 whether or not the tenant exists.
 const CREATES_TENANT: &[&str] =
     &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
-/// Operations on the whole server, which may name a tenant: a narrower scope is told so.
+/// Operations on the whole server that may name a tenant: a scoped key is told that its scope is
+/// insufficient.
 const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
 
 #[test]
@@ -185,7 +186,7 @@ fn a_read_key_stores_nothing() {
     assert_eq!(after, before);
 }
 
-/// An error body without what names the request.
+/// An error's status and body without the request id.
 fn anonymous(reply: &Reply) -> (u16, Value) {
     let mut body = reply.json();
     body.as_object_mut().unwrap().remove("request_id");
@@ -291,7 +292,7 @@ fn a_scoped_key_works_inside_its_scope_and_sees_only_that() {
     }
     let stats = get("/tenant/stats?tenant_id=acme&sub_tenant_id=inside");
     assert_eq!(stats["tenant_object_count"], stats["object_count"]);
-    // Without a tenant the look-up stays inside the scope; so does one without a sub-tenant.
+    // Without a tenant the look-up stays within the key's scope, and likewise without a sub-tenant.
     for path in [
         "/upload/verify_processing?file_id=s",
         "/upload/verify_processing?file_id=s&tenant_id=acme",
@@ -386,7 +387,7 @@ fn a_revoked_key_is_refused_at_once_and_an_expired_one_at_its_end() {
     assert_eq!(server.state("acme"), before);
 }
 
-/// Goal: the key of a deleted tenant opens nothing, not even another tenant of the same name.
+/// Goal: the key of a deleted tenant grants no access, not even to a new tenant of the same name.
 #[test]
 fn a_key_does_not_outlive_its_tenant() {
     let server = TestServer::start();

@@ -1,5 +1,5 @@
-//! The state of a source asked for without its tenant, with many tenants, after a
-//! restart, and beside damage.
+//! The status of a source requested without its tenant: with many tenants, after a restart, and
+//! next to damaged data.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ fn status(server: &TestServer, id: &str) -> Reply {
     server.post(&format!("/upload/verify_processing?file_id={id}"), Value::Null)
 }
 
-/// A tenant of vectors with one batch.
+/// Creates a tenant of vectors with one batch.
 fn vectors(server: &TestServer, tenant: &str, batch: &str) {
     server.post(&format!("/embeddings/create_tenant?tenant_id={tenant}"), Value::Null).ok();
     let body = json!({"file_id": batch, "embeddings": [[1.0, 0.0], [0.0, 1.0]]});
     server.post(&format!("/upload/upload_embeddings?tenant_id={tenant}"), body).ok();
 }
 
-/// Changes every file of a kind, of collections other than those of `spared`.
+/// Corrupts all files of one kind in all collections except the `spared` ones.
 fn harm(data: &Path, kind: &str, spared: &BTreeSet<PathBuf>) {
     for collection in collections(data).difference(spared) {
         for file in fs::read_dir(collection.join(kind)).unwrap() {
@@ -79,7 +79,7 @@ fn what_may_be_in_a_damaged_part_is_not_called_absent() {
     status(&server, "nowhere").error(404, "source_not_found");
 }
 
-/// Of several sources with one id the last one accepted is meant, and a deleted one is not.
+/// Goal: of several sources with one id the last one accepted is meant, unless it was deleted.
 #[test]
 fn the_source_that_was_accepted_last_is_meant() {
     let server = TestServer::start();

@@ -1,5 +1,5 @@
-//! Functions that a client offers in a chat: they reach the generator, its calls the client, and
-//! their results the generator.
+//! Tool calls in chats: the client's functions reach the generator, its calls reach the client, and
+//! their results reach the generator.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn call(id: &str, city: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "weather", "arguments": arguments}})
 }
 
-/// Calls a tool until it has been told results: two calls side by side, in pieces.
+/// Makes two parallel tool calls, streamed in pieces, until the request contains results.
 fn caller(asked: &Asked) -> Turn {
     if asked.is_preparation() {
         return Turn::Fails(400, "", "{}");

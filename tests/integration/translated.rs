@@ -6,7 +6,7 @@ use crate::support::TestServer;
 
 const NOTHING: &str = "Nothing in the indexed content answers this question.";
 
-/// A document in each of four languages, each of another matter.
+/// One document in each of four languages, each on a different topic.
 fn bicycles() -> TestServer {
     let server = TestServer::start();
     let items = [
@@ -28,7 +28,7 @@ fn bicycles() -> TestServer {
     server
 }
 
-/// The answer and the ids of its sources that are cited.
+/// The answer and the ids of the sources it cites.
 fn asked(server: &TestServer, question: &str) -> (String, Vec<String>) {
     let found = server.qna(question, &json!({}));
     let sources = found["sources"].as_array().unwrap();
@@ -55,7 +55,8 @@ fn a_document_in_another_language_answers() {
     }
 }
 
-/// A passage of another language that shares one word with the question is no answer to it.
+/// Goal: a passage in another language that merely shares a word with the question is not an
+/// answer.
 #[test]
 fn what_no_document_tells_stays_declined() {
     let server = bicycles();
@@ -69,8 +70,8 @@ fn what_no_document_tells_stays_declined() {
     }
 }
 
-/// A question that is found well in its own language is answered from there, whatever
-/// documents of other languages are beside it.
+/// Goal: a question that its own language answers well is answered in that language, whatever
+/// documents in other languages exist.
 #[test]
 fn the_language_of_the_question_goes_first() {
     let server = bicycles();

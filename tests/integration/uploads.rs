@@ -1,4 +1,4 @@
-//! Uploads: ids, states, replacing, refusing, and batches.
+//! Uploads: ids, states, replacement, rejection and batches.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ fn every_state_on_the_way_can_be_seen() {
     let (server, gate) = gated_server();
     gate.close();
     server.post(TEXT, json!({"content": "apples", "file_id": "first"})).ok();
-    // The one worker holds the first source at the gate; the second waits behind it.
+    // The only worker holds the first source at the gate; the second waits in the queue.
     let running = loop {
         let status = verify(&server, "file_id=first").ok();
         if status["stage"] == "embedding" {
@@ -125,7 +125,7 @@ fn a_source_is_found_by_its_id_alone_until_it_is_deleted() {
         let got = server.get(&format!("/upload/verify_processing?{query}")).ok();
         assert_eq!(got, found, "GET answers as POST does");
     }
-    // The literal default is looked at alone.
+    // An explicit `default` searches only that sub-tenant.
     let literal = "file_id=a&tenant_id=acme&sub_tenant_id=default";
     verify(&server, literal).error(404, "source_not_found");
     verify(&server, "file_id=a&tenant_id=nowhere").error(404, "tenant_not_found");
@@ -157,7 +157,7 @@ fn success_means_found_at_once_by_every_search() {
     }
 }
 
-/// A source without what an identical replacement may change.
+/// A source without the members that an identical replacement may change.
 fn unversioned(mut source: Value) -> Value {
     let members = source.as_object_mut().unwrap();
     for name in ["version", "timestamp", "updated_at"] {
@@ -213,7 +213,7 @@ fn a_replacement_that_fails_leaves_the_old_text() {
     assert_eq!((&listed["status"], &listed["version"]), (&json!("errored"), &json!("v1")));
     let body = json!({"tenant_id": "acme", "file_id": "a"});
     assert_eq!(server.post("/fetch/fetch_content", body).ok()["file_content"], "apples fall");
-    // The next good version heals it.
+    // The next valid version clears the error.
     server.index("acme", "default", "a", "pears ripen");
     assert_eq!(server.source("acme", "default", "a")["status"], "success");
     assert!(server.full_text("acme", "default", "apples").is_empty());
@@ -509,8 +509,8 @@ fn a_question_for_the_state_may_wait_for_the_end() {
     }
 }
 
-/// A PDF of one page a line, with the line's baseline 92 points below the upper edge, 72 points
-/// from the left one, in Helvetica of 12 points.
+/// Builds a PDF with one page per line of text, in 12-point Helvetica, with the baseline 92 points
+/// below the upper edge and the text starting 72 points from the left edge.
 pub fn pdf(lines: &[&str]) -> Vec<u8> {
     let mut objects = vec![String::new(), String::new()];
     let mut kids = String::new();

@@ -1,4 +1,4 @@
-//! Limits of tenants over HTTP: reached, told, freed.
+//! Limits of tenants over HTTP: reached, reported and released.
 
 use std::sync::Barrier;
 
@@ -19,7 +19,7 @@ fn limit(server: &TestServer, tenant: &str, sources: Value, bytes: Value) -> Val
     server.post("/admin/tenant_limits", body).ok()
 }
 
-/// Limits as they are told, null but for these.
+/// The limits as reported: null except for the given ones.
 fn limits(set: &[(&str, u64)]) -> Value {
     let mut limits = json!({"max_sources": null, "max_bytes": null, "max_vectors": null,
         "max_requests_per_minute": null, "max_ingest_workers": null});
@@ -72,7 +72,7 @@ fn a_limit_is_reached_told_and_freed_at_once() {
     assert_eq!(used(&server, "acme"), (2, 25));
     upload(&server, "d", "figs").ok();
     server.settled("acme", "default", "d");
-    // Removed limits do not hold; another tenant never had them.
+    // Limits that were removed no longer apply, and never applied to other tenants.
     let removed = limit(&server, "acme", Value::Null, Value::Null);
     assert_eq!(removed["limits"], limits(&[]));
     upload(&server, "e", long).ok();
@@ -159,7 +159,7 @@ fn the_use_is_told_to_keys_of_the_whole_tenant_and_limits_are_set_by_those_of_al
     server.post("/admin/tenant_limits", body).error(404, "tenant_not_found");
 }
 
-/// Asks the same of a server `times` at once; the replies.
+/// Sends `times` requests at the same moment and returns their replies.
 fn at_once(times: usize, ask: impl Fn(usize) -> Reply + Sync) -> Vec<Reply> {
     let start = Barrier::new(times);
     std::thread::scope(|scope| {
@@ -255,7 +255,7 @@ fn requests_of_a_minute_are_counted_exactly_and_refused_with_the_time_to_wait() 
         let wait = reply.headers["retry-after"].to_str().expect("a number").parse::<u64>();
         assert!((1..=61).contains(&wait.expect("a number")));
     }
-    // Every kind of request; those of administration, the use, and other tenants are free.
+    // Requests of every kind count; administration, the usage report and other tenants are exempt.
     let search = json!({"tenant_id": "acme", "query": "apples"});
     for reply in [
         server.post("/search/retrieve", search.clone()),
@@ -285,7 +285,7 @@ fn requests_of_a_minute_are_counted_exactly_and_refused_with_the_time_to_wait() 
     ask().error(429, "tenant_rate_limited");
     let body = json!({"tenant_id": "acme", "max_requests_per_minute": 0});
     server.post("/admin/tenant_limits", body).error(400, "invalid_value");
-    // Counts are of this process.
+    // Counts are per process and start anew.
     let server = server.restart();
     server.get("/tenant/stats?tenant_id=acme").ok();
     assert_eq!(usage(&server, "acme")["requests_last_minute"], 1);

@@ -1,4 +1,4 @@
-//! Tenants whose vectors are compared by dot product or by distance.
+//! Tenants that compare vectors by dot product or Euclidean distance.
 
 use axum::body::Body;
 use http::Request;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{KEY, TestServer};
 
-/// A server with a tenant of each metric, named for it, and the same vectors in each.
+/// Starts a server with one tenant per metric, named after it, with the same vectors in each.
 fn filled() -> TestServer {
     let server = TestServer::start();
     for metric in ["cosine", "dot", "l2"] {
@@ -22,7 +22,7 @@ fn filled() -> TestServer {
     server
 }
 
-/// Ids and scores of the vectors nearest to (2, 0).
+/// The ids and scores of the vectors nearest to (2, 0).
 fn ranked(server: &TestServer, tenant: &str) -> Vec<(String, f32)> {
     let body = json!({"tenant_id": tenant, "embeddings": [2, 0], "with_vectors": true});
     let found = server.post("/embeddings/search", body).ok();
@@ -52,7 +52,7 @@ fn each_tenant_ranks_by_its_metric() {
     let far = -f32::sqrt(28.0 * 28.0 + 40.0 * 40.0);
     let by_distance = [("one", -1.0), ("near", -1.0), ("zero", -2.0), ("far", far)];
     assert_eq!(ranked(&server, "l2"), pairs(&by_distance));
-    // Equal vectors are at no distance.
+    // Equal vectors have distance 0.
     let body = json!({"tenant_id": "l2", "embeddings": [[30, 40], [2, 1]], "max_chunks": 1});
     let found = server.post("/embeddings/search", body).ok();
     assert_eq!(found["results"][0], json!([{"chunk_id": "far", "score": 0.0}]));
@@ -82,7 +82,8 @@ fn a_metric_is_shown_and_an_unknown_one_refused() {
     }
 }
 
-/// A release that does not know a metric refuses the archive: its mode is a word of its own.
+/// Goal: an archive names the metric in its mode, so that a release that does not know it refuses
+/// the archive.
 #[test]
 fn an_archive_keeps_the_metric() {
     let server = filled();
@@ -99,7 +100,7 @@ fn an_archive_keeps_the_metric() {
     };
     import("copy").ok();
     assert_eq!(ranked(&server, "copy"), pairs(&BY_DOT));
-    // An empty tenant of another metric is not what the archive is of.
+    // An archive cannot be imported into an empty tenant with another metric.
     server.post("/embeddings/create_tenant?tenant_id=plain", Value::Null).ok();
     import("plain").error(409, "tenant_differs");
     server.post("/embeddings/create_tenant?tenant_id=empty&metric=dot", Value::Null).ok();

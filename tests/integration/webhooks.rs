@@ -1,4 +1,4 @@
-//! Webhooks and events of jobs over the router: scopes, errors, and a client in the process.
+//! Webhooks and job events over the router: scopes, errors, and an in-process HTTP client.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::patience::{Patience, STILL};
 use crate::support::TestServer;
 
-/// A client that takes every message, and refuses private addresses as the real one does.
+/// A client that accepts every message and, like the real one, rejects private addresses.
 #[derive(Debug, Default)]
 struct Taken {
     bodies: Mutex<Vec<Value>>,
@@ -31,7 +31,7 @@ impl WebhookClient for Taken {
 }
 
 impl Taken {
-    /// Waits for `count` messages; the kinds and sources of all.
+    /// Waits for `count` messages; returns the kind and source of each.
     fn events(&self, count: usize) -> Vec<(String, String)> {
         let bodies = self.bodies.lock().unwrap();
         let (bodies, waited) =
