@@ -1,4 +1,4 @@
-//! `lodestone backup` and `lodestone restore`, with a server and without.
+//! `lodestone backup` and `lodestone restore`, with and without a running server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const WORDS: [&str; 20] = [
     "prairie", "beacon",
 ];
 
-/// Runs a command; returns whether it succeeded and what it said.
+/// Runs a command; returns whether it succeeded, and its output.
 fn run(arguments: &[&str]) -> (bool, String) {
     let mut command = lodestone(arguments);
     command.env("LODESTONE_API_KEY", KEY);
@@ -33,7 +33,7 @@ pub(super) fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Backs up a stopped server's directory; returns the id.
+/// Backs up the directory of a stopped server; returns the backup's id and the output.
 fn back_up(data: &Path, to: &Path, more: &[&str]) -> (String, String) {
     let arguments = [&["backup", text(to), "--data-dir", text(data)], more].concat();
     let (is_done, said) = run(&arguments);
@@ -45,7 +45,7 @@ fn restore(from: &Path, data: &Path, more: &[&str]) -> (bool, String) {
     run(&[&["restore", text(from), "--data-dir", text(data)], more].concat())
 }
 
-/// A sentence of words by number, different for each.
+/// A sentence of generated words, different for each number.
 pub(super) fn sentence(number: usize) -> String {
     let word = |step: usize| WORDS[(number * step + number / 7) % WORDS.len()];
     format!("{} {} near the {} of report {number}.", word(1), word(3), word(7))
@@ -78,7 +78,7 @@ pub(super) fn wait(client: &Client, tenant: &str) {
     }
 }
 
-/// The listing, and the ten best results with their scores of many questions.
+/// The listing, and the ten best results of many queries with their scores.
 pub(super) fn seen(client: &Client, tenant: &str) -> Vec<String> {
     let mut seen = vec![listing(client, tenant)];
     for number in 0..QUERIES {
@@ -91,14 +91,15 @@ pub(super) fn seen(client: &Client, tenant: &str) -> Vec<String> {
     seen
 }
 
-/// A second installation of the same model, whose data directory is still missing.
+/// Another installation with the same model and no data directory yet.
 pub(super) fn another(installation: &Installation) -> Installation {
     let dir = TempDir::new().expect("a temporary directory");
     Installation { dir, model: installation.model.clone() }
 }
 
-/// Goal: a backup that a server makes while sources are uploaded, replaced and deleted holds every
-/// source that was acknowledged before, none that began after, and answers as the server does.
+/// Goal: a backup that a server takes during uploads, replacements and deletions contains every
+/// source that was acknowledged before it and none that was sent after it, and answers like the
+/// server.
 #[test]
 fn a_backup_under_load_restores_what_was_there() {
     let test = "a_backup_under_load_restores_what_was_there";
@@ -148,7 +149,7 @@ fn a_backup_under_load_restores_what_was_there() {
     assert!(!refused.0 && refused.1.contains("--backup-to"), "{}", refused.1);
     let wrong = run(&["backup", text(&to), "--server", &address, "--api-key", "wrong"]);
     assert!(!wrong.0 && wrong.1.contains("give a key with --api-key-file"), "{}", wrong.1);
-    // A directory that another server than the one that is asked uses, or none.
+    // The directory belongs to a server other than the one addressed, or to none.
     let copy = another(&installation);
     let (other, _) = copy.start();
     for other in [Some(other), None] {
@@ -171,7 +172,7 @@ fn a_backup_under_load_restores_what_was_there() {
     for number in 0..before {
         let is_deleted = number % 4 == 0 && number + 3 < before;
         let is_there = listing.contains(&format!("\"b{number}\""));
-        // The deletion of the last ones may have come before the backup or after it.
+        // The last deletions may have come before or after the backup.
         let is_certain = number % 4 != 0 || is_deleted;
         assert!(!is_certain || is_there != is_deleted, "b{number} of {before}: {listing}");
     }
@@ -201,7 +202,8 @@ fn lengthen(path: &Path) {
     std::fs::write(path, [&bytes[..], b"more"].concat()).expect("a writable file");
 }
 
-/// Goal: a backup onto one of which any file is changed, cut or gone names that file and is whole.
+/// Goal: a backup on top of one with any file changed, truncated or missing names that file and is
+/// itself complete.
 #[test]
 fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
     let test = "a_backup_onto_a_damaged_one_names_the_damage_and_is_whole";
@@ -232,7 +234,8 @@ fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
     assert!(!said.contains("anew"), "{said}");
 }
 
-/// Goal: backups that are cut off or damaged are refused, the file is named, and nothing is made.
+/// Goal: truncated or damaged backups are rejected, the message names the file, and nothing is
+/// created.
 #[test]
 fn ten_damaged_backups_are_refused() {
     let Some(installation) = Installation::new("ten_damaged_backups_are_refused") else { return };
@@ -282,8 +285,8 @@ fn ten_damaged_backups_are_refused() {
     assert!(is_sound && said.contains("all sound"), "{said}");
 }
 
-/// Goal: a second backup adds what is new; any kept point and one tenant, renamed, can be restored;
-/// old backups go with what only they need.
+/// Goal: a second backup adds only new data; every retained backup, and a single tenant under
+/// another name, can be restored; expiring old backups removes only the files that no other needs.
 #[test]
 fn backups_grow_with_change_and_each_point_can_be_restored() {
     let test = "backups_grow_with_change_and_each_point_can_be_restored";
@@ -354,7 +357,7 @@ fn a_backup_keeps_the_metric_of_vectors() {
     assert_eq!((&found["chunk_ids"], &found["scores"][0]), (&json!(["near", "far"]), &json!(-1.0)));
 }
 
-/// Vectors of a tenant of their own: some megabytes that no merge touches and nobody embeds.
+/// Uploads vectors of a separate tenant: a few megabytes that are neither merged nor embedded.
 pub(super) fn put_vectors(client: &Client, rows: usize) {
     ask(client, "POST", "/embeddings/create_tenant?tenant_id=large", json!({}));
     let component = |at: usize| ((at * 7919 + at / 31) % 2003) as f64 / 1000.0 - 1.0;
@@ -364,8 +367,8 @@ pub(super) fn put_vectors(client: &Client, rows: usize) {
     ask(client, "POST", "/upload/upload_embeddings?tenant_id=large", body);
 }
 
-/// Uploads, replaces and deletes sources until the server is gone or `is_over`; notes what was
-/// acknowledged: whether each source is there. One whose answer was lost is left out.
+/// Uploads, replaces and deletes sources until the server is gone or `is_over`; returns for each
+/// source whether it must exist. Sources whose last response was lost are left out.
 fn write_on(
     client: &Client,
     round: usize,
@@ -404,9 +407,9 @@ fn segments(data: &Path) -> BTreeSet<PathBuf> {
     files(&data.join("v1")).into_iter().filter(is_segment).collect()
 }
 
-/// Goal: the server is killed in the middle of backups while sources are uploaded, replaced,
-/// deleted and merged. Each backup that was cut is refused by its name; the next one is whole and
-/// the one behind it copies what is new; nothing acknowledged is missing in what is restored.
+/// Goal: a server is killed in the middle of backups while sources are uploaded, replaced, deleted
+/// and merged. Every interrupted backup is rejected by name, the next one is complete and the one
+/// after it copies only new data, and nothing acknowledged is missing from a restore.
 #[test]
 fn backups_cut_by_kills_under_load_are_refused_and_the_next_is_whole() {
     const KILLS: usize = 3;
@@ -414,7 +417,7 @@ fn backups_cut_by_kills_under_load_are_refused_and_the_next_is_whole() {
     let test = "backups_cut_by_kills_under_load_are_refused_and_the_next_is_whole";
     let Some(installation) = Installation::new(test) else { return };
     let (to, data) = (installation.dir.path().join("backups"), installation.data());
-    // At this rate it takes seconds.
+    // At this rate a backup takes seconds.
     let slow = [("LODESTONE_BACKUP_TO", text(&to)), ("LODESTONE_BACKUP_RATE", "1MiB")];
     let (mut known, mut seen_segments, mut cut) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! The verbs for people against a real server: what they print, and how they end.
+//! The interactive commands against a real server: their output and exit codes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,11 +11,11 @@ use crate::process::http::Client;
 use crate::process::lodestone;
 use crate::{Installation, KEY, ask, settled, upload};
 
-/// A title that would clear the screen and rename the window, with 8-bit controls and a turn of
-/// the direction of text.
+/// A title that would clear the screen and rename the window, with 8-bit control characters and a
+/// text direction override.
 const HOSTILE: &str = "Plan\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}end";
 
-/// A verb without a profile, a key or a server.
+/// A command without a profile, a key or a server.
 fn bare(installation: &Installation, arguments: &[&str]) -> Command {
     let mut command = lodestone(arguments);
     command.env("XDG_CONFIG_HOME", installation.dir.path().join("config"));
@@ -23,7 +23,7 @@ fn bare(installation: &Installation, arguments: &[&str]) -> Command {
     command
 }
 
-/// A verb with the server, the operator's key and the tenant of the tests.
+/// A command with the server, the admin key and the tests' tenant.
 fn verb(installation: &Installation, client: &Client, arguments: &[&str]) -> Command {
     let mut command = bare(installation, arguments);
     command.env("LODESTONE_SERVER", format!("http://{}", client.address));
@@ -37,14 +37,14 @@ fn output(command: &mut Command) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// Output of a verb that ends well.
+/// Returns the output of a command that must succeed.
 fn printed(installation: &Installation, client: &Client, arguments: &[&str]) -> String {
     let (code, stdout, stderr) = output(&mut verb(installation, client, arguments));
     assert_eq!(code, Some(0), "{arguments:?}: {stdout}{stderr}");
     stdout
 }
 
-/// The exit code and the message of a verb that fails.
+/// Returns the exit code and message of a command that must fail.
 fn failed(command: &mut Command) -> (Option<i32>, String) {
     let (code, stdout, stderr) = output(command);
     assert_eq!(stdout, "", "{stderr}");
@@ -205,7 +205,8 @@ fn tenants_keys_and_memories_come_and_go() {
     assert_eq!(run(&["memory", "rm", memory.trim(), "--yes"]), memory);
     assert_eq!(run(&["memory", "ls"]), "");
 
-    // A flag that does not limit a key is refused; the tenant of the environment is of other verbs.
+    // A flag that does not restrict a key is refused: the environment's tenant is for other
+    // commands.
     let wide = ["key", "create", "wide", "--role", "read", "--tenant", "acme"];
     let hook = ["webhook", "add", "https://example.com/", "--sub-tenant", "a"];
     for arguments in [&wide[..], &hook[..]] {
@@ -257,7 +258,7 @@ fn failures_tell_what_to_do() {
         code == Some(2) && message.contains("--limit") && message.contains("1001"),
         "{message}"
     );
-    // A key out of a file may end in a line break; one in its middle is no server's fault.
+    // A key from a file may end in a line break; a line break in its middle is a local error.
     let (code, message) = failed(of(&["search", "x"]).env("LODESTONE_API_KEY", format!("{KEY}\n")));
     assert!(code == Some(3) && message.contains("tenant_not_found"), "{message}");
     let (code, message) = failed(of(&["search", "x"]).env("LODESTONE_API_KEY", "half\na key"));
@@ -301,7 +302,7 @@ fn a_profile_names_server_key_and_tenant() {
     let (code, listed, message) = output(&mut bare(&installation, &list));
     assert!(code == Some(0) && listed.starts_with("a\t"), "{listed}{message}");
 
-    // The key of one server is not sent to another one.
+    // The key of one server is not sent to another.
     let mut elsewhere = bare(&installation, &list);
     elsewhere.args(["--server", &server.replace("127.0.0.1", "localhost")]);
     let (code, message) = failed(&mut elsewhere);
@@ -324,7 +325,7 @@ fn a_hostile_title_does_not_reach_the_terminal() {
     let reply =
         client.call("POST", "/upload/upload_text?tenant_id=acme", &body).expect("an answer");
     if reply.status != 200 {
-        // A server that takes no such title has it in the text only.
+        // If the server rejects the title, the hostile string is in the text only.
         upload(&client, "a", &content);
     }
     settled(&client, "a");
@@ -368,7 +369,7 @@ fn a_hostile_title_does_not_reach_the_terminal() {
 fn a_reader_that_leaves_ends_a_verb_quietly() {
     let Some(installation) = Installation::new("client::broken_pipe") else { return };
     let (_server, client) = installation.start();
-    // More than a pipe holds, so that the verb meets its end.
+    // More output than a pipe holds, so that the command notices that its reader is gone.
     let text = "Everyone waits in the northern hall. ".repeat(50);
     let items: Vec<Value> = (0..100)
         .map(|number| {
@@ -387,7 +388,8 @@ fn a_reader_that_leaves_ends_a_verb_quietly() {
     assert!(output.status.success() && message.is_empty(), "{:?}: {message}", output.status);
 }
 
-/// Goal: a list that a full disk cut is a failure, and so is an archive, and both say where.
+/// Goal: a listing or an archive truncated by a full disk is a failure whose message names the
+/// cause.
 #[test]
 fn output_that_cannot_be_written_is_a_failure() {
     let Some(installation) = Installation::new("client::full") else { return };
@@ -405,7 +407,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     }
 }
 
-/// Goal: a key or webhook whose secret nobody could read is not left on the server.
+/// Goal: a key or webhook whose secret could not be printed does not remain on the server.
 #[test]
 fn a_secret_that_cannot_be_printed_is_taken_back() {
     let Some(installation) = Installation::new("client::secret") else { return };

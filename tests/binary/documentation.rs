@@ -1,11 +1,11 @@
-//! The README and `docs/` kept true: their examples are run, their paths and links are followed.
+//! Keeps the README and `docs/` correct: runs their examples and follows their paths and links.
 //!
-//! Blocks marked `sh` are run in order, those of one file in one shell, against a server of the
-//! file's own. A `json` block after one is a part of its answer: every member shown is there and
-//! has the value shown; elements of arrays are compared from the first on; `...` inside of a string
-//! stands for any text; numbers with a fraction may differ by a twentieth. A `text` block after one
-//! is a part of its output, line by line, where a line `...` stands for any lines. Where nothing
-//! is shown, no answer may be an error. Blocks marked `console` are for people.
+//! Blocks marked `sh` run in order against a server, with one shell and one server per file. A
+//! `json` block after one is a part of its response: every member shown must exist with the value
+//! shown; array elements are compared from the first on; `...` inside a string stands for any text;
+//! numbers with a fraction may differ by a twentieth. A `text` block after one is a part of its
+//! output, line by line, where a line `...` stands for any lines. Where nothing is shown, no
+//! response may be an error. Blocks marked `console` are for humans and are not run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,18 +18,18 @@ use tempfile::TempDir;
 use crate::KEY;
 use crate::process::{self, Server};
 
-/// The line that the shell writes after each example.
+/// The line that the shell prints after each example.
 const MARK: &str = "-- end of an example --";
-/// Marks of blocks that are known.
+/// The languages that blocks may have.
 const LANGUAGES: [&str; 7] = ["sh", "json", "text", "console", "toml", "ini", "nginx"];
-/// First folders of paths that must exist.
+/// The first folders of paths that must exist.
 const FOLDERS: [&str; 9] =
     ["src/", "scripts/", "docs/", "tests/", "benches/", "kernels/", "deploy/", ".ci/", ".config/"];
 
 /// A fenced block of a document.
 #[derive(Debug)]
 struct Block {
-    /// Line of its fence, from 1.
+    /// The line of its opening fence, counted from 1.
     line: usize,
     language: String,
     body: String,
@@ -39,7 +39,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The README and every page of `docs/`, in the order of their names.
+/// The README and all pages of `docs/`, sorted by name.
 fn documents() -> Vec<PathBuf> {
     let pages = fs::read_dir(root().join("docs")).expect("docs/ is there");
     let pages = pages.map(|entry| entry.expect("an entry").path());
@@ -96,7 +96,7 @@ fn every_example_runs() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Runs the examples of one document; tells which of them fail or are not answered as shown.
+/// Runs the examples of one document; describes those that fail or respond differently than shown.
 fn wrong_examples(blocks: &[Block], model: &Path) -> Vec<String> {
     let dir = TempDir::new().expect("a temporary directory");
     let work = dir.path().join("work");
@@ -140,7 +140,7 @@ fn wrong_examples(blocks: &[Block], model: &Path) -> Vec<String> {
     problems
 }
 
-/// Differences between the output of an example and the block after it.
+/// Describes the differences between the output of an example and the block after it.
 fn wrong_output(printed: &str, shown: Option<&Block>) -> Vec<String> {
     let mut problems = Vec::new();
     match shown {
@@ -173,7 +173,7 @@ fn wrong_output(printed: &str, shown: Option<&Block>) -> Vec<String> {
     problems
 }
 
-/// The JSON values of an output, which may have other lines between them.
+/// The JSON values in an output, which may have other lines between them.
 fn answers(printed: &str) -> Vec<Value> {
     let mut found = Vec::new();
     for line in printed.lines() {
@@ -183,7 +183,7 @@ fn answers(printed: &str) -> Vec<Value> {
     found
 }
 
-/// Collects the parts of an example that the real answer does not have in this form.
+/// Collects the parts of a shown value that the real one lacks or has differently.
 fn compare(shown: &Value, real: &Value, at: &str, problems: &mut Vec<String>) {
     let alike = match (shown, real) {
         (Value::Object(shown), Value::Object(real)) => {
@@ -213,7 +213,7 @@ fn compare(shown: &Value, real: &Value, at: &str, problems: &mut Vec<String>) {
     }
 }
 
-/// Whether a text is the one shown, in which `...` stands for any text.
+/// Whether a text matches the one shown, in which `...` stands for any text.
 fn elided(shown: &str, real: &str) -> bool {
     let pieces: Vec<&str> = shown.split("...").collect();
     let [first, middle @ .., last] = pieces.as_slice() else { return shown == real };
@@ -227,7 +227,7 @@ fn elided(shown: &str, real: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The first line shown that an output does not have where it should.
+/// The first line shown that is missing from an output.
 fn missing_line<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     let mut lines = printed.lines().skip_while(|line| line.is_empty());
     let mut skip = false;
@@ -311,7 +311,8 @@ fn every_link_leads_somewhere() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// A crate of `src/` and the crates of ours that it depends on, as its manifest says.
+/// The crates of `src/`, each with the crates of ours on which it depends according to its
+/// manifest.
 fn crates() -> BTreeMap<String, String> {
     let folders = fs::read_dir(root().join("src")).expect("src/ is there");
     let mut crates = BTreeMap::new();
@@ -356,7 +357,7 @@ fn pictures_are_current() {
     }
 }
 
-/// The anchors of the headings of a page.
+/// The anchors of a page's headings.
 fn headings(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| {

@@ -1,5 +1,5 @@
-//! Files as people have them, and as attackers make them, through the whole server: every document
-//! that the shared manifest describes ends as it says, and nothing else notices.
+//! Ordinary and hostile files through the whole server: every document of the shared manifest ends
+//! as it specifies, and nothing else is affected.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ fn shared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/documents")
 }
 
-/// Status and body of the upload of a file.
+/// Uploads a file; returns the status and body of the response.
 fn send(client: &Client, id: &str, filename: &str, content: &[u8]) -> (u16, Value) {
     let path = "/upload/upload_document?tenant_id=acme";
     let reply = client.file(path, filename, content, &[("file_id", id)]).expect("an answer");
     (reply.status, reply.json())
 }
 
-/// Outcome of a source's job: `success`, or the code of its error.
+/// The outcome of a source's job: `success`, or its error code.
 fn outcome(client: &Client, id: &str) -> String {
     let ended = settled(client, id);
     let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
@@ -31,7 +31,7 @@ fn outcome(client: &Client, id: &str) -> String {
     if ended == "success" { ended } else { code.to_owned() }
 }
 
-/// The text that was indexed, white space folded and quotes straight.
+/// The indexed text, with white space folded and quotes straightened.
 fn indexed(client: &Client, id: &str) -> String {
     let body = json!({"tenant_id": "acme", "query": "the", "max_chunks": 1001,
         "metadata": {"source_id": id}});
@@ -70,14 +70,14 @@ fn every_document_ends_as_the_manifest_says() {
         match wanted {
             "text" => assert_eq!(ended, "success", "{file}: {answer}"),
             "clean-error" => assert_ne!(ended, "success", "{file}"),
-            // Either is right, so long as it ends.
+            // Either outcome is acceptable as long as the job ends.
             _ => assert_ne!(ended, "INTERNAL", "{file}"),
         }
         if wanted == "text" {
             let text = indexed(&client, &id);
             let strings = entry["must_contain"].as_array().cloned().unwrap_or_default();
             for needed in strings.iter().filter_map(Value::as_str) {
-                // A needle may stand across the border of two chunks.
+                // A needle may cross the border of two chunks.
                 let first = needed.split(' ').next().unwrap_or(needed);
                 assert!(text.contains(needed) || text.contains(first), "{file} lacks {needed:?}");
             }
@@ -86,7 +86,7 @@ fn every_document_ends_as_the_manifest_says() {
     }
 }
 
-/// A parser that is killed by the system is an error of one document.
+/// Goal: a parser that the system kills is an error of that document only.
 #[test]
 fn markup_that_nests_without_end_is_read_or_refused() {
     let Some(installation) = Installation::new("markup_that_nests_without_end_is_read_or_refused")
@@ -103,7 +103,7 @@ fn markup_that_nests_without_end_is_read_or_refused() {
     assert_eq!(settled(&client, "after"), "success");
 }
 
-/// A text that is not in the format of its name is indexed all the same, and whoever asks is told.
+/// Goal: a text that is not in the format of its name is indexed nonetheless, with a warning.
 #[test]
 fn a_document_that_was_read_in_part_says_so() {
     let Some(installation) = Installation::new("a_document_that_was_read_in_part_says_so") else {
@@ -143,7 +143,7 @@ fn a_document_that_was_read_in_part_says_so() {
     }
 }
 
-/// A text that cannot be indexed is refused while its sender still listens, with the limit.
+/// Goal: a text too long to index is rejected at upload, and the message states the limit.
 #[test]
 fn a_text_beyond_the_limit_is_refused_at_the_door() {
     let Some(installation) = Installation::new("a_text_beyond_the_limit_is_refused_at_the_door")
@@ -156,18 +156,18 @@ fn a_text_beyond_the_limit_is_refused_at_the_door() {
     assert_eq!(status, 413, "{answer}");
     let message = answer["message"].as_str().expect("a message");
     assert!(message.contains(&(32 << 20).to_string()), "{message}");
-    // One zero in a log is no reason to refuse it.
+    // A single zero byte in a log is no reason to reject it.
     let log = "The pump of the plovers runs.\n".repeat(30) + "\0\n";
     assert_eq!(send(&client, "log", "pump.log", log.as_bytes()).0, 200);
     assert_eq!(outcome(&client, "log"), "success");
 }
 
-/// The limit of memory holds with the program's own allocator, the same way each time: what fits is
-/// read, and what does not ends with the limit as its reason.
+/// Goal: the memory limit is enforced with the program's own allocator and reproducibly: a document
+/// that fits is parsed, and one that does not fails with the limit as the reason.
 #[test]
 fn the_memory_of_a_parser_ends_where_it_is_said_to() {
     let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_lodestone").into(), &["parse"]);
-    // The bytes of a page and its decoded text are held at once: twice its size.
+    // The bytes of a page and its decoded text are in memory at once: twice its size.
     let page = |mebibytes: usize| {
         let mut page = b"<p>The last words.</p><!--".to_vec();
         page.resize((mebibytes << 20) - 3, b' ');
@@ -184,7 +184,7 @@ fn the_memory_of_a_parser_ends_where_it_is_said_to() {
     }
 }
 
-/// A PDF of one page that draws `content`, with `more` objects from number 5 on.
+/// A PDF of one page that draws `content`, with `more` objects numbered from 5.
 fn page(content: &[u8], resources: &str, more: &[Vec<u8>]) -> Vec<u8> {
     let stream = |entries: &str, content: &[u8]| {
         let head = format!("<<{entries} /Length {}>>\nstream\n", content.len());
@@ -210,20 +210,20 @@ fn page(content: &[u8], resources: &str, more: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// A form or pattern with its entries and what it draws.
+/// A form or pattern object with its entries and content stream.
 fn form(entries: &str, content: &str) -> Vec<u8> {
     format!("<<{entries} /Length {}>>\nstream\n{content}\nendstream", content.len()).into_bytes()
 }
 
-/// Draws the first page in a child, within its bounds: neither the machine nor the program is at
-/// fault for what comes of it.
+/// Renders the first page in a child and checks that it stays within bounds, and that failures are
+/// attributed to the document rather than to the machine or the program.
 fn drawn(name: &str, bytes: &[u8]) -> Drawn {
     let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_lodestone").into(), &["parse"]);
     let drawing = Drawing { page: 1, width: 1024, marks: Vec::new() };
     let begun = Instant::now();
     let outcome = sandbox.draw(Format::Pdf, bytes, &drawing);
     println!("{name}: {outcome:?} after {:?}", begun.elapsed());
-    // Ten seconds for each of two children, and the time of their start.
+    // Ten seconds for each of two children, plus the time to start them.
     assert!(begun.elapsed() < Duration::from_secs(30), "{name}: {:?}", begun.elapsed());
     let is_of_machine = |error: &ExtractError| {
         matches!(error, ExtractError::NoParser { .. } | ExtractError::Killed { .. })
@@ -232,7 +232,7 @@ fn drawn(name: &str, bytes: &[u8]) -> Drawn {
     outcome
 }
 
-/// Goal: no page takes more than its time and its memory, and none ends anything but its child.
+/// Goal: no page exceeds its time or memory, and none ends anything but its own child process.
 #[test]
 fn hostile_pages_are_drawn_within_bounds() {
     let plain = page(b"0 0 200 200 re f", "", &[]);
@@ -256,7 +256,7 @@ fn hostile_pages_are_drawn_within_bounds() {
                 /ColorSpace /DeviceRGB";
     let image = page(b"600 0 0 600 0 0 cm /X Do", own, &[form(wide, "short")]);
     let _ = drawn("a picture beyond all memory", &image);
-    // Bytes of a whole page, changed here and there.
+    // The bytes of a valid page, mutated at random positions.
     let text = b"BT /F 40 Tf 9 400 Td (A plover) Tj ET q 9 w 1 0 0 RG 5 5 m 500 700 l S Q";
     let font = "/Font <</F <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> >>";
     let whole = page(text, font, &[]);
@@ -273,7 +273,7 @@ fn hostile_pages_are_drawn_within_bounds() {
     }
 }
 
-/// Goal: the server answers others while a page takes its ten seconds, and draws the next one.
+/// Goal: the server answers others while a page uses up its ten seconds, and renders the next one.
 #[test]
 fn a_page_that_takes_long_holds_nobody_up() {
     let Some(installation) = Installation::new("a_page_that_takes_long_holds_nobody_up") else {

@@ -1,7 +1,7 @@
-//! Tenants beside each other, with the real model: what the answers of one cost another, and what
-//! the questions of clients cost that have left.
+//! Tenants side by side, with the real model: the cost of one tenant's answers to another, and of
+//! questions whose clients have disconnected.
 //!
-//! Answers are counted, not timed: on a busy machine all of them are slow.
+//! Answers are counted rather than timed, because on a busy machine all of them are slow.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -18,11 +18,11 @@ use crate::process::http::Client;
 use crate::process::patience::Patience;
 use crate::{Installation, KEY, ask};
 
-/// More than run at once in any way.
+/// More than can run at once in any configuration.
 const ASKERS: usize = 80;
 const NOTES: usize = 300;
 
-/// Notes of eight sentences, all of which may answer.
+/// Uploads notes of eight sentences, any of which may answer a question.
 fn upload_notes(client: &Client, tenant: &str, notes: usize) {
     let sentence = |n: usize, s: usize| {
         let litres = n * 8 + s;
@@ -51,14 +51,14 @@ fn upload_notes(client: &Client, tenant: &str, notes: usize) {
     }
 }
 
-/// Each about other notes, so that their passages are not known from before.
+/// Builds a question about a different note for each `n`, so that its passages are not cached.
 fn question(tenant: &str, n: usize) -> Value {
     let question = format!("How many litres of water does a pump of hall {n} lift?");
     json!({"tenant_id": tenant, "question": question})
 }
 
-/// While many clients of one tenant ask for answers, a search of another tenant is not behind
-/// them, nor is an answer: at most a few of theirs are given meanwhile.
+/// Goal: while many clients of one tenant ask for answers, neither a search nor an answer of
+/// another tenant waits behind them: only a few of theirs are given meanwhile.
 #[test]
 fn answers_of_one_tenant_do_not_hold_up_another() {
     let Some(installation) = Installation::new("answers_of_one_tenant_do_not_hold_up_another")
@@ -90,7 +90,7 @@ fn answers_of_one_tenant_do_not_hold_up_another() {
             }
         };
         wait_for(2);
-        // Answers of the others that were given during as many requests.
+        // Counts the other clients' answers during `count` requests.
         let meanwhile = |count: usize, path: &str| -> usize {
             let before = given.load(Ordering::SeqCst);
             for n in 0..count {
@@ -109,11 +109,11 @@ fn answers_of_one_tenant_do_not_hold_up_another() {
     });
 }
 
-/// While the requests of one tenant fill every place to wait, those of another are answered, also
-/// where both come with the same key.
+/// Goal: while one tenant's requests fill its queue, another tenant's are answered, even if both
+/// use the same key.
 #[test]
 fn a_flood_of_one_tenant_turns_no_other_away() {
-    /// Above the 64 that run at once and the 256 that wait.
+    /// More than the 64 that run at once and the 256 that wait.
     const FLOOD: usize = 450;
     let name = "a_flood_of_one_tenant_turns_no_other_away";
     let Some(installation) = Installation::new(name) else { return };
@@ -157,7 +157,7 @@ fn a_flood_of_one_tenant_turns_no_other_away() {
     });
 }
 
-/// The client of a key for one tenant.
+/// A client with a key for one tenant.
 fn client_of(client: &Client, tenant: &str) -> Client {
     let scope = json!({"name": tenant, "role": "read", "tenants": [{"tenant_id": tenant}]});
     let made = ask(client, "POST", "/admin/api_keys", scope);
@@ -165,8 +165,8 @@ fn client_of(client: &Client, tenant: &str) -> Client {
     Client { key, ..client.clone() }
 }
 
-/// While one tenant has thousands of texts made into vectors and ranked, another one's searches,
-/// vectors and answers are not behind them: each waits for a group of texts, not for a request.
+/// Goal: while one tenant has thousands of texts embedded and reranked, another tenant's searches,
+/// embeddings and answers wait at most for a group of texts, not for whole requests.
 #[test]
 fn vectors_for_one_tenant_do_not_hold_up_another() {
     const LOUD: usize = 6;
@@ -214,12 +214,12 @@ fn vectors_for_one_tenant_do_not_hold_up_another() {
         let meanwhile = given.load(Ordering::SeqCst) - before;
         println!("{meanwhile} requests of 256 texts were answered during 24 of the other tenant");
         server.kill();
-        // A request for each would be 24.
+        // One request of the other tenant per request would be 24.
         assert!(meanwhile <= 3 * LOUD, "{meanwhile} requests of 256 texts");
     });
 }
 
-/// The questions of clients that have left cost a quarter of their answers at most.
+/// Goal: questions of clients that have disconnected cost at most a quarter of their answers.
 #[test]
 fn questions_of_clients_that_left_are_not_worked_on() {
     let Some(installation) = Installation::new("questions_of_clients_that_left") else { return };
@@ -245,14 +245,14 @@ fn questions_of_clients_that_left_are_not_worked_on() {
     let before = processor_ticks(server.id());
     let streams: Vec<TcpStream> = (0..ASKERS).map(begin).collect();
     drop(streams);
-    // Behind all of them, as it is of the same tenant.
+    // Queued behind all of them, as it belongs to the same tenant.
     asked(1);
     let spent = processor_ticks(server.id()) - before;
     println!("{each} ticks an answer, {spent} for {ASKERS} questions that were left");
     assert!(spent < each * ASKERS as u64 / 4, "{spent} ticks at {each} an answer");
 }
 
-/// A document whose paragraphs are empty but for the last: long to read, and quickly uploaded.
+/// A document whose paragraphs are all empty except the last: slow to parse and quick to upload.
 fn slow_document() -> Vec<u8> {
     let empty = "<w:p/>".repeat(1 << 20);
     let text = format!(
@@ -264,8 +264,8 @@ fn slow_document() -> Vec<u8> {
     package.finish().expect("a whole package").into_inner()
 }
 
-/// A text of another tenant is searchable while a hundred slow documents wait, not behind them.
-/// Documents are counted, not timed.
+/// Goal: a text of another tenant becomes searchable while a hundred slow documents wait, not after
+/// them. Documents are counted rather than timed.
 #[test]
 fn slow_documents_of_one_tenant_do_not_hold_up_another() {
     const DOCUMENTS: usize = 100;
@@ -294,18 +294,18 @@ fn slow_documents_of_one_tenant_do_not_hold_up_another() {
     assert!(meanwhile <= 30, "{meanwhile} slow documents were read before three notes");
 }
 
-/// Processor time of a process so far, in ticks of the system.
+/// CPU time that a process has used so far, in clock ticks.
 fn processor_ticks(process: u32) -> u64 {
     let path = format!("/proc/{process}/stat");
     let stat = std::fs::read_to_string(path).expect("Linux tells of its processes");
-    // Fields 14 and 15; the second one, the name, may hold spaces.
+    // Fields 14 and 15 (utime and stime); field 2, the name, may contain spaces.
     let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
     let mut fields = fields.split_whitespace().skip(11);
     let mut next = || fields.next().and_then(|field| field.parse::<u64>().ok()).expect("a number");
     next() + next()
 }
 
-/// With a deadline that no search meets, searches are refused, and nothing else is.
+/// Goal: with a deadline that no search can meet, searches are rejected, and nothing else is.
 #[test]
 fn a_deadline_refuses_searches_and_nothing_else() {
     let Some(installation) = Installation::new("a_deadline_refuses_searches") else { return };

@@ -1,5 +1,5 @@
-//! Disks without a free byte or inode: a small tmpfs in a mount namespace of its own, which needs
-//! root.
+//! Disks without a free byte or inode: a small tmpfs in a mount namespace of its own, which
+//! requires root.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -14,16 +14,16 @@ use crate::process::patience::Patience;
 use crate::process::{self, Server};
 use crate::{KEY, archives, ask, files, found, settled, upload};
 
-/// A tmpfs that only this process and those it starts there can see.
+/// A tmpfs that only this process and the processes it starts there can see.
 struct SmallDisk {
-    /// Holds the namespace until its input is closed.
+    /// Holds the namespace until its stdin is closed.
     holder: Child,
     dir: TempDir,
     model: PathBuf,
 }
 
 impl SmallDisk {
-    /// A disk, or `None` after saying which test is skipped.
+    /// Mounts a disk, or prints that the test is skipped and returns `None`.
     fn new(test: &str, options: &str) -> Option<Self> {
         let model = process::model::first_layer_dir(test)?;
         let dir = TempDir::new().expect("a temporary directory");
@@ -42,7 +42,7 @@ impl SmallDisk {
         None
     }
 
-    /// Its root as this process sees it.
+    /// Its root as seen from this process.
     fn root(&self) -> PathBuf {
         let below = self.dir.path().strip_prefix("/").expect("an absolute path");
         Path::new("/proc").join(self.holder.id().to_string()).join("root").join(below)
@@ -52,7 +52,7 @@ impl SmallDisk {
         self.command_on(&self.dir.path().join("data"))
     }
 
-    /// A server in its namespace, on a data directory here or elsewhere.
+    /// Builds a server command in its namespace, for a data directory on this disk or elsewhere.
     fn command_on(&self, data: &Path) -> Command {
         let inner = process::lodestone(&["serve", "--listen", "127.0.0.1:0"]);
         let mut command = Command::new("nsenter");
@@ -76,7 +76,7 @@ impl SmallDisk {
         (server, banner.client(KEY))
     }
 
-    /// The same, ready, with a folder for backups.
+    /// Starts a server with a folder for backups.
     fn start_with_backups(&self, data: &Path, to: &Path) -> (Server, Client) {
         let mut command = self.command_on(data);
         command.arg("--backup-to").arg(to).args(["--backup-rate", "1MiB"]);
@@ -85,7 +85,7 @@ impl SmallDisk {
         (server, banner.client(KEY))
     }
 
-    /// Takes all bytes but the last `kept`.
+    /// Uses up all bytes except the last `kept`.
     fn fill(&self, kept: usize) {
         let path = self.root().join("filler");
         let mut filler = OpenOptions::new().create(true).append(true).open(&path).expect("a file");
@@ -96,7 +96,7 @@ impl SmallDisk {
         filler.set_len(bytes - kept as u64).expect("it can be cut");
     }
 
-    /// Takes all inodes.
+    /// Uses up all inodes.
     fn fill_inodes(&self) {
         let _ = std::fs::create_dir(self.root().join("fillers"));
         let mut number = 0;
@@ -110,8 +110,8 @@ impl SmallDisk {
         let _ = std::fs::remove_dir_all(self.root().join("fillers"));
     }
 
-    /// Whether the reserve is there, and written to its end: a part of it goes where the disk fills
-    /// meanwhile.
+    /// Whether the reserve exists in full size; it is shorter if the disk fills up while it is
+    /// written.
     fn has_reserve(&self) -> bool {
         const BYTES: u64 = 4 << 20;
         let bytes = std::fs::metadata(self.root().join("data/reserve/bytes"));
@@ -139,7 +139,7 @@ fn delete(client: &Client, id: &str) {
     assert_eq!(reply.status, 200, "{}", reply.json());
 }
 
-/// Fills the disk until an upload is refused: work that still goes on may remove a file in between.
+/// Fills the disk until an upload is rejected; work in progress may remove files in between.
 fn refused_when_full(disk: &SmallDisk, client: &Client, fill: fn(&SmallDisk)) {
     const ATTEMPTS: usize = 50;
     for n in 0..ATTEMPTS {
@@ -155,7 +155,7 @@ fn refused_when_full(disk: &SmallDisk, client: &Client, fill: fn(&SmallDisk)) {
     panic!("{ATTEMPTS} uploads were taken on a full disk");
 }
 
-/// Goal: with nothing free a server starts and deletes; with room again the reserve comes back.
+/// Goal: with nothing free a server starts and deletes; once there is room, the reserve returns.
 fn with_nothing_free(test: &str, fill: fn(&SmallDisk)) {
     let Some(disk) = SmallDisk::new(test, "size=40m,nr_inodes=6000") else { return };
     let (mut server, client) = disk.start();
@@ -194,8 +194,8 @@ fn with_nothing_free(test: &str, fill: fn(&SmallDisk)) {
     assert_eq!(found(&client, "granite").len(), 5);
 }
 
-/// Goal: jobs that are under way when the disk fills, so that not even their return to the queue
-/// can be noted, end well when there is room, without a restart. Found by `scripts/campaign --only
+/// Goal: jobs in progress when the disk fills up, so that not even their return to the queue can be
+/// recorded, succeed once there is room, without a restart. Found by `scripts/campaign --only
 /// full_disk --seed 21 --replay 0`.
 #[test]
 fn jobs_under_way_when_the_disk_fills_end_well() {
@@ -228,7 +228,7 @@ fn without_a_free_inode_deletions_and_starts_go_on() {
     with_nothing_free("without_a_free_inode", SmallDisk::fill_inodes);
 }
 
-/// Goal: a catalog is rebuilt whole or not at all, however little of it fits on the disk.
+/// Goal: a catalog is rebuilt completely or not at all, however little of it fits on the disk.
 #[test]
 fn a_catalog_is_rebuilt_whole_or_not_at_all() {
     const TENANTS: usize = 20;
@@ -251,7 +251,7 @@ fn a_catalog_is_rebuilt_whole_or_not_at_all() {
                 std::fs::remove_file(&path).expect("a file");
             }
         }
-        // The reserve would do, so it is not there.
+        // The reserve would provide the room, so remove it.
         let _ = std::fs::remove_dir_all(data.join("reserve"));
         disk.fill(kilobytes << 10);
         let mut server = Server::run(disk.command());
@@ -274,7 +274,7 @@ fn a_catalog_is_rebuilt_whole_or_not_at_all() {
     assert!(refused > 0 && served > 0, "{refused} refused, {served} served");
 }
 
-/// The end of a backup that is asked for; `full` is called once it copies.
+/// Requests a backup and waits for its end; calls `full` once copying has begun.
 fn backed_up(client: &Client, full: impl FnOnce()) -> Value {
     ask(client, "POST", "/admin/backups", json!({}));
     let (mut full, mut patience) = (Some(full), Patience::new());
@@ -292,8 +292,9 @@ fn backed_up(client: &Client, full: impl FnOnce()) -> Value {
     }
 }
 
-/// Goal: a backup ends when the disk of the data fills up, for deletions wait for it; and when its
-/// own disk does, which concerns nobody else. With room again the next one is whole.
+/// Goal: a backup gives up when the disk of the data fills up, because deletions wait for it, and
+/// when its own disk fills up, which affects nothing else. With room again, the next backup is
+/// complete.
 #[test]
 fn a_backup_gives_up_on_a_full_disk() {
     let test = "a_backup_gives_up_on_a_full_disk";
@@ -321,7 +322,7 @@ fn a_backup_gives_up_on_a_full_disk() {
         disk.empty();
         let mut patience = Patience::new();
         while backed_up(&client, || ())["backup"]["state"] != "complete" {
-            // The level of the disk is read once a second.
+            // The fill level of the disk is read once a second.
             assert!(of_data && !patience.is_over(()), "{}", server.output());
         }
         let root = if of_data { to } else { disk.root().join("backups") };
@@ -331,8 +332,8 @@ fn a_backup_gives_up_on_a_full_disk() {
     }
 }
 
-/// Goal: an import that finds no room ends with a plain error and leaves nothing, however much of
-/// it fits; with room it is taken.
+/// Goal: an import that runs out of room fails with a clear error and leaves nothing behind,
+/// however much of it fits; with room it succeeds.
 #[test]
 fn an_import_that_finds_no_room_leaves_nothing() {
     let test = "an_import_that_finds_no_room_leaves_nothing";
@@ -366,7 +367,7 @@ fn an_import_that_finds_no_room_leaves_nothing() {
     assert!(refused > 0, "{taken} taken");
     let mut patience = Patience::new();
     while !archives::import(&client, &archive, "last").status.success() {
-        // The level of the disk is read once a second.
+        // The fill level of the disk is read once a second.
         assert!(!patience.is_over(()), "{}", server.output());
     }
     ["large", "last"].iter().for_each(|tenant| archives::assert_whole(&client, tenant));

@@ -1,38 +1,42 @@
-//! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
+//! Tests of the binary as an operator uses it: started, stopped, killed, and called over real
+//! sockets.
 //!
-//! - `archives`: exports and imports, killed and on a full disk
-//! - `backups`: backups under load, damaged ones, and what restoring them gives; `buckets`: those
-//!   in a store that fails
-//! - `bodies`: memory that hostile bodies cost
-//! - `lifecycle`: first key, second process, stopping, restarting after a kill
+//! - `archives`: exports and imports, interrupted by kills and on a full disk
+//! - `backups`: backups under load, damaged backups, and the results of restoring them; `buckets`:
+//!   backups in an object store that fails
+//! - `bodies`: memory consumed by hostile request bodies
+//! - `lifecycle`: the first key, a second process, stopping, and restarting after a kill
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store;
-//!   `other_stores`: the same in those of other clouds;
-//!   `verified_buckets`: what `lodestone verify` finds there; `roles`: its keys expire
-//! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
-//!   and embed for another; `later_release`: data of a later one
-//! - `sockets`: slow clients, event streams
-//! - `memory`: hostile clients and a small machine
+//!   `other_stores`: the buckets of other clouds; `verified_buckets`: the findings of `lodestone
+//!   verify` in buckets; `roles`: store credentials that expire
+//! - `query_nodes`: additional processes that answer from the bucket; `ingest_nodes`: processes
+//!   that parse and embed for another one; `later_release`: data written by a later release
+//! - `standby`: processes that wait to take over from the writer
+//! - `shared_searches`: searches of large tenants split over query nodes; `secure_nodes`: nodes
+//!   that talk over TLS; `tenant_plans`: limits of tenants that apply on all nodes
+//! - `sockets`: slow clients and event streams
+//! - `memory`: hostile clients on a small machine
 //! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
-//!   those that the documentation names, in small sizes
-//! - `remote_model`: the embedding model of another server
-//! - `sparse`: a sparse model beside it
-//! - `reembed`: another embedding model under load and kills
-//! - `settings`: what the environment sets, and what the log tells
-//! - `tls`: certificates at the start, changed, and clients without TLS
-//! - `streams`: events one by one, clients that leave, the same answer in company
-//! - `fairness`: searches of one tenant beside the answers of another; clients that leave
-//! - `damage`: what `lodestone verify` finds; `catalogs`: those that are old, empty or damaged
+//!   small versions of the models that the documentation names
+//! - `remote_model`: an embedding model served by another server
+//! - `sparse`: a sparse model next to the embedding model
+//! - `reembed`: switching to another embedding model under load and kills
+//! - `settings`: settings from the environment, and the contents of the log
+//! - `tls`: certificates at the start, changed certificates, and clients without TLS
+//! - `streams`: events one by one, clients that disconnect, and equal answers under concurrency
+//! - `fairness`: searches of one tenant next to answers of another; clients that disconnect
+//! - `damage`: the findings of `lodestone verify`; `catalogs`: outdated, empty and damaged catalogs
 //! - `unreadable`: segments damaged under a running server
 //! - `full_disk`: disks without a free byte or inode
-//! - `documents`: files of all formats and hostile ones, read by confined children
-//! - `client`: the verbs for people: tables, JSON, profiles, failures, hostile text
+//! - `documents`: files of all formats, including hostile ones, parsed by sandboxed children
+//! - `client`: the interactive commands: tables, JSON, profiles, failures and hostile text
 //! - `cluster`: the processes of the compose file over a bucket
-//! - `importers`: what other products hold, through a kill
-//! - `ingest`: the client verb, through changes and kills
-//! - `image`: the recipe of its container image
+//! - `importers`: data of other products, imported through a kill
+//! - `ingest`: the `ingest` command, through changes and kills
+//! - `image`: the recipe of the container image
 //! - `vector_stores`: files and vector stores through kills, a lost catalog and a backup
-//! - `watch`: metrics, logs and traces; `webhooks`: receivers that fail, and events of jobs
-//! - `stand_in`: a server that the program asks
+//! - `watch`: metrics, logs and traces; `webhooks`: failing receivers, and job events
+//! - `stand_in`: a scripted server that the program calls
 //! - `documentation`: the README and `docs/`, example by example
 
 mod archives;
@@ -97,14 +101,14 @@ use process::patience::Patience;
 
 const KEY: &str = "operator-key-of-the-binary-tests-00000001";
 
-/// A data directory and the model, for one server after another.
+/// A data directory and a model, used by one server after another.
 struct Installation {
     dir: TempDir,
     model: PathBuf,
 }
 
 impl Installation {
-    /// A fresh data directory, or `None` without a model.
+    /// Creates an installation with a fresh data directory, or returns `None` without a model.
     fn new(test: &str) -> Option<Self> {
         let model = process::model::first_layer_dir(test)?;
         Some(Self { dir: TempDir::new().expect("a temporary directory"), model })
@@ -114,17 +118,17 @@ impl Installation {
         self.dir.path().join("data")
     }
 
-    /// A server that is ready, and a client with the operator's key.
+    /// Starts a server; returns it, ready, with a client that uses the admin key.
     fn start(&self) -> (Server, Client) {
         self.start_with(&[])
     }
 
-    /// The same with variables of the environment.
+    /// Starts a server with additional environment variables.
     fn start_with(&self, variables: &[(&str, &str)]) -> (Server, Client) {
         self.start_in(None, variables)
     }
 
-    /// The same in a control group.
+    /// Starts a server in a memory control group.
     fn start_in(
         &self,
         group: Option<&MemoryGroup>,
@@ -142,7 +146,7 @@ impl Installation {
     }
 }
 
-/// Asks for something that works.
+/// Sends a request that must succeed; returns its body.
 fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
     let reply = client.call(method, path, &body).expect("an answer");
     assert_eq!(reply.status, 200, "{method} {path}: {}", reply.json());
@@ -154,14 +158,14 @@ fn upload(client: &Client, id: &str, content: &str) {
     ask(client, "POST", "/upload/upload_text?tenant_id=acme", body);
 }
 
-/// Waits until the job of a source has ended.
+/// Waits until the job of a source has finished; returns its status.
 fn settled(client: &Client, id: &str) -> String {
     let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
     let mut patience = Patience::new();
     loop {
         let reply = client.call("POST", &path, &Value::Null).expect("an answer");
         let status = reply.json();
-        // A tenant in a bucket takes its time to open.
+        // A tenant in a bucket takes time to open.
         if status["reason"] == "node_behind" {
             let state = (status["reason"].clone(), Value::Null);
             assert!(!patience.is_over(state), "{id}: {status}");
@@ -171,13 +175,13 @@ fn settled(client: &Client, id: &str) -> String {
         if let Some(ended @ ("success" | "errored")) = status["status"].as_str() {
             return ended.to_owned();
         }
-        // Others are processed first.
+        // Progress of other jobs counts as progress too, as they are processed first.
         let others = ask(client, "GET", "/jobs?limit=1", Value::Null)["counts"].clone();
         assert!(!patience.is_over((status.clone(), others)), "{id} is stuck: {status}");
     }
 }
 
-/// Ids of the sources in which a word occurs.
+/// The ids of the sources in which a word occurs.
 fn found(client: &Client, word: &str) -> Vec<String> {
     let body = json!({"tenant_id": "acme", "query": word, "max_chunks": 1001});
     let chunks = ask(client, "POST", "/search/full-text-search", body);
@@ -189,7 +193,7 @@ fn found(client: &Client, word: &str) -> Vec<String> {
     ids
 }
 
-/// Every file below a directory.
+/// All files below a directory.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let below = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter();
     let entries = below.map(|entry| entry.unwrap_or_else(|error| panic!("{error}")));

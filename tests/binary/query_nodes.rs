@@ -1,4 +1,4 @@
-//! Query nodes beside the process that writes: what is told anywhere holds on every node.
+//! Query nodes next to the writer: everything acknowledged anywhere holds on every node.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -21,7 +21,7 @@ use crate::{Installation, KEY, ask, files, found, settled, upload};
 
 const PLACE: &str = "s3://backups/data/prod";
 
-/// One process with its directory.
+/// A process with its data directory and a client.
 pub struct Node {
     pub server: Server,
     pub client: Client,
@@ -55,14 +55,14 @@ impl Node {
         kill_process(process, signal).expect("it lives");
     }
 
-    /// A number of its metrics.
+    /// The value of one of its metrics.
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.client.call("GET", "/metrics", &Value::Null).expect("an answer").body;
         Scrape::read(&String::from_utf8(text).expect("UTF-8")).get(name)
     }
 }
 
-/// Starts a process on a port, and does not wait for it.
+/// Starts a process on a port without waiting until it is ready.
 pub fn spawn(
     store: &Store,
     installation: &Installation,
@@ -78,7 +78,7 @@ pub fn spawn(
     Server::run(command)
 }
 
-/// A query node that finds the one source that the process that writes has.
+/// Starts a query node that finds the writer's only source.
 fn node_with_saffron(writer: &Node, store: &Store, installation: Installation, port: u16) -> Node {
     upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
     assert_eq!(settled(&writer.client, "a"), "success");
@@ -87,8 +87,9 @@ fn node_with_saffron(writer: &Node, store: &Store, installation: Installation, p
     node
 }
 
-/// A port that is free now, for a process that is started later or anew under the same address. The
-/// system gives none of these to whoever asks for any, and each test begins elsewhere among them.
+/// Returns a port that is currently free, for a process that starts later or restarts at the same
+/// address. The ports are outside the system's ephemeral range, and each test process starts at a
+/// different one.
 pub fn free_port() -> u16 {
     const PORTS: Range<u32> = 20_000..32_000;
     static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -105,13 +106,13 @@ fn search(client: &Client, word: &str) -> Reply {
     try_search(client, word).expect("an answer")
 }
 
-/// The answer of a process that may be gone.
+/// Searches on a process that may be gone.
 pub fn try_search(client: &Client, word: &str) -> Result<Reply, Failure> {
     let body = json!({"tenant_id": "acme", "query": word});
     client.call("POST", "/search/full-text-search", &body)
 }
 
-/// Asks again and again until the status is as wanted.
+/// Repeats a search until it returns the given status.
 fn until(client: &Client, status: u16, word: &str) -> Reply {
     let mut patience = Patience::new();
     loop {
@@ -127,8 +128,8 @@ pub fn delete(client: &Client, id: &str) {
     ask(client, "DELETE", "/delete_source?tenant_id=acme", json!({"source_ids": [id]}));
 }
 
-/// Goal: an upload, a replacement, a deletion, a memory and a key that were told of by any node are
-/// so on every node at that moment, again and again and beside one another; nodes answer searches
+/// Goal: uploads, replacements, deletions, memories and keys that any node has acknowledged are in
+/// effect on every node from that moment on, repeatedly and concurrently; nodes answer searches
 /// themselves.
 #[test]
 fn what_is_told_by_one_node_holds_on_every_node() {
@@ -182,12 +183,13 @@ fn what_is_told_by_one_node_holds_on_every_node() {
             });
         }
     });
-    // A third of 81 searches was sent to the writer. Nodes pass some on where the store is slow.
+    // A third of the 81 searches went to the writer itself; nodes forward some when the store is
+    // slow.
     let asked = writer.metric(at_writer) - before;
     assert!((21.0..=54.0).contains(&asked), "{asked} searches of the nodes' clients");
 }
 
-/// Copies of files of a tenant on the disk of a node.
+/// The local copies of a tenant's files on a node's disk.
 fn copies(installation: &Installation) -> Vec<String> {
     let root = installation.data().join("cache/blobs/v1");
     let name = |path: PathBuf| path.strip_prefix(&root).ok().map(|name| name.display().to_string());
@@ -195,8 +197,8 @@ fn copies(installation: &Installation) -> Vec<String> {
     names.filter(|name| name.starts_with("c/") || name.starts_with("raw/")).collect()
 }
 
-/// Goal: of a deleted document and of a deleted tenant no copy is left on the disk of any machine:
-/// of those that had it open, and of one that was away meanwhile.
+/// Goal: no copy of a deleted document or tenant remains on any machine's disk, neither on nodes
+/// that had it open nor on one that was away at the time.
 #[test]
 fn copies_of_what_is_deleted_go_everywhere() {
     let test = "copies_of_what_is_deleted_go_everywhere";
@@ -237,9 +239,9 @@ fn copies_of_what_is_deleted_go_everywhere() {
     gone(&Node::query(&store, cache, port).installation, "");
 }
 
-/// Goal: nodes that are killed, lose their disk or sleep for long never answer from the past; while
-/// the process that writes is gone they answer searches, and say that nothing can be written; they
-/// follow the next one.
+/// Goal: nodes that are killed, lose their disk or are suspended for long never return stale
+/// results; while the writer is gone they answer searches and report that nothing can be written,
+/// and they follow the next writer.
 #[test]
 fn nodes_that_die_or_sleep_answer_nothing_that_is_old() {
     let test = "nodes_that_die_or_sleep_answer_nothing_that_is_old";
@@ -260,7 +262,7 @@ fn nodes_that_die_or_sleep_answer_nothing_that_is_old() {
     delete(&mortal.client, "s0");
     mortal.server.kill();
     delete(&writer.client, "s1");
-    // Asked before it runs again: its sockets take requests.
+    // Sent before the node resumes: the kernel accepts the connection for it.
     let asking = {
         let client = sleeper.client.clone();
         std::thread::spawn(move || search(&client, "roof0"))
@@ -269,7 +271,7 @@ fn nodes_that_die_or_sleep_answer_nothing_that_is_old() {
     let reply = asking.join().expect("it does not panic");
     assert!(reply.status == 503 || reply.json() == json!([]), "{}", reply.json());
     assert_eq!(until(&sleeper.client, 200, "roof1").json(), json!([]));
-    // The disk of the one that was killed is there still, with a catalog from before.
+    // The killed node's disk survives, with an outdated catalog.
     let mortal = Node::query(&store, mortal.installation, port);
     assert!(found(&mortal.client, "roof0").is_empty() && found(&mortal.client, "roof1").is_empty());
     assert_eq!(found(&mortal.client, "roof2"), ["s2"]);
@@ -294,8 +296,8 @@ fn nodes_that_die_or_sleep_answer_nothing_that_is_old() {
     }
 }
 
-/// Goal: a node that cannot reach the store asks the process that writes, and answers 503 where
-/// that is away too; it never answers by itself what may be old.
+/// Goal: a node that cannot reach the store forwards searches to the writer, and responds 503 if
+/// the writer is unreachable too; it never serves possibly stale data itself.
 #[test]
 fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     let test = "a_node_that_does_not_know_the_newest_state_passes_searches_on";
@@ -335,7 +337,7 @@ fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     ready_with(&node.client, 200, "searches go on");
 }
 
-/// Asks a node about its storage until the status and the words are as wanted.
+/// Polls a node's readiness until its status and its storage message are as expected.
 fn ready_with(client: &Client, status: u16, words: &str) -> Value {
     let mut patience = Patience::new();
     loop {
@@ -349,7 +351,7 @@ fn ready_with(client: &Client, status: u16, words: &str) -> Value {
     }
 }
 
-/// Asks a node until it has passed a request on, to a process that it may not know yet.
+/// Repeats a request until a node has forwarded it to a writer that it may not know yet.
 pub fn passed_on(client: &Client, method: &str, path: &str, body: &Value) {
     let mut patience = Patience::new();
     loop {
@@ -366,7 +368,8 @@ fn found_again(client: &Client) -> Vec<String> {
     found(client, "saffron")
 }
 
-/// Goal: a process that writes and was not told of query nodes is not followed: they pass all on.
+/// Goal: nodes do not follow a writer that was not told about query nodes, but forward every
+/// request to it.
 #[test]
 fn a_writer_that_does_not_wait_is_not_answered_for() {
     let test = "a_writer_that_does_not_wait_is_not_answered_for";
@@ -381,8 +384,8 @@ fn a_writer_that_does_not_wait_is_not_answered_for() {
     assert_eq!(reply.status, 503, "{}", reply.json());
 }
 
-/// Goal: a process that writes and stands still, or writes other data, holds up no request that is
-/// passed on for longer than some seconds, nor any search; nothing goes to one with other data.
+/// Goal: a writer that hangs or serves other data delays no forwarded request for long, and no
+/// search at all; nothing is forwarded to a writer with other data.
 #[test]
 fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
     let test = "nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one";
@@ -423,8 +426,8 @@ fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
     assert_eq!(found(&node.client, "saffron"), ["a"]);
 }
 
-/// Query nodes that share the tenants, under ports of which one is nobody's; with settings of
-/// their own.
+/// Starts query nodes that divide the tenants among them, with additional settings. Their list of
+/// nodes also contains two addresses that are no query nodes.
 pub fn sharing(
     store: &Store,
     writer: u16,
@@ -433,7 +436,7 @@ pub fn sharing(
 ) -> Vec<Node> {
     let ports: Vec<u16> = installations.iter().map(|_| free_port()).collect();
     let url = |port: &u16| format!("http://127.0.0.1:{port}");
-    // One that is not there, and one that is no query node.
+    // One address where nobody listens, and one that is not a query node.
     let mut urls: Vec<String> = ports.iter().chain([&free_port(), &writer]).map(url).collect();
     urls.sort();
     let (urls, writer) = (urls.join(","), url(&writer));
@@ -458,9 +461,9 @@ pub fn sharing(
     nodes
 }
 
-/// Goal: whichever node is asked about a tenant, one of them has its data at hand, from the first
-/// request on where others answered while it joined; a node that is killed or frozen keeps no
-/// answer from anybody; what is told holds everywhere all the same.
+/// Goal: whichever node is asked about a tenant, a single node has its data open, from the first
+/// request on if others served it before that node joined; a node that is killed or frozen deprives
+/// nobody of an answer, and acknowledged changes hold everywhere nonetheless.
 #[test]
 fn a_tenant_is_at_hand_on_one_node() {
     const TENANTS: usize = 8;
@@ -504,13 +507,13 @@ fn a_tenant_is_at_hand_on_one_node() {
     let passed: f64 = nodes.iter().map(|node| node.metric("query_nodes_passed_total")).sum();
     assert_eq!(passed, (TENANTS * 2 * 2) as f64, "of three nodes two pass a request on");
 
-    // A replacement is found at once, by the node that has the tenant and by the others.
+    // A replacement is found at once, by the tenant's node and by the others.
     text(0, 2);
     for node in &nodes {
         assert_eq!((finds(node, 0, 1).0, finds(node, 0, 2).0), (0, 1));
     }
 
-    // The tenants of a frozen node are answered by others: late, until that is noticed.
+    // Other nodes answer for the tenants of a frozen node, slowly until the failure is noticed.
     nodes[2].signal(Signal::STOP);
     for tenant in 0..TENANTS {
         let (found, time) = finds(&nodes[0], tenant, if tenant == 0 { 2 } else { 1 });

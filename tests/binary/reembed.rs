@@ -1,6 +1,7 @@
-//! `lodestone reembed`: another embedding model for a tenant that is searched, changed and killed.
+//! `lodestone reembed`: switching the embedding model of a tenant that is searched, changed and
+//! killed.
 //!
-//! `LODESTONE_REEMBED_CHUNKS` names the number of chunks; 20,000 was run for the record.
+//! `LODESTONE_REEMBED_CHUNKS` sets the number of chunks; the recorded run used 20,000.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,22 +17,22 @@ use crate::process::patience::Patience;
 use crate::{Installation, KEY, ask};
 
 const CHUNKS: usize = 3000;
-/// Chunks of a document.
+/// Chunks per document.
 const PARTS: usize = 100;
 const QUERIES: usize = 12;
 
-/// Words by number, the same in every run.
+/// The vocabulary, identical in every run.
 pub(super) fn words() -> Vec<String> {
     let fixed = ["[UNK]", "[CLS]", "[SEP]"].map(str::to_owned);
     fixed.into_iter().chain((0..400).map(|n| format!("word{n}"))).collect()
 }
 
-/// Text of so many words; each seed has its own.
+/// A pseudo-random text of `count` words, different for each seed.
 pub(super) fn text(seed: u64, count: usize) -> String {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut word = || {
         state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        // Few words are frequent in a text, so that texts differ.
+        // Each text draws from few of the words, so that texts differ.
         format!("word{}", (seed * 37 + (state >> 33) % 40) % 400)
     };
     (0..count).map(|_| word()).collect::<Vec<_>>().join(" ")
@@ -42,7 +43,7 @@ fn document(number: u64) -> String {
     (0..PARTS).map(|at| format!("# word{at}\n\n{}\n\n", part(at))).collect()
 }
 
-/// The scope of what stays, and of what is changed under way.
+/// The scopes of documents that stay unchanged, and of documents that change in the meantime.
 const STILL: &str = "tenant_id=acme&sub_tenant_id=still";
 const MOVING: &str = "tenant_id=acme&sub_tenant_id=moving";
 
@@ -71,10 +72,10 @@ fn fill(client: &Client, chunks: usize) {
     (0..documents).for_each(|n| wait_settled(client, STILL, &format!("s{n}")));
 }
 
-/// Ids of chunks by source and text, with their scores.
+/// Chunks by source and text, with their scores.
 type Top = Vec<(String, String, f64)>;
 
-/// The first ten of a query in what stays; `None` while no server answers.
+/// The top ten results of a query among the unchanged documents; `None` while no server answers.
 fn top(client: &Client, query: usize) -> Option<Top> {
     let words = text(query as u64 * 211 + 5, 12);
     let body = json!({"tenant_id": "acme", "sub_tenant_id": "still", "query": words, "alpha": 1.0,
@@ -94,8 +95,7 @@ fn tops(client: &Client) -> Vec<Top> {
     (0..QUERIES).map(|query| top(client, query).expect("an answer")).collect()
 }
 
-/// Whether two answers are of the same vectors: but for rounding, by which neighbours may change
-/// places.
+/// Whether two results come from the same vectors, up to rounding, which may swap neighbours.
 fn is_same(one: &Top, other: &Top) -> bool {
     let is_near = one.iter().zip(other).all(|(a, b)| (a.2 - b.2).abs() < 1e-3);
     let is_in = |a: &&(String, String, f64)| other.iter().any(|b| (&a.0, &a.1) == (&b.0, &b.1));
@@ -127,8 +127,9 @@ pub(super) fn cli(client: &Client, arguments: &[&str]) -> String {
     told
 }
 
-/// Goal: a tenant changes its model under searches, uploads, deletions and three kills: no search
-/// fails or mixes vectors, nothing is lost, and at the end it is as a fresh tenant of that model.
+/// Goal: a tenant switches its model under searches, uploads, deletions and three kills: no search
+/// fails or mixes vectors, nothing is lost, and in the end the tenant equals a fresh one with that
+/// model.
 #[test]
 fn a_tenant_changes_its_model_under_load_and_kills() {
     let chunks = std::env::var("LODESTONE_REEMBED_CHUNKS").ok();
@@ -190,7 +191,7 @@ fn a_tenant_changes_its_model_under_load_and_kills() {
             ask(&client, "DELETE", "/delete_source", gone);
             uploads += 1;
             match round {
-                // After another piece, and once right after the start.
+                // Twice after another piece is done, and once right after the start.
                 0 | 1 => {
                     let is_more = |now: &Value| now["other_bytes"].as_u64() > Some(bytes);
                     let now = wait_for(&client, "a piece", is_more);
@@ -219,7 +220,7 @@ fn a_tenant_changes_its_model_under_load_and_kills() {
             (server, client) = installation.start_with(&previous);
             let now = state(&client);
             assert!(now["other_bytes"].as_u64() >= Some(bytes), "finished pieces stay: {now}");
-            // Begins by itself, once the tenant is opened.
+            // The work resumes by itself once the tenant is opened.
             assert_ne!(now["status"], Value::Null, "{now}");
         }
     }
@@ -263,14 +264,14 @@ fn models(client: &Client) -> Vec<(String, String, String)> {
     tenants.map(row).collect()
 }
 
-/// Model that a search of a tenant names, and what its answer lacks.
+/// The model that a search of a tenant reports, and the parts its result lacks.
 pub(super) fn told_by_search(client: &Client, tenant: &str) -> (Value, Value) {
     let body = json!({"tenant_id": tenant, "query": "word3 word4"});
     let metadata = ask(client, "POST", "/search/retrieve", body)["metadata"].clone();
     (metadata["embedding_model"].clone(), metadata["degraded"].clone())
 }
 
-/// A client with a key of one tenant.
+/// A client with a key for one tenant.
 fn client_of(client: &Client, tenant: &str) -> Client {
     let body = json!({"name": tenant, "role": "read", "tenants": [{"tenant_id": tenant}]});
     let made = ask(client, "POST", "/admin/api_keys", body);
@@ -282,8 +283,8 @@ fn width(client: &Client, tenant: &str) -> Value {
     ask(client, "GET", &path, Value::Null)["vector_dimension"].clone()
 }
 
-/// Goal: tenants of one server have vectors of three models; each is searched and extended with
-/// its own, after a kill too, and without a model its tenants alone are searched by words.
+/// Goal: the tenants of one server use three models; each is searched and extended with its own,
+/// also after a kill, and if a model is missing only its tenants are limited to keyword search.
 #[test]
 fn tenants_have_models_of_their_own() {
     let dir = TempDir::new().expect("a directory");
@@ -323,7 +324,7 @@ fn tenants_have_models_of_their_own() {
         assert!(reply.status == status && found.contains(told), "{}: {found}", reply.status);
     }
 
-    // It has no vectors: there is nothing to do but to note it.
+    // It has no vectors, so switching only records the new model.
     cli(&client, &["reembed", "--tenant", "empty", "--to", "wide"]);
     assert_eq!(width(&client, "empty"), 32);
 

@@ -1,4 +1,5 @@
-//! The embedding model of another server: a stand-in that fails, is slow, lies, and keeps the key.
+//! An embedding model served by another server: a stand-in that fails, is slow, returns wrong data,
+//! and checks the key.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use crate::{KEY, ask, settled, upload};
 const KEY_THERE: &str = "sk-of-the-embedding-server";
 const WIDTH: usize = 16;
 
-/// Ways in which the stand-in answers.
+/// The stand-in's behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Well,
@@ -28,11 +29,11 @@ enum Way {
     Unauthorised,
     NoModel,
     NoJson,
-    /// Refuses texts with the word "poison", and those of more than 300 bytes.
+    /// Rejects texts that contain "poison" and texts longer than 300 bytes.
     IsPicky,
 }
 
-/// A vector of length 3 that words of the same letters bring together.
+/// A vector of length 3 that depends only on the letters of each word, so that anagrams are equal.
 fn vector(text: &str) -> Vec<f64> {
     let mut sums = [0.01; WIDTH];
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -76,7 +77,7 @@ fn answer(way: Way, asked: &Asked) -> Told {
     Told::json(200, &json!({"data": data, "usage": {"prompt_tokens": 7}}))
 }
 
-/// A stand-in, and a data directory for servers that ask it.
+/// A stand-in, and a data directory for servers that use it.
 struct Place {
     dir: TempDir,
     way: Arc<Mutex<Way>>,
@@ -119,7 +120,7 @@ impl Place {
         (server, banner.client(KEY))
     }
 
-    /// Runs it to its end: whether it succeeded, and what it said.
+    /// Runs a command to its end; returns whether it succeeded, and its output.
     fn told(&self, arguments: &[&str], more: &[&str]) -> (bool, String) {
         let mut command = self.command(arguments);
         let run = command.args(more).output().expect("the binary runs");
@@ -128,7 +129,7 @@ impl Place {
         (run.status.success(), told)
     }
 
-    /// Whether the stand-in was asked for a text with this word.
+    /// Whether the stand-in was asked for a text that contains this word.
     fn was_asked(&self, word: &str) -> bool {
         self.there.asked().iter().any(|asked| texts(asked).iter().any(|text| text.contains(word)))
     }
@@ -149,8 +150,8 @@ fn text_of(client: &Client, path: &str) -> (u16, String) {
     (reply.status, String::from_utf8_lossy(&reply.body).into_owned())
 }
 
-/// Asked for its width at the start, then for documents and queries with their prefixes and the
-/// key; vectors come back to length 1 and in their order.
+/// Goal: the server asks for the model's dimension at the start, then embeds documents and queries
+/// with their prefixes and the key; vectors are normalized and matched to their texts by index.
 #[test]
 fn its_vectors_are_searched() {
     let place = Place::new(Way::Well);
@@ -162,7 +163,7 @@ fn its_vectors_are_searched() {
     for id in ["stone", "fruit", "sea"] {
         assert_eq!(settled(&client, id), "success");
     }
-    // Letters in another order: no word in common, the same vector.
+    // Anagrams: no word in common, but the same vector.
     let found = search(&client, "etinarg sllaw");
     assert_eq!(found["chunks"][0]["source_id"], "stone", "{found}");
     assert_eq!(found["metadata"]["embedding_model"], "small");
@@ -187,8 +188,8 @@ fn its_vectors_are_searched() {
     assert!(!server.kill().contains(KEY_THERE));
 }
 
-/// However it fails: searches go by words and say so, uploads wait, `/readyz` and `doctor` tell.
-/// Nothing is lost, through a kill too.
+/// Goal: however the model fails, searches fall back to keywords and say so, uploads wait, and
+/// `/readyz` and `doctor` report it. Nothing is lost, even through a kill.
 #[test]
 fn uploads_wait_while_it_fails_and_searches_go_by_words() {
     let place = Place::new(Way::Well);
@@ -273,7 +274,7 @@ fn uploads_wait_while_it_fails_and_searches_go_by_words() {
     assert!(!output.contains(KEY_THERE));
 }
 
-/// Goal: one that hangs does not keep `/readyz` from answering before a load balancer gives up.
+/// Goal: a model that hangs does not delay `/readyz` beyond the timeout of a load balancer.
 #[test]
 fn readiness_does_not_wait_for_one_that_hangs() {
     let place = Place::new(Way::Well);
@@ -286,8 +287,7 @@ fn readiness_does_not_wait_for_one_that_hangs() {
     assert!(status == 200 && ready.contains("within two seconds"), "{ready}");
 }
 
-/// A text that the server refuses fails alone; one that is too long for it is read as far as it
-/// goes.
+/// Goal: a text that the model rejects fails alone; one that is too long for it is truncated.
 #[test]
 fn a_refused_text_fails_alone() {
     let place = Place::new(Way::Well);
@@ -301,8 +301,8 @@ fn a_refused_text_fails_alone() {
     assert_eq!(settled(&client, "bad"), "errored");
 }
 
-/// Without its width there is no start; with it there is, and the state is told. A width that is
-/// not the server's is refused.
+/// Goal: if the model is unreachable at the start, the server starts only if its dimension is
+/// configured, and reports the state. A dimension that does not match the model's is rejected.
 #[test]
 fn a_start_without_it_needs_the_width() {
     let place = Place::new(Way::Unauthorised);

@@ -1,5 +1,5 @@
-//! Stores of buckets, which verify every signature and fail on demand: moto for S3, a program of
-//! the tests' own for Google's, Azurite for Azure's.
+//! Object stores that verify every signature and fail on demand: moto for S3, a program of these
+//! tests for Google Cloud Storage, and Azurite for Azure.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -13,7 +13,7 @@ use crate::KEY;
 use crate::process::http::Client;
 use crate::process::lodestone;
 
-/// A kind of store.
+/// A kind of object store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     S3,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The program that stands for it, and what it needs.
+    /// The program that emulates it, and the software it requires.
     fn program(self) -> (&'static str, &'static str) {
         match self {
             Self::S3 => ("tests/bucket/store.py", "moto"),
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Scheme and name of the one bucket.
+    /// The URL of the only bucket.
     fn bucket(self) -> &'static str {
         match self {
             Self::S3 => "s3://backups",
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// The variables of id, secret and address.
+    /// The environment variables for key id, secret and endpoint.
     fn names(self) -> [&'static str; 3] {
         match self {
             Self::S3 => ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"],
@@ -51,7 +51,8 @@ impl Kind {
         }
     }
 
-    /// The way to get what a skipped test needs, and the variable that forbids skipping it.
+    /// The way to install what a skipped test needs, and the variable that turns skipping into a
+    /// failure.
     fn requirement(self) -> (&'static str, &'static str) {
         match self {
             Self::S3 | Self::Google => ("scripts/setup --test gets it", "REQUIRE_S3_SERVER"),
@@ -59,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// The store's words for a wrong secret, and for a bucket that is not there.
+    /// The store's error messages for a wrong secret and for a missing bucket.
     pub(super) fn words(self) -> [&'static str; 2] {
         match self {
             Self::S3 | Self::Google => ["403 SignatureDoesNotMatch", "NoSuchBucket"],
@@ -68,23 +69,24 @@ impl Kind {
     }
 }
 
-/// A running store; killed at the end of the test.
+/// A running store, killed at the end of the test.
 pub(super) struct Store {
     process: Child,
     pub(super) kind: Kind,
-    /// Its own questions need no signature.
+    /// A client for the store's control interface, which needs no signature.
     pub(super) client: Client,
     key_id: String,
     secret: String,
 }
 
 impl Store {
-    /// A store; `None`, with the reason printed, where there is no moto.
+    /// Starts an S3 store; prints the reason and returns `None` if moto is missing.
     pub(super) fn start(test: &str) -> Option<Self> {
         Self::of(Kind::S3, test)
     }
 
-    /// A store of this kind; `None`, with the reason printed, where what it needs is missing.
+    /// Starts a store of the given kind; prints the reason and returns `None` if its software is
+    /// missing.
     pub(super) fn of(kind: Kind, test: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (program, needed) = kind.program();
@@ -113,34 +115,34 @@ impl Store {
         Some(Self { process, kind, client, key_id, secret })
     }
 
-    /// The address of a prefix in its bucket.
+    /// The URL of a prefix in the bucket.
     pub(super) fn place(&self, prefix: &str) -> String {
         format!("{}/{prefix}", self.kind.bucket())
     }
 
-    /// The variable of the secret, and one of somebody else.
+    /// The variable for the secret, with a wrong value.
     pub(super) fn wrong_secret(&self) -> (&'static str, &'static str) {
         let secret = if self.kind == Kind::Azure { "b2Ygc29tZWJvZHk=" } else { "of-somebody-else" };
         (self.kind.names()[1], secret)
     }
 
-    /// Has every nth request fail; 0: none, 1: all.
+    /// Makes every nth request fail; 0 means none, 1 means all.
     pub(super) fn fail(&self, every: usize) {
         self.client.call("POST", &format!("/failures/{every}"), &Value::Null).expect("an answer");
     }
 
-    /// Takes a rule from the store: that a name is created once, `ignored`, or only one after the
-    /// other, `racy`.
+    /// Breaks the store's condition that a name is created only once: always (`ignored`), or only
+    /// for concurrent requests (`racy`).
     pub(super) fn break_conditions(&self, how: &str) {
         self.client.call("POST", &format!("/conditions/{how}"), &Value::Null).expect("an answer");
     }
 
-    /// Expires all keys that it gave, before their time.
+    /// Expires all keys that the store has issued, ahead of time.
     pub(super) fn expire_keys(&self) {
         self.client.call("POST", "/expire", &Value::Null).expect("an answer");
     }
 
-    /// A number that the store tells of itself.
+    /// A number that the store reports about itself.
     pub(super) fn number(&self, of: &str) -> u64 {
         let reply = self.client.call("GET", &format!("/{of}"), &Value::Null).expect("an answer");
         String::from_utf8_lossy(&reply.body).parse().expect("a number")
@@ -164,7 +166,8 @@ impl Store {
         command
     }
 
-    /// Runs a command; returns whether it succeeded and what it said. No secret is in it.
+    /// Runs a command; returns whether it succeeded, and its output, which must not contain the
+    /// secret.
     pub(super) fn run(&self, arguments: &[&str]) -> (bool, String) {
         let output = self.command(arguments).output().expect("it runs");
         let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");

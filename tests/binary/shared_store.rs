@@ -1,4 +1,5 @@
-//! A server whose data are in a bucket: its machine is lost, its store fails, another takes over.
+//! A server whose data are in a bucket: its machine is lost, its store fails, another server takes
+//! over.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -24,11 +25,11 @@ use crate::s3::{Kind, Store};
 use crate::{Installation, ask, files, found, settled, upload};
 
 pub const PLACE: &str = "s3://backups/data/prod";
-/// The variable that tells a child its bucket.
+/// The variable that tells a child process its bucket.
 const OWN_BUCKET: &str = "BUCKET_OF_THIS_TEST";
 
-/// Runs this test once more as a child that has the store's credentials, which are read from the
-/// environment; returns whether this is the child.
+/// Re-runs this test in a child process whose environment contains the store's credentials; returns
+/// whether this process is the child.
 pub fn is_child(module: &str, test: &str, store: Option<&Store>) -> bool {
     let Some(store) = store else { return std::env::var_os(OWN_BUCKET).is_some() };
     let program = std::env::current_exe().expect("a path");
@@ -58,7 +59,8 @@ fn blobs(prefix: &str, root: &Path, copies_bytes_max: u64) -> BucketBlobs {
     BucketBlobs::open(bucket(prefix), data, Some(copies_bytes_max)).expect("blobs")
 }
 
-/// Goal: what a directory of blobs promises a bucket of blobs promises, with copies and without.
+/// Goal: blobs in a bucket have the guarantees of blobs in a directory, with and without local
+/// copies.
 #[test]
 fn blobs_in_a_bucket_conform() {
     conform(Kind::S3, "shared_store", "blobs_in_a_bucket_conform");
@@ -73,7 +75,7 @@ pub fn conform(kind: Kind, module: &str, test: &str) {
     let root = tempfile::tempdir().expect("a directory");
     conformance::run(&blobs("conformance", root.path(), 1 << 20));
     conformance::run(&blobs("copied", root.path(), 1 << 20).with_copies_of(|_| true));
-    // Longer than a part and a range: sent and fetched in several.
+    // Larger than a part and a range: sent and fetched in several pieces.
     let large: Vec<u8> = (0..50_000_001_u32).map(|at| (at % 251) as u8).collect();
     let key = Key::parse("v1/c/one/s/large.seg").expect("a key");
     blobs("large", root.path(), 0).put(&key, &large).expect("it is sent");
@@ -83,8 +85,8 @@ pub fn conform(kind: Kind, module: &str, test: &str) {
     assert_eq!((again.copies().misses, again.copies().bytes), (1, large.len() as u64));
 }
 
-/// Goal: a store that does not keep the one condition that commits rest on is refused, also one
-/// that keeps it only when nobody else asks at the same moment; nothing is left in it.
+/// Goal: a store is refused, with nothing left in it, if it does not honour the conditional writes
+/// on which commits depend, even if it honours them whenever requests are not concurrent.
 #[test]
 fn a_store_that_cannot_keep_commits_apart_is_refused() {
     refuse_unfit(Kind::S3, "shared_store", "a_store_that_cannot_keep_commits_apart_is_refused");
@@ -131,7 +133,7 @@ pub fn refuse_unfit(kind: Kind, module: &str, test: &str) {
     let Some(store) = Store::of(kind, test) else { return };
     is_child(module, test, Some(&store));
     let place = store.place("data/prod");
-    // Azurite can only be kept from seeing the condition.
+    // Azurite can only be made to ignore the condition.
     let ways = if kind == Kind::Azure { &["ignored"][..] } else { &["ignored", "racy"] };
     for how in ways {
         store.break_conditions(how);
@@ -157,9 +159,9 @@ fn segments_in(data: &Path) -> Vec<PathBuf> {
     all.filter(|path| path.extension().is_some_and(|end| end == "seg")).collect()
 }
 
-/// Goal: with a store of which every third request fails, a server that is killed and whose disk is
-/// lost is followed by one on another disk that has everything that was acknowledged: sources, also
-/// those that were not processed yet, deletions, keys, memories, limits; and so again.
+/// Goal: with a store that fails every third request, a server whose process is killed and whose
+/// disk is lost is succeeded by one on another disk that has everything that was acknowledged:
+/// sources, including unprocessed ones, deletions, keys, memories and limits; and repeatedly.
 #[test]
 fn a_lost_machine_loses_nothing_that_was_acknowledged() {
     lose_machines(Kind::S3, "a_lost_machine_loses_nothing_that_was_acknowledged");
@@ -198,7 +200,7 @@ pub fn lose_machines(kind: Kind, test: &str) {
         server.kill();
         installation = another(&installation);
         if round < 2 {
-            // What was accepted last is seen from now on.
+            // Include the upload that was accepted last in what the next round expects.
             store.fail(0);
             let (server, client) = installation.start_with(&pairs(&variables));
             assert_eq!(settled(&client, &late), "success");
@@ -209,8 +211,9 @@ pub fn lose_machines(kind: Kind, test: &str) {
     }
 }
 
-/// Goal: while the store is away searches go on and nothing is acknowledged; when it is back the
-/// same process takes everything in again, and what it had refused is not there or whole.
+/// Goal: while the store is unreachable, searches continue and nothing is acknowledged; once it is
+/// back, the same process accepts everything again, and the uploads it refused are either absent or
+/// complete.
 #[test]
 fn a_store_that_is_away_stops_uploads_and_not_searches() {
     let test = "a_store_that_is_away_stops_uploads_and_not_searches";
@@ -257,9 +260,9 @@ fn a_store_that_is_away_stops_uploads_and_not_searches() {
     assert!(found(&client, "granite").is_empty());
 }
 
-/// Goal: a second server on the same prefix is refused while the first one lives; one that was
-/// stopped for longer than it may is followed, and ends when it wakes up, having acknowledged
-/// nothing more.
+/// Goal: a second server on the same prefix is refused while the first one lives; one that is
+/// suspended for longer than its lease is succeeded by another, and on waking up exits without
+/// having acknowledged anything more.
 #[test]
 fn a_second_server_is_refused_and_a_sleeping_one_is_fenced() {
     let test = "a_second_server_is_refused_and_a_sleeping_one_is_fenced";
@@ -294,8 +297,8 @@ fn a_second_server_is_refused_and_a_sleeping_one_is_fenced() {
     assert_eq!(found(&next, "violin"), ["b"]);
 }
 
-/// Goal: a process whose place another one took that ended before it wrote anything takes no
-/// uploads meanwhile, and goes on once that one is held to be gone.
+/// Goal: a writer whose successor ended before writing anything accepts no uploads for the time
+/// being, and resumes once the successor is considered gone.
 #[test]
 fn a_writer_goes_on_behind_a_successor_that_ended() {
     let test = "a_writer_goes_on_behind_a_successor_that_ended";
@@ -333,8 +336,8 @@ fn process_of(server: &crate::process::Server) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(server.id() as i32).expect("a process")
 }
 
-/// Goal: a copy that was damaged on the disk is fetched again, and nothing is quarantined; a folder
-/// of copies that was emptied costs time only.
+/// Goal: a local copy that is damaged on disk is fetched again, and nothing is quarantined;
+/// emptying the folder of copies costs only time.
 #[test]
 fn a_damaged_copy_is_fetched_again() {
     let test = "a_damaged_copy_is_fetched_again";
@@ -351,7 +354,7 @@ fn a_damaged_copy_is_fetched_again() {
     assert_eq!(originals.len(), 1);
     for copy in [&copies[0], &originals[0]] {
         let mut bytes = fs::read(copy).expect("a copy");
-        // Behind the head of a segment, and the end of the content of an original.
+        // After the header of a segment, and at the end of an original's content.
         let sound = 4096.min(bytes.len() - 8);
         bytes.iter_mut().skip(sound).for_each(|byte| *byte ^= 0x5a);
         fs::write(copy, &bytes).expect("it is written");
@@ -370,9 +373,9 @@ fn a_damaged_copy_is_fetched_again() {
     assert!(!server.output().contains("quarantined"), "{}", server.output());
 }
 
-/// Goal: an upload costs what the design says, counted: one object for the original, three for the
-/// steps of its job, the segment and the manifest; one manifest is read to see that nobody else has
-/// committed. A search that finds its copies asks for nothing.
+/// Goal: an upload makes exactly the documented number of store requests: one object for the
+/// original, three for the steps of its job, the segment and the manifest, and one read of a
+/// manifest to check that nobody else has committed. A search served from local copies makes none.
 #[test]
 fn requests_to_the_store_are_counted() {
     let test = "requests_to_the_store_are_counted";
@@ -388,7 +391,7 @@ fn requests_to_the_store_are_counted() {
         let of = |kind| scrape.get(&format!("store_requests_total{{kind=\"{kind}\"}}")) as u64;
         ["put", "get", "head"].map(of)
     };
-    // Every five seconds the name of the owner is read and renewed, its successor is looked for.
+    // Every five seconds the owner's record is read and renewed, and a successor is looked for.
     let spent = |before: [u64; 3], since: Instant| {
         let (now, rounds) = (counts(), since.elapsed().as_secs() / 5 + 1);
         ([0, 1, 2].map(|kind| now[kind] - before[kind]), rounds)
@@ -407,8 +410,8 @@ fn requests_to_the_store_are_counted() {
     assert!((1..=2 + 2 * rounds).contains(&gets), "{gets}");
 }
 
-/// Goal: the data of a stopped server move to a bucket, are served there, and move back; places
-/// that hold something else are refused.
+/// Goal: the data of a stopped server can be copied to a bucket, served there and copied back;
+/// destinations that contain anything else are refused.
 #[test]
 fn data_move_to_a_bucket_and_back() {
     let test = "data_move_to_a_bucket_and_back";

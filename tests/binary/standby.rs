@@ -1,4 +1,4 @@
-//! Processes that wait for the place of the one that writes.
+//! Standby processes, which wait to take over from the writer.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -25,7 +25,7 @@ use crate::{Installation, KEY, found, settled, upload};
 const WAITS: [(&str, &str); 2] =
     [("LODESTONE_STANDBY", "true"), ("LODESTONE_WITH_QUERY_NODES", "true")];
 
-/// One of two processes that are started alike.
+/// One of two processes that are configured alike.
 struct Place {
     installation: Installation,
     port: u16,
@@ -43,7 +43,7 @@ impl Place {
         spawn(store, &self.installation, self.port, &WAITS)
     }
 
-    /// The same, with another way to the store.
+    /// Starts a server that reaches the store through a link.
     fn start_behind(&self, store: &Store, link: &Link) -> Server {
         let endpoint = format!("http://{}", link.address);
         let own = [&WAITS[..], &[("AWS_ENDPOINT_URL_S3", &*endpoint)]].concat();
@@ -59,7 +59,7 @@ impl Place {
         !self.health()["writer"].is_null()
     }
 
-    /// Waits until its `/healthz` has `key`.
+    /// Waits until its `/healthz` contains `key`.
     fn until(&self, key: &str) {
         let mut patience = Patience::new();
         loop {
@@ -72,7 +72,7 @@ impl Place {
     }
 }
 
-/// Uploads through a node as soon as it takes something; returns when it is found.
+/// Uploads through a node as soon as it accepts uploads; returns once the text is found.
 pub fn put(client: &Client, id: &str, word: &str) {
     let body = json!({"file_id": id, "content": format!("The {word} gate opens at nine.")});
     let mut patience = Patience::new();
@@ -82,7 +82,7 @@ pub fn put(client: &Client, id: &str, word: &str) {
         if reply.status == 200 {
             break;
         }
-        // A node that has not looked yet passes it on to one that waits.
+        // A node that has not looked recently may forward the request to the standby process.
         let reason = reply.json()["reason"].clone();
         assert!(reply.status == 503 && [json!("writer_away"), json!("standby")].contains(&reason));
         assert!(!patience.is_over(()), "{reason}");
@@ -91,7 +91,7 @@ pub fn put(client: &Client, id: &str, word: &str) {
     assert_eq!(found(client, word), [id]);
 }
 
-/// The report of `lodestone doctor` for a query node with these addresses of writers.
+/// The report of `lodestone doctor` for a query node with these writer addresses.
 fn doctor(store: &Store, writers: &str, model: &Path) -> String {
     let dir = TempDir::new().expect("a directory");
     let mut command = store.command(&["doctor", "--role", "query", "--store", PLACE]);
@@ -101,9 +101,9 @@ fn doctor(store: &Store, writers: &str, model: &Path) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Goal: of two processes that are started alike one writes and one waits, tells so and answers
-/// nothing; the one that waits goes on by itself where the other is killed, is stopped, or stands
-/// still, and nodes that know both addresses find it; nothing is lost, and nobody writes twice.
+/// Goal: of two identically configured processes one writes and the other stands by, says so and
+/// answers nothing; the standby takes over by itself when the writer is killed, stopped or frozen,
+/// and nodes that know both addresses find it; nothing is lost, and there are never two writers.
 #[test]
 fn one_that_waits_takes_over_from_one_that_is_gone() {
     let test = "one_that_waits_takes_over_from_one_that_is_gone";
@@ -113,7 +113,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     let a = Place::new(installation);
     let writers = format!("http://127.0.0.1:{},http://127.0.0.1:{}", b.port, a.port);
     let own = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*writers)];
-    // All at once, over an empty bucket.
+    // All start at once, over an empty bucket.
     let (one, other) = (a.start(&store), b.start(&store));
     let node = Node::start(&store, third, 0, &own);
     put(&node.client, "one", "saffron");
@@ -134,7 +134,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     assert!(said.contains(&format!("{} writes to a bucket", url(&a))), "{said}");
     assert!(said.contains(&format!("{} waits for the place", url(&b))), "{said}");
 
-    // Killed: the other has what was acknowledged, and the one that comes back waits.
+    // Killed: the other has everything that was acknowledged, and the restarted one stands by.
     first.kill();
     assert_eq!(found(&node.client, "granite"), ["granite"], "searches go on");
     put(&node.client, "two", "copper");
@@ -142,19 +142,19 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     let mut first = a.start(&store);
     a.until("standby");
 
-    // Stopped: it takes over without being waited for.
+    // Stopped: the standby takes over without a waiting period.
     second.terminate();
     assert!(second.ended().expect("it ends").success(), "{}", second.output());
     first.ready();
     put(&node.client, "three", "violin");
 
-    // A signal ends one that waits.
+    // A signal ends a standby process.
     let mut second = b.start(&store);
     b.until("standby");
     second.terminate();
     assert!(second.ended().expect("it ends").success(), "{}", second.output());
 
-    // Standing still: it is followed, and ends when it wakes up.
+    // Frozen: it is succeeded, and exits when it resumes.
     let mut second = b.start(&store);
     b.until("standby");
     signal(&first, Signal::STOP);
@@ -162,7 +162,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     second.ready();
     delete(&node.client, "granite");
     signal(&first, Signal::CONT);
-    // Until it ends it answers nothing that is old.
+    // Until it exits, it returns nothing stale.
     while let Ok(reply) = try_search(&a.client, "granite") {
         assert_eq!(reply.status, 503, "{}", reply.json());
     }
@@ -178,7 +178,7 @@ fn signal(server: &Server, name: Signal) {
     rustix::process::kill_process(process, name).expect("it lives");
 }
 
-/// A way to the store that can be cut: what is sent then arrives when it is healed.
+/// A connection to the store that can be cut; data sent meanwhile arrive once it is restored.
 struct Link {
     address: SocketAddr,
     is_cut: Arc<AtomicBool>,
@@ -219,8 +219,8 @@ fn carry(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// Goal: one that is cut off from the store, and not from clients, answers nothing from the time
-/// at which another one may have its place; it ends when it sees that.
+/// Goal: a writer that is cut off from the store, but not from its clients, stops answering no
+/// later than the moment another may have taken over, and exits once it learns of that.
 #[test]
 fn one_that_is_cut_off_answers_nothing_that_is_old() {
     let test = "one_that_is_cut_off_answers_nothing_that_is_old";

@@ -1,5 +1,5 @@
-//! TLS of the listener with certificates made here by `openssl`: what is refused at the start, what
-//! a new certificate changes, and what clients without TLS and without words meet.
+//! TLS on the listener with certificates made by `openssl`: certificates rejected at the start,
+//! renewed certificates, and clients that speak plain HTTP or nothing at all.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -16,13 +16,13 @@ use crate::process::patience::{Patience, STILL};
 use crate::process::{Server, lodestone};
 use crate::{Installation, KEY};
 
-/// An authority in a directory of its own, and the certificates that it signs.
+/// A certificate authority in a directory of its own, and the certificates that it signs.
 pub struct Authority {
     dir: TempDir,
 }
 
 impl Authority {
-    /// An authority, or `None` after saying which test is skipped.
+    /// Creates an authority, or prints that the test is skipped and returns `None`.
     pub fn new(test: &str) -> Option<Self> {
         let authority = Self { dir: TempDir::new().expect("a temporary directory") };
         let names = "subjectAltName=IP:127.0.0.1,DNS:localhost\n";
@@ -42,7 +42,7 @@ impl Authority {
         self.dir.path().join(name)
     }
 
-    /// A certificate for this machine under a name; -1 days have expired.
+    /// Creates a certificate for this machine; with -1 days it has already expired.
     pub fn certificate(&self, name: &str, days: i32) -> (PathBuf, PathBuf) {
         let request = format!(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key \
@@ -56,7 +56,7 @@ impl Authority {
         (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")))
     }
 
-    /// A client that trusts it.
+    /// A client that trusts this authority.
     pub fn agent(&self) -> ureq::Agent {
         agent(&self.path("ca.pem"), 1)
     }
@@ -67,14 +67,14 @@ fn openssl(dir: &Path, arguments: &str) -> bool {
     run.is_ok_and(|run| run.status.success())
 }
 
-/// A client that trusts the certificates of a file and keeps so many connections.
+/// A client that trusts the certificates of a file and keeps up to `kept` idle connections.
 fn agent(authorities: &Path, kept: usize) -> ureq::Agent {
     let config = Authorities::read(authorities).expect("certificates").client(None);
     let config = config.max_idle_connections(kept).max_idle_age(STILL);
     config.timeout_global(Some(STILL)).build().into()
 }
 
-/// A server with the certificate and key that stand in its folder as `cert.pem` and `key.pem`.
+/// A server whose certificate and key are in its folder as `cert.pem` and `key.pem`.
 struct Secure {
     installation: Installation,
     server: Server,
@@ -93,7 +93,7 @@ impl Secure {
         Some(Self { address: client.address, installation, server })
     }
 
-    /// Puts other files in place, as a tool that renews certificates does.
+    /// Replaces the files atomically, as tools that renew certificates do.
     fn replace(&self, pair: &(PathBuf, PathBuf)) {
         for (from, to) in [(&pair.0, "cert.pem"), (&pair.1, "key.pem")] {
             let to = self.installation.dir.path().join(to);
@@ -111,7 +111,7 @@ impl Secure {
         get(self.address, agent, path)
     }
 
-    /// Waits until a page holds a text.
+    /// Waits until a page contains a text.
     fn wait_for(&self, agent: &ureq::Agent, path: &str, text: &str) {
         let mut patience = Patience::new();
         loop {
@@ -124,7 +124,7 @@ impl Secure {
     }
 }
 
-/// Asks for a page; the status and the text, or the error.
+/// Requests a page; returns its status and text, or the error.
 fn get(address: SocketAddr, agent: &ureq::Agent, path: &str) -> Result<(u16, String), String> {
     let url = format!("https://{address}{path}");
     let asked = agent.get(&url).header("authorization", &format!("Bearer {KEY}")).call();
@@ -133,7 +133,8 @@ fn get(address: SocketAddr, agent: &ureq::Agent, path: &str) -> Result<(u16, Str
     Ok((answer.status().as_u16(), text))
 }
 
-/// Goal: what cannot work is refused before anything is made, and the file is named.
+/// Goal: unusable certificates are rejected before anything is created, and the message names the
+/// file.
 #[test]
 fn bad_certificates_are_refused_at_the_start() {
     let test = "bad_certificates_are_refused_at_the_start";
@@ -162,8 +163,8 @@ fn bad_certificates_are_refused_at_the_start() {
     }
 }
 
-/// Goal: a renewed certificate is used without a signal, connections outlive it, and one that
-/// cannot be used changes nothing but what an operator is told.
+/// Goal: a renewed certificate is used without a signal, existing connections survive it, and an
+/// unusable one changes nothing except for the message to the operator.
 #[test]
 fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     let test = "a_new_certificate_is_used_and_a_bad_one_is_not";
@@ -176,7 +177,7 @@ fn a_new_certificate_is_used_and_a_bad_one_is_not() {
 
     secure.replace(&second.certificate("b", 2));
     secure.wait_for(&new, "/readyz", r#""tls":"ok""#);
-    // A new connection would be refused by this client.
+    // This client would reject a new connection.
     assert_eq!(secure.get(&old, "/healthz").expect("the connection stayed").0, 200);
     assert!(secure.get(&first.agent(), "/healthz").is_err(), "the old certificate is shown");
 
@@ -199,8 +200,8 @@ fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     assert!(expires.is_some_and(|at| at > 1_700_000_000), "{expires:?}");
 }
 
-/// Goal: certificates are changed ten times while clients make a connection for each request, and
-/// no request fails.
+/// Goal: certificates change ten times while clients open a connection per request, and no request
+/// fails.
 #[test]
 fn certificates_change_under_load() {
     const CHANGES: u64 = 10;
@@ -242,8 +243,8 @@ fn certificates_change_under_load() {
     assert!(asked.load(Ordering::SeqCst) >= 3 * CHANGES);
 }
 
-/// Goal: the address of an original is one that a client can follow: the server's own TLS is told
-/// without a proxy, and a proxy's word counts.
+/// Goal: the URL of an original is one that the client can follow: it reflects the server's own
+/// TLS, and the scheme that a proxy reports takes precedence.
 #[test]
 fn the_url_of_an_original_is_one_with_tls() {
     let test = "the_url_of_an_original_is_one_with_tls";
@@ -275,8 +276,8 @@ fn the_url_of_an_original_is_one_with_tls() {
     assert!(url(Some("http")).starts_with("http://"), "the client is said to be without TLS");
 }
 
-/// Goal: clients that stop in a handshake are ended and hold nobody up; plain HTTP is told where
-/// to go; a server stops beside them.
+/// Goal: clients that stall in a handshake are disconnected and delay nobody; plain HTTP requests
+/// are told where to go; a server shuts down despite them.
 #[test]
 fn slow_and_plain_clients_are_answered_or_ended() {
     const SLOW: usize = 200;
@@ -286,7 +287,7 @@ fn slow_and_plain_clients_are_answered_or_ended() {
     let slow: Vec<TcpStream> = (0..SLOW)
         .map(|number| {
             let mut stream = TcpStream::connect(secure.address).expect("a connection");
-            // Nothing, or the head of a record whose rest never comes.
+            // Nothing, or the beginning of a record whose rest never arrives.
             stream.write_all(&[22, 3, 1, 2, 0][..number % 6]).expect("it is sent");
             stream.set_read_timeout(Some(STILL)).expect("a time");
             stream
@@ -307,14 +308,14 @@ fn slow_and_plain_clients_are_answered_or_ended() {
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     assert!(answer.contains("tls_required") && answer.contains("https://"), "{answer}");
 
-    // A handshake that has begun does not keep a server from stopping.
+    // A handshake in progress does not keep a server from stopping.
     let mut begun = TcpStream::connect(secure.address).expect("a connection");
     begun.write_all(&[22, 3, 1]).expect("it is sent");
     secure.server.terminate();
     assert!(secure.server.ended().expect("it ends").success());
 }
 
-/// Goal: the commands of clients reach a server whose authority a file names, and no other.
+/// Goal: client commands trust a server whose authority is in the given file, and no other.
 #[test]
 fn clients_trust_the_authorities_of_a_file() {
     let test = "clients_trust_the_authorities_of_a_file";
@@ -342,7 +343,7 @@ fn clients_trust_the_authorities_of_a_file() {
     let said = backup.output().expect("it runs").stderr;
     let said = String::from_utf8_lossy(&said).into_owned();
     assert!(said.contains("400") && said.contains("start it with --backup-to"), "{said}");
-    // The generator is asked as a server asks it; this one asks for a key.
+    // The generator check of `doctor` uses the same trust; this server asks for a key.
     let look = |authorities: &Path| {
         let model = secure.installation.model.display().to_string();
         let mut command = lodestone(&["doctor", "--model-dir", &model, "--llm-model", "none"]);
@@ -358,8 +359,8 @@ fn clients_trust_the_authorities_of_a_file() {
     assert!(!trusted.contains("certificate") && trusted.contains("401"), "{trusted}");
 }
 
-/// Goal: the health check of the image finds a server with TLS and one without ready, at its port,
-/// and none where there is none.
+/// Goal: the image's health check finds servers with and without TLS ready at their port, and
+/// reports failure where none listens.
 #[test]
 fn the_health_check_of_the_image_speaks_to_both() {
     let test = "the_health_check_of_the_image_speaks_to_both";

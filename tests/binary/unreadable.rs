@@ -1,5 +1,5 @@
-//! Segments that become unreadable under a running server: cut, overwritten, on bad sectors. The
-//! server goes on, other tenants do not notice, and what was lost is rebuilt.
+//! Segments that become unreadable under a running server: truncated, overwritten, on bad sectors.
+//! The server keeps running, other tenants are not affected, and lost data are rebuilt.
 
 use std::collections::BTreeSet;
 use std::io::{Seek, SeekFrom, Write};
@@ -14,13 +14,14 @@ use crate::{Installation, ask, files, settled, upload};
 
 const DOCUMENTS: usize = 12;
 
-/// The chunks of the tenant whose segments become unreadable, and the directory of its segments.
+/// The tenant whose segments become unreadable: the directory of its segments, and all of its
+/// chunks.
 struct Tenant {
     directory: PathBuf,
     whole: BTreeSet<(String, String)>,
 }
 
-/// Uploads documents of one tenant, waits for them, and adds another tenant beside it.
+/// Uploads documents of one tenant, waits for them, and adds another tenant.
 fn fill(installation: &Installation, client: &Client) -> Tenant {
     for n in 0..DOCUMENTS {
         let sentence = format!("The stone number {n} lies in the hall, and everywhere is wind. ");
@@ -42,7 +43,7 @@ fn retrieve(client: &Client, tenant: &str, alpha: f64) -> Reply {
     client.call("POST", "/search/retrieve", &body).expect("the server answers")
 }
 
-/// The chunks of an answer, and whether it says that it lacks some.
+/// The chunks of a search result, and whether it reports that some are missing.
 fn chunks(reply: &Reply) -> (BTreeSet<(String, String)>, bool) {
     let reply = reply.json();
     let text = |chunk: &Value, key: &str| chunk[key].as_str().expect("a text").to_owned();
@@ -52,21 +53,21 @@ fn chunks(reply: &Reply) -> (BTreeSet<(String, String)>, bool) {
     (found.collect(), lacks.contains(&json!("segments_quarantined")))
 }
 
-/// Segment files below a directory.
+/// The segment files below a directory.
 fn segments(directory: &Path) -> Vec<PathBuf> {
     let mut found = files(directory);
     found.retain(|path| path.extension().is_some_and(|ending| ending == "seg"));
     found
 }
 
-/// The directory of the only tenant that there is.
+/// The directory of the only tenant.
 fn directory_of_tenant(data: &Path) -> PathBuf {
     let mut all = std::fs::read_dir(data.join("v1/c")).expect("collections");
     all.next().expect("a collection").expect("an entry").path()
 }
 
-/// Asks both legs until everything is back: an answer lacks something and says so, or is refused
-/// for now, or is whole.
+/// Searches both legs until everything is back; until then results must be complete, be marked as
+/// incomplete, or be temporarily refused.
 fn returns(client: &Client, whole: &BTreeSet<(String, String)>) {
     let (mut patience, mut was_marked) = (Patience::new(), false);
     for alpha in [0.0, 1.0].into_iter().cycle() {
@@ -89,7 +90,7 @@ fn returns(client: &Client, whole: &BTreeSet<(String, String)>) {
     }
 }
 
-/// A tenant that no damage concerns.
+/// Adds a tenant that the damage does not affect.
 fn add_neighbour(client: &Client) {
     let body = json!({"file_id": "note", "content": "Everywhere is quiet."});
     ask(client, "POST", "/upload/upload_text?tenant_id=quiet", body);
@@ -104,7 +105,7 @@ fn add_neighbour(client: &Client) {
     }
 }
 
-/// Statement of B1 and F2: a segment that is cut under its mapping ends no process.
+/// Goal: truncating a segment that is mapped does not crash the process.
 #[test]
 fn a_segment_that_is_cut_ends_no_process() {
     let Some(installation) = Installation::new("a_segment_that_is_cut_ends_no_process") else {
@@ -127,8 +128,8 @@ fn a_segment_that_is_cut_ends_no_process() {
     assert!(server.ended().expect("it ends").success());
 }
 
-/// Statement of F10: bytes that change after they were verified are damage, and not the same panic
-/// for every request.
+/// Goal: bytes that change after they were verified are handled as damage, and do not make every
+/// request panic.
 #[test]
 fn a_segment_that_is_overwritten_is_quarantined() {
     let Some(installation) = Installation::new("a_segment_that_is_overwritten_is_quarantined")
@@ -139,7 +140,7 @@ fn a_segment_that_is_overwritten_is_quarantined() {
     let Tenant { directory, whole } = fill(&installation, &client);
     for path in segments(&directory) {
         let mut file = std::fs::File::options().write(true).open(path).expect("a segment");
-        // The first section, behind the header: sources and places of rows.
+        // The first section after the header: the sources and positions of rows.
         file.seek(SeekFrom::Start(4096)).expect("a place in the file");
         file.write_all(&[0xFF; 8192]).expect("a writable file");
     }
@@ -149,8 +150,8 @@ fn a_segment_that_is_overwritten_is_quarantined() {
     assert!(server.ended().expect("it ends").success());
 }
 
-/// Goal: bytes that change after they were read and verified are found by the scrub, and what they
-/// held is there again, although nobody has asked for it.
+/// Goal: the scrub finds bytes that change after they were read and verified, and restores the
+/// data, although no request has touched them.
 #[test]
 fn a_segment_that_rots_is_found_by_the_scrub() {
     let Some(installation) = Installation::new("a_segment_that_rots_is_found_by_the_scrub") else {
@@ -163,7 +164,7 @@ fn a_segment_that_rots_is_found_by_the_scrub() {
         assert_eq!(chunks(&retrieve(&client, "acme", alpha)), (whole.clone(), false));
     }
     let rot = |path: PathBuf| {
-        // One that was merged meanwhile is gone.
+        // A segment that has been merged in the meantime is gone.
         let Ok(mut file) = std::fs::File::options().write(true).open(path) else { return };
         file.seek(SeekFrom::Start(4096)).expect("a place in the file");
         file.write_all(&[0xFF; 64]).expect("a writable file");
@@ -181,7 +182,7 @@ fn a_segment_that_rots_is_found_by_the_scrub() {
         segments(&directory).into_iter().for_each(rot);
         assert!(!patience.is_over(()), "nothing is found");
     }
-    // Another segment may be found while the first one is there again.
+    // Another segment may be found damaged while the first one is being restored.
     let mut patience = Patience::new();
     while count(missing) > 0 || chunks(&retrieve(&client, "acme", 0.0)) != (whole.clone(), false) {
         assert!(!patience.is_over((count(found), count(missing))), "it is not there again");
@@ -190,7 +191,7 @@ fn a_segment_that_rots_is_found_by_the_scrub() {
     assert!(server.ended().expect("it ends").success());
 }
 
-/// A library that is loaded before the C library, and says EIO for one place of one file.
+/// A preloaded library that makes reads of one position of one file fail with EIO.
 const BAD_SECTOR: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -218,7 +219,7 @@ ssize_t pread64(int file, void *buffer, size_t count, off64_t offset) {
 }
 "#;
 
-/// Builds that library; `None` without a C compiler.
+/// Builds the library; `None` without a C compiler.
 fn bad_sector_library(folder: &Path) -> Option<PathBuf> {
     let (source, library) = (folder.join("bad_sector.c"), folder.join("bad_sector.so"));
     std::fs::write(&source, BAD_SECTOR).expect("a writable directory");
@@ -227,7 +228,7 @@ fn bad_sector_library(folder: &Path) -> Option<PathBuf> {
     compiler.status().is_ok_and(|status| status.success()).then_some(library)
 }
 
-/// Statement of B1: a bad sector is found by the request that needs it, and ends in a rebuild.
+/// Goal: a bad sector is detected by the request that reads it, and the segment is rebuilt.
 #[test]
 fn a_bad_sector_is_quarantined() {
     let test = "a_bad_sector_is_quarantined";

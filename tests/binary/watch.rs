@@ -1,5 +1,5 @@
-//! The server as an operator watches it: scraped under load, by Prometheus itself too; its log; and
-//! the trace of a question at a collector.
+//! The server from an operator's point of view: scraped under load, also by Prometheus itself; its
+//! log; and the trace of a question at a collector.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -21,7 +21,7 @@ use crate::{Installation, KEY, ask, settled, upload};
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
-/// One request with headers of its own; the whole answer as text.
+/// Sends one request with its own headers; returns the complete response as text.
 fn raw(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(STILL)).expect("a time above zero");
@@ -34,7 +34,7 @@ fn raw(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str)
     answer
 }
 
-/// A header of a whole answer.
+/// A header of a complete response.
 fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     let lines = answer.lines().take_while(|line| !line.is_empty());
     let mut found = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -48,7 +48,7 @@ fn scrape(client: &Client) -> (Scrape, String) {
     (Scrape::read(&text), text)
 }
 
-/// The address of the listener for metrics.
+/// The address of the metrics listener.
 fn metrics_address(server: &mut Server) -> SocketAddr {
     let output = server.output();
     let url = output.lines().find_map(|line| value_of(line, "metrics")).expect("a line");
@@ -56,7 +56,7 @@ fn metrics_address(server: &mut Server) -> SocketAddr {
     address.expect("an address and a path").0.parse().expect("an address and a port")
 }
 
-/// Whether a tool of Prometheus is installed; else says which test goes without it.
+/// Whether a Prometheus tool is installed; if not, prints that the test is skipped.
 fn is_installed(tool: &str, test: &str) -> bool {
     let run = Command::new(tool).arg("--version").output();
     let is_there = run.is_ok_and(|run| run.status.success());
@@ -66,7 +66,8 @@ fn is_installed(tool: &str, test: &str) -> bool {
     is_there
 }
 
-/// The dashboard shows what there is, and the documentation names all of it.
+/// Checks that the dashboard shows only existing metrics, and that the documentation names all
+/// metrics.
 fn every_metric_is_shown(scrape: &Scrape) {
     let read = |path: &str| {
         let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
@@ -80,7 +81,7 @@ fn every_metric_is_shown(scrape: &Scrape) {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let name = dashboard[at..].split(|c| !is_name(c)).next().unwrap_or_default();
         let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-        // Counts of a GPU are there with a GPU.
+        // GPU counters exist only with a GPU.
         let is_known = scrape.types.contains_key(family.unwrap_or(name))
             || name == "lodestone_device_events_total";
         assert!(is_known, "the dashboard shows {name}, which is not there");
@@ -94,8 +95,8 @@ fn every_metric_is_shown(scrape: &Scrape) {
     }
 }
 
-/// Goal: scrapes are whole, never go back and never hold a name while documents and searches come;
-/// the listener of its own serves metrics alone, without a key.
+/// Goal: under load, scrapes are complete, counters never decrease and no label contains a name;
+/// the separate listener serves only metrics, without a key.
 #[test]
 fn metrics_are_scraped_under_load() {
     let Some(installation) = Installation::new("metrics_are_scraped_under_load") else { return };
@@ -160,7 +161,7 @@ fn metrics_are_scraped_under_load() {
     }
 }
 
-/// Goal: Prometheus itself, with the sample of its configuration, takes the metrics by key.
+/// Goal: Prometheus itself, with the sample configuration, scrapes the metrics with a key.
 #[test]
 fn prometheus_takes_the_metrics() {
     let test = "prometheus_takes_the_metrics";
@@ -181,7 +182,7 @@ fn prometheus_takes_the_metrics() {
     }
     let path = installation.dir.path().join("prometheus.yml");
     std::fs::write(&path, config).expect("a file");
-    // Free until a moment ago; Prometheus cannot tell which port it took.
+    // Free until a moment ago; Prometheus cannot report the port it chose.
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("a port");
     let mut prometheus = Command::new("prometheus")
         .arg(format!("--config.file={}", path.display()))
@@ -208,7 +209,7 @@ fn prometheus_takes_the_metrics() {
     assert!(told.contains("\"job\":\"lodestone\""), "{told}");
 }
 
-/// The lines of a log in JSON that are of a target.
+/// The lines of a JSON log with a given target.
 fn lines_of(output: &str, target: &str) -> Vec<Value> {
     let parsed = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     parsed.filter(|line| line["target"] == target).collect()
@@ -220,8 +221,8 @@ fn stopped(mut server: Server) -> String {
     server.output().to_owned()
 }
 
-/// Goal: each request, each act of administration and each slow query is a line with its ids; no
-/// line tells a secret or a name.
+/// Goal: each request, administrative action and slow query is logged with its ids; no line
+/// contains a secret or a name.
 #[test]
 fn the_log_tells_requests_acts_and_slow_queries() {
     let Some(installation) = Installation::new("the_log_tells_requests") else { return };
@@ -310,7 +311,7 @@ fn the_log_tells_requests_acts_and_slow_queries() {
     }
 }
 
-/// Goal: without being asked the log has no line for a request, and its form is the one chosen.
+/// Goal: by default requests are not logged, and the log has the chosen format.
 #[test]
 fn the_log_is_quiet_and_of_the_form_chosen() {
     let Some(installation) = Installation::new("the_log_is_quiet") else { return };
@@ -325,7 +326,7 @@ fn the_log_is_quiet_and_of_the_form_chosen() {
     }
 }
 
-/// A collector: takes every body that is posted to it, in a thread.
+/// A trace collector: a thread that accepts every body posted to it.
 fn collector() -> (SocketAddr, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -333,7 +334,7 @@ fn collector() -> (SocketAddr, Receiver<Value>) {
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let mut reader = BufReader::new(stream);
-            // The exporter keeps its connection.
+            // The exporter keeps its connection open.
             while let Some(body) = received(&mut reader) {
                 let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
                               content-length: 2\r\n\r\n{}";
@@ -347,7 +348,7 @@ fn collector() -> (SocketAddr, Receiver<Value>) {
     (address, bodies)
 }
 
-/// The next body on a connection.
+/// Reads the next request body on a connection.
 fn received(reader: &mut BufReader<TcpStream>) -> Option<Value> {
     let mut length = 0;
     let mut first = String::new();
@@ -369,7 +370,7 @@ fn received(reader: &mut BufReader<TcpStream>) -> Option<Value> {
     Some(serde_json::from_slice(&body).expect("JSON"))
 }
 
-/// The spans of a trace by name, after checking that each belongs into one that is there.
+/// The spans of a trace by name, after checking that each one's parent exists.
 fn spans_of<'a>(
     spans: &'a [Value],
     trace: &str,
@@ -387,8 +388,9 @@ fn spans_of<'a>(
     own.iter().map(|span| (span["name"].as_str().expect("a name"), *span)).collect()
 }
 
-/// Goal: a question is one trace, that of its caller, with the stages of its search and its answer;
-/// a document is one, from its original to its commit; what the caller does not record is not sent.
+/// Goal: a question is one trace, its caller's, with the stages of its search and answer; a
+/// document is one trace, from its original to its commit; traces that the caller does not record
+/// are not sent.
 #[test]
 fn a_collector_gets_one_trace_a_question() {
     let Some(installation) = Installation::new("a_collector_gets_one_trace") else { return };
@@ -445,7 +447,7 @@ fn a_collector_gets_one_trace_a_question() {
     assert!(!told.contains("acme") && !told.contains("rocks") && !told.contains(KEY));
 }
 
-/// Goal: a collector that is not there costs the server nothing but a line of the log.
+/// Goal: a missing collector costs the server nothing but one line in the log.
 #[test]
 fn a_missing_collector_is_told_once() {
     let Some(installation) = Installation::new("a_missing_collector_is_told_once") else { return };

@@ -1,6 +1,7 @@
-//! Webhooks against receivers that fail, hang, redirect and lie, over kills of the server.
+//! Webhooks against receivers that fail, hang, redirect and impersonate, through kills of the
+//! server.
 //!
-//! Receivers listen on loopback, which the operator's setting allows for their ports alone.
+//! Receivers listen on the loopback interface, which a setting allows for their ports only.
 
 #![allow(clippy::disallowed_methods)] // Receivers are sockets of these tests.
 
@@ -19,7 +20,7 @@ use crate::process::http::Client;
 use crate::process::patience::{Patience, STILL};
 use crate::{Installation, ask, settled, upload};
 
-/// A message as it was received.
+/// A message as received.
 #[derive(Debug, Clone)]
 struct Message {
     headers: HashMap<String, String>,
@@ -31,7 +32,7 @@ impl Message {
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    /// Kind and source.
+    /// The kind of the event and its source.
     fn event(&self) -> (String, String) {
         let body = self.json();
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
@@ -39,14 +40,14 @@ impl Message {
     }
 }
 
-/// Behaviour of a receiver at its connection of this number, from 0.
+/// The response of a receiver to its nth connection, counted from 0.
 type Behaviour = Arc<dyn Fn(usize) -> Answer + Send + Sync>;
 
 #[derive(Debug, Clone)]
 enum Answer {
     Status(u16),
     Redirect(String),
-    /// Until the test ends.
+    /// No response until the test ends.
     Nothing,
 }
 
@@ -70,7 +71,7 @@ impl Receiver {
                 let number = counter.fetch_add(1, Ordering::SeqCst);
                 let (answer, sender, held) = (behaviour(number), sender.clone(), Arc::clone(&held));
                 std::thread::spawn(move || {
-                    // Clients that leave are part of these tests.
+                    // Clients that disconnect are part of these tests.
                     let kept = serve(stream, &answer, &sender).ok().flatten();
                     held.lock().expect("a lock").extend(kept);
                 });
@@ -96,7 +97,7 @@ impl Receiver {
     }
 }
 
-/// Reads one request, tells it, answers it; gives back a stream that is to stay open.
+/// Reads one request, reports it and responds; returns the stream if it must stay open.
 fn serve(
     stream: TcpStream,
     answer: &Answer,
@@ -110,7 +111,7 @@ fn serve(
     loop {
         line.clear();
         if reader.read_line(&mut line)? == 0 {
-            // A server that was killed meanwhile leaves half a request.
+            // A server that is killed meanwhile leaves half a request.
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
@@ -130,7 +131,7 @@ fn serve(
     Ok(None)
 }
 
-/// A receiver with a certificate for another name, by `openssl`.
+/// A TLS receiver whose certificate, made by `openssl`, is for another name.
 struct Liar {
     server: Child,
     address: String,
@@ -165,7 +166,8 @@ impl Drop for Liar {
     }
 }
 
-/// The setting that lets the server reach these receivers and nothing else on loopback.
+/// The setting that lets the server reach these receivers and nothing else on the loopback
+/// interface.
 fn allowing(receivers: &[&Receiver]) -> String {
     receivers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(",")
 }
@@ -189,7 +191,7 @@ fn log_of(client: &Client, webhook: &str) -> Vec<Value> {
     ask(client, "GET", &path, Value::Null)["deliveries"].as_array().expect("a list").clone()
 }
 
-/// Waits until the newest deliveries are as they should be.
+/// Waits until the latest deliveries satisfy a condition.
 fn log_with(client: &Client, webhook: &str, is_right: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let mut patience = Patience::new();
     loop {
@@ -205,8 +207,8 @@ fn test(client: &Client, webhook: &str) -> Value {
     ask(client, "POST", &format!("/admin/webhooks/{webhook}/test"), Value::Null)
 }
 
-/// Goal: events arrive signed, in the order of their source, also when the receiver fails at first.
-/// Method: the receiver refuses the first message; a deletion follows while it waits.
+/// Goal: events arrive signed and in the order of their source, even if the receiver fails at
+/// first. Method: the receiver rejects the first message; a deletion follows while it waits.
 #[test]
 fn events_arrive_signed_and_in_order_after_failures() {
     let Some(installation) = Installation::new("events_arrive_signed_and_in_order") else { return };
@@ -219,7 +221,7 @@ fn events_arrive_signed_and_in_order_after_failures() {
     assert_eq!(first.event(), ("source.success".into(), "a".into()));
     delete(&client, "a");
     upload(&client, "b", "A text about apples.");
-    // The other source does not wait; the first one comes again before its deletion.
+    // The other source does not wait; the first one is redelivered before its deletion.
     assert_eq!(receiver.next().event(), ("source.success".into(), "b".into()));
     let again = receiver.next();
     assert_eq!((again.event(), &again.body), (first.event(), &first.body));
@@ -246,7 +248,7 @@ fn events_arrive_signed_and_in_order_after_failures() {
     }
 }
 
-/// Checks a signature with another implementation: that of `openssl`.
+/// Verifies a signature with another implementation, `openssl`.
 fn check_signature(secret: &str, message: &Message) {
     let script = "KEY=$(printf %s \"${SECRET#whsec_}\" | openssl base64 -d -A | od -An -v -tx1)
         KEY=$(printf %s \"$KEY\" | tr -d ' \\n')
@@ -265,7 +267,7 @@ fn check_signature(secret: &str, message: &Message) {
     assert_eq!(of("webhook-signature"), format!("v1,{computed}"));
 }
 
-/// Goal: a receiver that hangs delays no other, and nothing ends with it.
+/// Goal: a receiver that hangs does not delay others, and nothing is given up because of it.
 #[test]
 fn a_receiver_that_hangs_delays_no_other() {
     let Some(installation) = Installation::new("a_receiver_that_hangs_delays_no_other") else {
@@ -285,7 +287,7 @@ fn a_receiver_that_hangs_delays_no_other() {
     let mut expected = names.clone();
     expected.sort();
     assert_eq!(told, expected);
-    // By then the first attempt at the other has not even run out of its time.
+    // By now the first attempt at the other receiver has not even timed out.
     assert!(hanging.connections() <= 2, "two at once at most");
     let log = log_of(&client, &stuck);
     assert!(log.iter().all(|one| one["state"] == "pending"), "{log:?}");
@@ -295,7 +297,8 @@ fn a_receiver_that_hangs_delays_no_other() {
     assert!(failed["status"].is_null() && !failed["next_attempt_at"].is_null(), "{failed}");
 }
 
-/// Goal: nothing reaches an address that is not allowed: named, redirected to, or by name.
+/// Goal: nothing is sent to an address that is not allowed, whether given directly, by redirect or
+/// by name.
 #[test]
 fn nothing_is_sent_where_it_may_not() {
     let Some(installation) = Installation::new("nothing_is_sent_where_it_may_not") else { return };
@@ -304,10 +307,10 @@ fn nothing_is_sent_where_it_may_not() {
     let redirecting = Receiver::new(move |_| Answer::Redirect(target.clone()));
     let liar = Liar::new(installation.dir.path());
     let allow = format!("{},{}", allowing(&[&redirecting]), liar.address);
-    // Its authority is believed, but not that it speaks for this address.
+    // Its certificate authority is trusted, but the certificate is for another address.
     let authority = installation.dir.path().join("other.pem").display().to_string();
     let variables = [("LODESTONE_FETCH_ALLOW", &*allow), ("LODESTONE_CA_FILE", &*authority)];
-    // A name is looked up at each attempt: by then it may mean something else, or be shut out.
+    // Names are resolved at each attempt; by then the address may have changed or be forbidden.
     let (server, client) = installation.start_with(&[("LODESTONE_FETCH_ALLOW", "127.0.0.0/8")]);
     let (by_name, _) = add(&client, "http://localhost/", SOURCES);
     drop(server);
@@ -351,8 +354,8 @@ fn nothing_is_sent_where_it_may_not() {
     assert!(inside.messages.try_recv().is_err());
 }
 
-/// Goal: a kill between the commit and the delivery loses no event. Method: the receiver takes no
-/// message until the server was killed and started again.
+/// Goal: a kill between commit and delivery loses no event. Method: the receiver accepts no message
+/// until the server has been killed and restarted.
 #[test]
 fn a_kill_before_the_delivery_loses_nothing() {
     let Some(installation) = Installation::new("a_kill_before_the_delivery") else { return };
@@ -391,7 +394,8 @@ fn a_kill_before_the_delivery_loses_nothing() {
     });
 }
 
-/// Goal: the events of a job come as they happen, from the queue to the end, and end.
+/// Goal: the events of a job arrive as they happen, from the queue to its end, and then the stream
+/// ends.
 #[test]
 fn a_job_is_followed_to_its_end() {
     let Some(installation) = Installation::new("a_job_is_followed_to_its_end") else { return };
@@ -424,9 +428,9 @@ fn a_job_is_followed_to_its_end() {
     assert_eq!((missing.status, &missing.json()["reason"]), (404, &json!("job_not_found")));
 }
 
-/// Goal: a stream ends with an error when its key is revoked, and when the server stops. Method: a
-/// job that waits behind others, whose stream has begun; whatever moves it next, or the heartbeat,
-/// finds no key.
+/// Goal: a stream ends with an error when its key is revoked and when the server stops. Method: the
+/// stream follows a job that waits behind others; the next event or heartbeat notices that the key
+/// is gone.
 #[test]
 fn the_events_of_a_job_end_with_the_key_and_with_the_server() {
     let Some(installation) = Installation::new("the_events_of_a_job_end") else { return };
@@ -445,8 +449,8 @@ fn the_events_of_a_job_end_with_the_key_and_with_the_server() {
     assert!(rest.contains("\"reason\":\"stopping\""), "{rest}");
 }
 
-/// Follows a job that waits behind others; what comes after the first event and a deed, which ends
-/// the stream with an error.
+/// Follows a job that waits behind others and calls `deed` after the first event; returns the rest
+/// of the stream, which must end with an error.
 fn follow_and(client: &Client, key: &str, deed: impl FnOnce()) -> String {
     for number in 0..20 {
         let pears = format!("Number {number}: pears, and the months in which they ripen. ");
