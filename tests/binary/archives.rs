@@ -1,4 +1,4 @@
-//! `lodestone export` and `lodestone import` through kills; `full_disk` fills the disk under them.
+//! `lodestone export` and `lodestone import` through kills; `full_disk` tests them on a full disk.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -14,7 +14,7 @@ use crate::{Installation, KEY, ask, files, settled, upload};
 const KILLS: u32 = 6;
 const ROWS: usize = 2000;
 
-/// A verb against a server.
+/// A command directed at a server.
 fn verb(client: &Client, arguments: &[&str]) -> std::process::Command {
     let mut command = lodestone(arguments);
     command.env("LODESTONE_SERVER", format!("http://{}", client.address));
@@ -26,7 +26,7 @@ pub(super) fn text(output: &Output) -> String {
     [&output.stdout[..], &output.stderr[..]].map(String::from_utf8_lossy).concat()
 }
 
-/// Archives of the tenants `large` (vectors) and `acme` (documents) of a server.
+/// Exports the tenants `large` (vectors) and `acme` (documents) of a server.
 pub(super) fn exported(client: &Client, to: &Path) -> [PathBuf; 2] {
     put_vectors(client, ROWS);
     upload(client, "d0", "A wall of granite.");
@@ -40,7 +40,7 @@ pub(super) fn exported(client: &Client, to: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// Imports an archive under a name; the output says how it ended.
+/// Imports an archive under another name; the output says whether it succeeded.
 pub(super) fn import(client: &Client, archive: &Path, tenant: &str) -> Output {
     let path = archive.to_str().expect("UTF-8");
     verb(client, &["import", path, "--tenant", tenant]).output().expect("it runs")
@@ -69,8 +69,8 @@ fn bytes_below(dir: &Path) -> u64 {
     files(dir).iter().map(|file| file.metadata().map_or(0, |found| found.len())).sum()
 }
 
-/// Goal: an export leaves alone what another one of the same name is writing, and writes over what
-/// one that was broken off has left.
+/// Goal: an export does not disturb another export to the same file that is in progress, and
+/// overwrites the remains of one that was interrupted.
 #[test]
 fn an_export_under_way_is_not_taken_over() {
     let test = "an_export_under_way_is_not_taken_over";
@@ -92,8 +92,8 @@ fn an_export_under_way_is_not_taken_over() {
     assert!(run.status.success() && to.exists() && !part.exists(), "{}", text(&run));
 }
 
-/// Goal: whenever the server is killed during an import, the tenant is there whole or not at all,
-/// and of one that is not there no file is left.
+/// Goal: whenever the server is killed during an import, the tenant exists completely or not at
+/// all, and if it does not exist, none of its files remain.
 #[test]
 fn an_import_that_is_killed_is_there_whole_or_not_at_all() {
     let test = "an_import_that_is_killed_is_there_whole_or_not_at_all";
@@ -114,7 +114,7 @@ fn an_import_that_is_killed_is_there_whole_or_not_at_all() {
         let path = archive.to_str().expect("UTF-8");
         let mut importing =
             verb(&client, &["import", path, "--tenant", &name]).spawn().expect("it runs");
-        // The kill comes when this part of the tenant is on the disk, or at the end.
+        // The kill comes when this share of the tenant is on disk, or at the end.
         let target = start + one * u64::from(number) / u64::from(KILLS - 1);
         let mut patience = Patience::new();
         while importing.try_wait().expect("a child").is_none() {
@@ -133,7 +133,7 @@ fn an_import_that_is_killed_is_there_whole_or_not_at_all() {
             assert_whole(&client, &name);
             there += 1;
         } else {
-            // What a crash has left is removed after the start.
+            // The remains of a crash are removed after the start.
             let mut patience = Patience::new();
             let most = before + (there + 2) * one;
             while bytes_below(&data) > most {

@@ -1,5 +1,5 @@
-//! Memory that hostile bodies cost the whole process, and what clients see of the refusal of a
-//! large one.
+//! Memory that hostile request bodies cost the whole process, and the errors that clients see when
+//! a large body is rejected.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -14,20 +14,20 @@ use crate::process::Server;
 use crate::process::patience::STILL;
 use crate::{Installation, KEY, ask, settled, upload};
 
-/// Bytes of the bodies to operations that take large ones.
+/// Size in bytes of bodies for operations that accept large ones.
 const LARGE: usize = 16 << 20;
-/// Bytes of the bodies to searches.
+/// Size in bytes of bodies for searches.
 const SMALL: usize = 1 << 20;
-/// Bytes of forms in which a parser finds nothing, and growth that they may cause.
+/// Size in bytes of forms without any structure, and the memory growth that they may cause.
 const FORM: usize = 128 << 20;
 const FORM_GROWTH_MAX: u64 = 32 << 20;
-/// Growth that a body may cause, in sizes of the largest one. As JSON values its zeros would take
-/// thirty-six.
+/// Memory growth that a body may cause, as a multiple of the largest body's size. Parsed into JSON
+/// values, its zeros would take thirty-six times as much.
 const GROWTH_MAX: u64 = 8;
 
-/// Bytes of a body that is refused by its length alone.
+/// Size in bytes of a body that is rejected because of its length alone.
 const REFUSED: usize = 128 << 20;
-/// Sends a form of so many bytes to its end, then reads.
+/// Sends a form of the given size to its end, then reads the response.
 const PYTHON: &str = r#"
 import http.client, json, sys
 address, key, size = sys.argv[1:]
@@ -46,7 +46,7 @@ fetch(`http://${address}/upload/upload_document`, { method: "POST", headers, bod
   .then(async (answer) => console.log(answer.status, (await answer.json()).reason));
 "#;
 
-/// The most memory that the process has had so far, in bytes.
+/// The peak memory of the process so far, in bytes.
 fn peak(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.id())).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
@@ -54,7 +54,7 @@ fn peak(server: &Server) -> u64 {
     kib.parse::<u64>().expect("a number") << 10
 }
 
-/// `head`, then zeros up to `bytes` in all, then `tail`.
+/// Returns `head`, zeros up to `bytes` in total, and `tail`.
 fn zeros(bytes: usize, head: &str, tail: &str) -> String {
     let count = (bytes - head.len() - tail.len()) / 2;
     format!("{head}{}0{tail}", "0,".repeat(count - 1))
@@ -117,8 +117,8 @@ fn a_body_costs_memory_by_its_size_whatever_it_holds() {
 }
 
 /// Goal: a form in which the parser finds neither a boundary nor the end of a part's headers is
-/// refused while it is sent, and never in memory. Method: the client reads while it writes, as the
-/// answer comes before the end of the form.
+/// rejected while it is being sent, and is never held in memory. Method: the client reads while it
+/// writes, because the response comes before the end of the form.
 #[test]
 fn a_form_without_structure_is_refused_early() {
     let Some(installation) = Installation::new("a_form_without_structure") else { return };
@@ -162,8 +162,8 @@ fn a_form_without_structure_is_refused_early() {
     }
 }
 
-/// Goal: clients that send a body to its end before they read see why it was refused, and not a
-/// connection that was reset. Method: those of Python and Node, where they are.
+/// Goal: clients that send the whole body before they read see the reason for the rejection rather
+/// than a connection reset. Method: the HTTP clients of Python and Node, where installed.
 #[test]
 fn a_client_that_sends_first_sees_the_refusal() {
     let Some(installation) = Installation::new("a_client_that_sends_first") else { return };

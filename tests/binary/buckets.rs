@@ -1,5 +1,5 @@
-//! Backups in a bucket, through the real binary and a store of others: moto, which verifies every
-//! signature. What it is told to refuse it refuses before or after it was done.
+//! Backups in a bucket, with the real binary and a third-party store, moto, which verifies every
+//! signature. Requests that it is told to fail are failed before or after they take effect.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -16,14 +16,14 @@ use crate::{Installation, ask};
 
 const PLACE: &str = "s3://backups/lodestone/prod";
 
-/// Vectors of a tenant of their own, as one file that is longer than a part.
+/// Uploads vectors of a separate tenant that form a single file larger than an upload part.
 fn put_large(client: &Client) {
     const ROWS: usize = 12_000;
     const WIDTH: usize = 384;
     ask(client, "POST", "/embeddings/create_tenant?tenant_id=large", json!({}));
     let mut header =
         format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({ROWS}, {WIDTH}), }}");
-    // The numbers begin at a multiple of 64 bytes.
+    // The data begin at a multiple of 64 bytes.
     header += &" ".repeat(63 - (10 + header.len()) % 64);
     header.push('\n');
     let length = (header.len() as u16).to_le_bytes();
@@ -36,9 +36,9 @@ fn put_large(client: &Client) {
     wait(client, "large");
 }
 
-/// Goal: a backup to a bucket, of which every third request fails, is whole: what is restored lists
-/// and answers as before; the next one adds what is new; wrong credentials are told without a
-/// secret.
+/// Goal: a backup to a bucket that fails every third request is complete: a restore lists and
+/// answers as before, the next backup adds only new data, and wrong credentials are reported
+/// without revealing a secret.
 #[test]
 fn a_backup_in_a_failing_bucket_restores_what_was_there() {
     back_up_and_restore(Kind::S3, "a_backup_in_a_failing_bucket_restores_what_was_there");
@@ -53,7 +53,7 @@ pub fn back_up_and_restore(kind: Kind, test: &str) {
     for number in 0..SOURCES {
         put(&client, "acme", &format!("s{number}"), &sentence(number));
     }
-    // Longer than a part: it is sent in several.
+    // Larger than a part, so that it is a multipart upload.
     put_large(&client);
     wait(&client, "acme");
     let expected = seen(&client, "acme");
@@ -72,7 +72,7 @@ pub fn back_up_and_restore(kind: Kind, test: &str) {
     assert!(is_done, "{said}");
     let (is_done, said) = store.run(&["backup", place, "--data-dir", text(&data)]);
     assert!(is_done && said.contains("0 files and 0 bytes are new"), "{said}");
-    // An upload in parts that was begun without an answer is left, and this one has removed it.
+    // A multipart upload may have been started whose response was lost; this backup has removed it.
     assert_eq!(store.number("uploads"), 0);
     let (is_sound, said) = store.run(&["backup", "verify", place]);
     assert!(is_sound && said.contains("2 backups") && said.contains("all sound"), "{said}");
@@ -95,8 +95,9 @@ pub fn back_up_and_restore(kind: Kind, test: &str) {
     assert!(!is_done && said.contains(no_bucket) && said.contains(&absent), "{said}");
 }
 
-/// Goal: a server that is killed in the middle of its backup leaves one that is seen as cut off and
-/// refused, parts and a lock that the next backup removes; meanwhile nobody else can write there.
+/// Goal: killing a server in the middle of its backup leaves an incomplete backup that is
+/// recognized and refused, and parts and a lock that the next backup removes; until then nobody
+/// else can write there.
 #[test]
 fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
     let test = "a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole";
@@ -112,7 +113,7 @@ fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
     put(&client, "acme", "first", &sentence(1));
     put_large(&client);
     wait(&client, "acme");
-    // The schedule makes the first one at once, perhaps before there was anything.
+    // The schedule starts the first backup at once, perhaps before there are any data.
     let begun = |client: &Client| {
         let mut patience = Patience::new();
         loop {
@@ -148,7 +149,7 @@ fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
     let (is_done, said) = restore(&["--at", id]);
     assert!(!is_done && said.contains("cut off") && said.contains(id), "{said}");
 
-    // Two at once: the one waits for the lock of the killed one, and keeps the other out.
+    // The backup waits until the lock of the killed server expires.
     let arguments = ["backup", place, "--data-dir", text(&data)];
     let first = store.command(&arguments).stdout(Stdio::piped()).spawn().expect("it runs");
     let first = first.wait_with_output().expect("it ends");
@@ -161,7 +162,8 @@ fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
     assert!(is_sound && said.contains("large"), "{said}");
 }
 
-/// Goal: of two processes that back up to one place at once, one is refused while the other works.
+/// Goal: of two processes that back up to the same destination, one is refused while the other
+/// works.
 #[test]
 fn two_backups_at_once_keep_each_other_out() {
     let test = "two_backups_at_once_keep_each_other_out";
@@ -182,7 +184,7 @@ fn two_backups_at_once_keep_each_other_out() {
         }
         assert!(!patience.is_over(state.clone()), "nothing is copied: {state}");
     }
-    // Its lock is renewed meanwhile: it is not taken for one that was left.
+    // The lock is renewed during the backup and is not mistaken for an abandoned one.
     let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
     assert!(!is_done && said.contains("another backup is under way"), "{said}");
     stop(server);
@@ -190,8 +192,9 @@ fn two_backups_at_once_keep_each_other_out() {
     assert!(is_done, "{said}");
 }
 
-/// Goal: a server whose bucket cannot be used says so when it starts: without credentials it does
-/// not start, with a store that refuses or does not answer it warns; a request is told the reason.
+/// Goal: a server that cannot use its bucket reports it at the start: without credentials it does
+/// not start, and if the store refuses or does not respond it logs a warning; requests report the
+/// reason.
 #[test]
 fn a_start_tells_that_a_bucket_cannot_be_used() {
     let test = "a_start_tells_that_a_bucket_cannot_be_used";
@@ -225,7 +228,7 @@ fn a_start_tells_that_a_bucket_cannot_be_used() {
     assert!(!is_done && said.contains("NoSuchBucket") && said.contains(&named), "{said}");
 }
 
-/// Stops a server, which gives its backup up and the lock back.
+/// Stops a server, which abandons its backup and releases the lock.
 fn stop(mut server: Server) {
     server.terminate();
     assert!(server.ended().expect("it ends").success(), "{}", server.output());

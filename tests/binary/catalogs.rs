@@ -1,4 +1,4 @@
-//! Catalogs that are older than the data, empty, damaged or lost together with other files.
+//! Catalogs that are older than the data, empty, damaged, or lost together with other files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ impl Installation {
         self.data().join("catalog.sqlite")
     }
 
-    /// The words of a server that does not start.
+    /// The output of a server that refuses to start.
     fn refused(&self) -> String {
         let mut server = Server::spawn(&self.data(), &self.model, Some(KEY));
         let status = server.ended().expect("it ends by itself");
@@ -23,7 +23,7 @@ impl Installation {
         server.output().to_owned()
     }
 
-    /// Whether `doctor` would start it, and what it says.
+    /// Whether `doctor` considers the server able to start, and its output.
     fn doctor(&self) -> (bool, String) {
         let mut command = lodestone(&["doctor", "--listen", "127.0.0.1:0", "--device", "cpu"]);
         command.arg("--data-dir").arg(self.data()).arg("--model-dir").arg(&self.model);
@@ -32,7 +32,7 @@ impl Installation {
     }
 }
 
-/// Stops a server; returns what it has written.
+/// Stops a server; returns its output.
 fn stop(mut server: Server) -> String {
     server.terminate();
     assert!(server.ended().expect("it ends").success());
@@ -49,8 +49,8 @@ fn status_in(client: &Client, tenant: &str, id: &str) -> Value {
     ask(client, "POST", &path, Value::Null)
 }
 
-/// Goal: with a catalog of before, what is accepted afterwards is stored and found, and tenants
-/// that were made meanwhile are there.
+/// Goal: with an outdated catalog, later uploads are stored and found, and tenants created since
+/// are present.
 #[test]
 fn an_older_catalog_drops_nothing() {
     let Some(installation) = Installation::new("an_older_catalog_drops_nothing") else { return };
@@ -89,7 +89,7 @@ fn an_older_catalog_drops_nothing() {
     assert!(is_sound, "{said}");
 }
 
-/// Goal: a job of an older catalog whose source has a later version does not end in success.
+/// Goal: a job in an outdated catalog whose source has a later version does not report success.
 #[test]
 fn a_version_that_is_dropped_is_no_success() {
     let Some(installation) = Installation::new("a_version_that_is_dropped") else { return };
@@ -97,7 +97,7 @@ fn a_version_that_is_dropped_is_no_success() {
     upload(&client, "busy", &"Keeps the only worker busy with wind. ".repeat(600));
     upload(&client, "doc", "A wall of basalt.");
     server.kill();
-    // With the log of the catalog, as a snapshot of the running server has it.
+    // Including the catalog's write-ahead log, as in a snapshot of a running server.
     let backup = installation.dir.path().join("backup");
     copy(&installation.data(), &backup);
     let (server, client) = installation.start();
@@ -124,8 +124,8 @@ fn a_version_that_is_dropped_is_no_success() {
     stop(server);
 }
 
-/// Goal: without catalog and manifests nothing is served as empty and no segment is deleted; with
-/// the manifests back everything is there.
+/// Goal: without catalog and manifests, nothing is served as empty and no segment is deleted; once
+/// the manifests are back, everything is there.
 #[test]
 fn segments_without_manifest_and_catalog_are_kept() {
     let Some(installation) = Installation::new("segments_without_manifest_are_kept") else {
@@ -169,7 +169,8 @@ fn segments_without_manifest_and_catalog_are_kept() {
     stop(server);
 }
 
-/// Goal: an emptied catalog is damage, with a remedy that works; a first start may be interrupted.
+/// Goal: a truncated catalog is reported as damage with a remedy that works, yet an interrupted
+/// first start is not.
 #[test]
 fn an_emptied_catalog_is_no_new_installation() {
     let Some(installation) = Installation::new("an_emptied_catalog") else { return };
@@ -202,7 +203,7 @@ fn an_emptied_catalog_is_no_new_installation() {
     assert!(!is_sound && said.contains("does not exist") && !nowhere.exists(), "{said}");
 }
 
-/// Goal: every page of the catalog is checked: a zeroed one is found, wherever it is, unless it
+/// Goal: every page of the catalog is checked: a zeroed page is detected wherever it is, unless it
 /// holds nothing.
 #[test]
 fn verify_finds_a_zeroed_page_of_the_catalog() {

@@ -1,4 +1,4 @@
-//! The cluster of `deploy/compose/cluster.yaml`, as processes of this machine over a bucket.
+//! The cluster of `deploy/compose/cluster.yaml`, run as local processes over a bucket.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,11 +21,11 @@ use crate::{Installation, KEY, ask, found};
 
 const NODE_KEY: &str = "key-of-the-nodes-of-the-cluster-tests-0001";
 
-/// The services of the file by their names.
+/// The services of the file by name.
 fn services() -> BTreeMap<String, Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = File::open(root.join("deploy/compose/cluster.yaml")).expect("a file");
-    // Whoever has the store has this as well.
+    // Available wherever the store's software is installed.
     let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))";
     let mut python = Command::new(root.join(".venv/bin/python"));
     let output = python.args(["-c", script]).stdin(file).output().expect("it runs");
@@ -34,7 +34,7 @@ fn services() -> BTreeMap<String, Value> {
     services.into_iter().collect()
 }
 
-/// A value with the variables of its user in their places: `${NAME}`, `${NAME:-}`, `${NAME:?...}`.
+/// Substitutes variables of the forms `${NAME}`, `${NAME:-}` and `${NAME:?...}` in a value.
 fn filled(value: &str, variables: &BTreeMap<&str, String>) -> String {
     let Some((before, rest)) = value.split_once("${") else { return value.to_owned() };
     let (inside, after) = rest.split_once('}').expect("it is closed");
@@ -44,7 +44,7 @@ fn filled(value: &str, variables: &BTreeMap<&str, String>) -> String {
     format!("{before}{text}{}", filled(after, variables))
 }
 
-/// Starts a service, with addresses of this machine in place of names.
+/// Starts a service, with local addresses in place of service names.
 fn start(
     name: &str,
     service: &Value,
@@ -53,7 +53,7 @@ fn start(
     installation: &Installation,
 ) -> Server {
     let mut command = lodestone(&["serve"]);
-    // What the image sets.
+    // Variables that the image sets.
     command.env("LODESTONE_DATA_DIR", installation.data());
     command.env("LODESTONE_MODEL_DIR", &installation.model).env("LODESTONE_DEVICE", "cpu");
     for (key, value) in service["environment"].as_object().expect("an environment") {
@@ -67,8 +67,9 @@ fn start(
     Server::run(command)
 }
 
-/// Goal: the file starts a cluster that takes documents in by any of its addresses, has its ingest
-/// node embed them, finds them by every other, and goes on when the process that writes is killed.
+/// Goal: the file starts a cluster that accepts documents at any of its addresses, has its ingest
+/// node embed them, finds them through every other node, and keeps working when the writer is
+/// killed.
 #[test]
 fn the_cluster_of_the_compose_file_works() {
     let test = "the_cluster_of_the_compose_file_works";

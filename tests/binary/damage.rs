@@ -1,4 +1,4 @@
-//! Damaged directories: what `lodestone verify` says of them, and what a server does about them.
+//! Damaged data directories: the findings of `lodestone verify`, and the reaction of a server.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,17 +11,17 @@ use crate::process::lodestone;
 use crate::process::patience::Patience;
 use crate::{Installation, ask, files, found, settled, upload};
 
-/// Places in one file at which a byte is changed, evenly apart.
+/// Number of evenly spaced positions in a file at which a byte is changed.
 const FLIPS: usize = 24;
 
-/// Whether the directory is sound, and what was said.
+/// Whether the directory is sound, and the output of `verify`.
 pub(crate) fn verify(data: &Path) -> (bool, String) {
     let output = lodestone(&["verify", "--data-dir"]).arg(data).output().expect("it runs");
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(said).expect("UTF-8"))
 }
 
-/// Every changed byte of every file that a commit or an upload wrote is found.
+/// Goal: a changed byte is detected anywhere in any file written by a commit or an upload.
 #[test]
 fn verify_finds_a_damaged_byte() {
     let Some(installation) = Installation::new("verify_finds_a_damaged_byte") else { return };
@@ -52,8 +52,7 @@ fn verify_finds_a_damaged_byte() {
     assert!(is_sound, "{said}");
 }
 
-/// Every chunk of the tenant with its source, and whether the answer says that it lacks some.
-/// The original of a job that a start would go on with is a promise too.
+/// Goal: the original of a job that a restart would resume is verified as well.
 #[test]
 fn verify_finds_a_damaged_original_that_waits() {
     let Some(installation) = Installation::new("verify_finds_a_damaged_original_that_waits") else {
@@ -65,7 +64,7 @@ fn verify_finds_a_damaged_original_that_waits() {
     server.kill();
     let (is_sound, said) = verify(&installation.data());
     assert!(is_sound && said.contains("originals of unfinished jobs"), "{said}");
-    // Names begin with the time: the last is the newest.
+    // File names begin with the time, so the last one is the newest.
     let raw = files(&installation.data().join("v1/raw"));
     let newest = raw.last().expect("originals");
     let mut bytes = std::fs::read(newest).expect("a readable file");
@@ -86,8 +85,8 @@ fn chunks(client: &Client) -> (BTreeSet<(String, String)>, bool) {
     (found.collect(), lacks.contains(&json!("segments_quarantined")))
 }
 
-/// Statement of 8.20 through the real binary and model: damage is told until everything is back,
-/// a kill in between included, and what comes back is what was there.
+/// Goal: with the real binary and model, damage is reported until everything is restored, even
+/// through a kill in between, and the restored data equal the original.
 #[test]
 fn a_damaged_segment_is_rebuilt() {
     const DOCUMENTS: usize = 24;
@@ -138,13 +137,14 @@ fn a_damaged_segment_is_rebuilt() {
     assert_eq!(list(&client), listed);
 }
 
-/// Goal: with a tombstone file lost, what was accepted ends and what cannot be stored is refused;
-/// with the file back everything is there.
+/// Goal: with a tombstone file lost, accepted jobs end and writes that cannot be stored are
+/// rejected; once the file is back, everything is there.
 #[test]
 fn a_lost_tombstone_file_leaves_no_job_waiting() {
     let Some(installation) = Installation::new("a_lost_tombstone_file") else { return };
     let (server, client) = installation.start_with(&[("LODESTONE_INGEST_THREADS", "1")]);
-    // While it is read the others gather and share a segment: a deletion leaves a tombstone there.
+    // While this one is processed the others queue up and share a segment, so that a deletion
+    // writes a tombstone.
     upload(&client, "first", &"Everywhere is wind. ".repeat(600));
     let texts = (0..10).map(|n| json!({"file_id": format!("d{n}"), "content": "A granite wall."}));
     let batch = json!({"items": texts.collect::<Vec<_>>()});

@@ -1,4 +1,5 @@
-//! `lodestone model install NAME`: a stand-in for a model hub that breaks, refuses and lies.
+//! `lodestone model install NAME`: a stand-in for a model hub that fails, refuses and serves wrong
+//! data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,10 +21,10 @@ const TOKEN: &str = "hf_the_token_of_the_tests";
 const NAME: &str = "intfloat/multilingual-e5-small";
 const WEIGHTS: &str = "model.safetensors";
 
-/// The files of one repository, by path.
+/// The files of a repository, by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// A sentence model of three words.
+/// A sentence embedding model with a tiny vocabulary.
 fn tiny() -> Files {
     let dir = TempDir::new().expect("a temporary directory");
     let words = ["[UNK]", "[CLS]", "[SEP]", "granite"].map(str::to_owned);
@@ -46,7 +47,7 @@ fn hash(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// The hub's list of files, with the hash of large ones.
+/// The hub's file listing, with the hashes of large files.
 fn list(files: &Files) -> Value {
     let file = |(path, bytes): (&String, &Vec<u8>)| match path.ends_with(".safetensors") {
         true => json!({"rfilename": path, "size": bytes.len(),
@@ -56,7 +57,7 @@ fn list(files: &Files) -> Value {
     json!({"id": NAME, "sha": COMMIT, "siblings": files.iter().map(file).collect::<Vec<_>>()})
 }
 
-/// The answer of a hub that works.
+/// The response of a hub that works.
 fn hub(files: &Files, asked: &Asked) -> Told {
     let path = asked.path();
     if path == format!("/api/models/{NAME}/revision/main") {
@@ -69,7 +70,7 @@ fn hub(files: &Files, asked: &Asked) -> Told {
     }
 }
 
-/// A file, from the byte on that is asked for.
+/// A file, starting at the requested byte.
 fn part(bytes: &[u8], asked: &Asked) -> Told {
     let range = asked.header("range").and_then(|text| text.strip_prefix("bytes="));
     let Some(from) = range.map(|range| range.trim_end_matches('-').parse().expect("a number"))
@@ -81,7 +82,7 @@ fn part(bytes: &[u8], asked: &Asked) -> Told {
     Told::bytes(206, bytes[from..].to_vec()).with("content-range", range)
 }
 
-/// A directory for models, and the environment of a client of a hub.
+/// A directory for models, and the environment of a hub client.
 struct Place {
     dir: TempDir,
 }
@@ -106,12 +107,12 @@ impl Place {
         command
     }
 
-    /// Runs it: whether it succeeded, and all that it said.
+    /// Runs an installation; returns whether it succeeded, and its output.
     fn install(&self, hub: &str, arguments: &[&str]) -> (bool, String) {
         said(self.command(hub, arguments))
     }
 
-    /// Names in the directory for models.
+    /// The names in the models directory, sorted.
     fn names(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.models()) else { return Vec::new() };
         let name = |entry: std::io::Result<fs::DirEntry>| {
@@ -122,7 +123,7 @@ impl Place {
         names
     }
 
-    /// The weights as far as they have come.
+    /// The path of the partially downloaded weights.
     fn partial(&self) -> PathBuf {
         self.models().join(format!(".{}-{COMMIT}", NAME.replace('/', "--"))).join(WEIGHTS)
     }
@@ -135,8 +136,9 @@ fn said(mut command: std::process::Command) -> (bool, String) {
     (run.status.success(), told)
 }
 
-/// Killed in the middle of the weights, which come from another host: the next run goes on at the
-/// same byte, the other host never sees the token, and only files of the model were asked for.
+/// Goal: an installation killed while downloading the weights, which come from another host,
+/// resumes at the same byte; the other host never sees the token, and only files of the model are
+/// requested.
 #[test]
 fn an_install_goes_on_after_a_kill() {
     let files = Arc::new(tiny());
@@ -193,8 +195,8 @@ fn an_install_goes_on_after_a_kill() {
     assert!(told.contains("queries behind \"query: \""), "known prefixes are written: {told}");
 }
 
-/// Bytes with another hash are removed, and nothing is installed; a hub that is busy, fails and
-/// cuts connections is asked again.
+/// Goal: content with a wrong hash is removed and nothing is installed; requests are retried when a
+/// hub is busy, fails or drops connections.
 #[test]
 fn what_is_wrong_is_removed_and_what_is_broken_is_asked_again() {
     let mut changed = tiny();
@@ -231,7 +233,7 @@ fn what_is_wrong_is_removed_and_what_is_broken_is_asked_again() {
     assert!(!is_done && told.contains("--replace"), "{told}");
 }
 
-/// Answers that are final are told in words, with what is missing or wrong.
+/// Goal: permanent errors are explained, with the name of what is missing or wrong.
 #[test]
 fn refusals_are_told() {
     let place = Place::new();
@@ -279,8 +281,8 @@ fn refusals_are_told() {
     }
 }
 
-/// A download that would fill the disk is not begun: a small tmpfs in a mount namespace of its own,
-/// which needs root.
+/// Goal: a download that would fill the disk is not started. Method: a small tmpfs in a mount
+/// namespace of its own, which requires root.
 #[test]
 fn a_disk_that_is_too_small_is_told_before_the_weights() {
     let files = tiny();
@@ -307,7 +309,8 @@ fn a_disk_that_is_too_small_is_told_before_the_weights() {
     assert!(hub.asked().iter().all(|asked| !asked.path().ends_with(WEIGHTS)));
 }
 
-/// A model in the hub's cache is taken from there; without it and offline nobody is asked.
+/// Goal: a model in the hub's local cache is used from there; if it is absent in offline mode, no
+/// request is made.
 #[test]
 fn the_cache_is_used_and_offline_means_offline() {
     let hub = StandIn::start(|_| Told::bytes(500, Vec::new()));

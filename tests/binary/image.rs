@@ -1,5 +1,5 @@
-//! `Dockerfile.cuda` without Docker: it copies files that are there, from stages that it has. And
-//! what `deploy/` says, without a cluster.
+//! `Dockerfile.cuda` without Docker: it copies existing files, from stages that it defines. And the
+//! files of `deploy/`, without a cluster.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The recipe's instructions, each in one line, without comments.
+/// The recipe's instructions, each on one line, without comments.
 fn instructions() -> Vec<String> {
     let text = fs::read_to_string(root().join("Dockerfile.cuda")).expect("the recipe");
     let kept = text.lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -17,13 +17,13 @@ fn instructions() -> Vec<String> {
     joined.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Arguments of every instruction of this name.
+/// The arguments of all instructions with this name.
 fn rest_of<'a>(instructions: &'a [String], word: &str) -> Vec<&'a str> {
     let rest = |line: &'a String| line.strip_prefix(word).and_then(|rest| rest.strip_prefix(' '));
     instructions.iter().filter_map(rest).collect()
 }
 
-/// Names at the top that the build does not see.
+/// Top-level names that the build does not see.
 fn ignored() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join(".dockerignore")).expect("what is ignored");
     text.lines().map(|line| line.trim().trim_matches('/').to_owned()).collect()
@@ -53,7 +53,7 @@ fn copied_files_and_named_stages_are_there() {
     assert!(copied >= 8, "{copied} files and folders are copied");
 }
 
-/// The command by which a container is asked whether it is well.
+/// The command that checks the health of a container.
 pub(super) fn health_check() -> String {
     let instructions = instructions();
     let checks = rest_of(&instructions, "HEALTHCHECK");
@@ -61,7 +61,7 @@ pub(super) fn health_check() -> String {
     check.split_once(" CMD ").expect("a command").1.to_owned()
 }
 
-/// Goal: what `deploy/` sets is a setting of the program.
+/// Goal: every variable that `deploy/` sets is a setting of the program.
 #[test]
 fn settings_in_deploy_are_known() {
     let known = fs::read_to_string(root().join("docs/configuration.md")).expect("the settings");
@@ -70,7 +70,8 @@ fn settings_in_deploy_are_known() {
     for path in super::files(&root().join("deploy")) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
         for (at, _) in text.match_indices("LODESTONE_") {
-            // Those in braces are of the compose file itself, and comments speak of anything.
+            // Names in braces are variables of the compose file itself; comments may mention
+            // anything.
             let line = text[..at].rsplit('\n').next().unwrap_or_default();
             if text[..at].ends_with("${") || line.trim_start().starts_with('#') {
                 continue;
@@ -83,8 +84,8 @@ fn settings_in_deploy_are_known() {
     assert!(seen.len() >= 8, "{seen:?}");
 }
 
-/// Goal: a cluster that admits only pods of the standard "restricted" admits these, and gives none
-/// of them a key of its own.
+/// Goal: the pods meet the "restricted" pod security standard, and none gets a service account
+/// token.
 #[test]
 fn pods_meet_the_restricted_standard() {
     let files = super::files(&root().join("deploy/kubernetes"));

@@ -1,5 +1,4 @@
-//! `lodestone import --from`: stand-ins for the interfaces of Qdrant and Chroma, and files of JSON
-//! Lines.
+//! `lodestone import --from`: stand-ins for the APIs of Qdrant and Chroma, and JSON Lines files.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,8 +17,8 @@ use crate::{Installation, KEY, ask, settled};
 const KEY_THERE: &str = "key-of-the-other-server";
 const POINTS: usize = 1200;
 
-/// Starts a server that wants a key in a header, and fails the second request as in a restart;
-/// returns its address.
+/// Starts a server that requires a key in a header, and whose second response fails as during a
+/// restart; returns its address.
 fn serve(
     header: &'static str,
     answer: impl Fn(&str, &Value) -> (u16, Value) + Send + 'static,
@@ -34,14 +33,14 @@ fn serve(
                 (1, Some(KEY_THERE)) => (500, Value::Null),
                 _ => (401, Value::Null),
             };
-            // A client that was killed has closed its end.
+            // A client that was killed has closed its end of the connection.
             let _ = exchange(&stream, header, told);
         }
     });
     address
 }
 
-/// Reads a request and writes its answer.
+/// Reads a request and writes its response.
 fn exchange(
     stream: &TcpStream,
     header: &str,
@@ -72,17 +71,17 @@ fn exchange(
     write!(&*stream, "HTTP/1.1 {status} X\r\n{head}\r\ncontent-length: {length}\r\n\r\n{answer}")
 }
 
-/// A server with one collection, `books`, as Qdrant's documentation describes its answers.
+/// A server with a single collection, `books`, that responds as Qdrant's documentation describes.
 #[derive(Clone)]
 struct Qdrant {
     points: Arc<Mutex<Vec<Value>>>,
     distance: &'static str,
-    /// Told of every page that is asked for; answers wait until the receiver is gone.
+    /// Receives a message for every requested page; responses wait until the receiver is dropped.
     pages: Arc<Mutex<Option<mpsc::SyncSender<()>>>>,
 }
 
 impl Qdrant {
-    /// Starts it; returns its address.
+    /// Starts the server; returns its address.
     fn start(&self) -> String {
         let qdrant = self.clone();
         serve("api-key", move |request, body| match request {
@@ -139,7 +138,7 @@ fn import(client: &Client, arguments: &[&str]) -> Command {
     command
 }
 
-/// The exit code and what was printed.
+/// Runs a command; returns its exit code and output.
 fn ended(command: &mut Command) -> (Option<i32>, String) {
     let output: Output = command.output().expect("it runs");
     (output.status.code(), text(&output))
@@ -150,8 +149,9 @@ fn count(client: &Client) -> u64 {
     stats["object_count"].as_u64().expect("a number")
 }
 
-/// Goal: all that can be taken of a collection comes over, under its ids and by its metric; what
-/// cannot is named; and a run may be cut off and repeated, also when the collection has changed.
+/// Goal: everything that can be imported from a collection is imported, with its ids and metric;
+/// what cannot is named; and a run can be interrupted and repeated, even if the collection has
+/// changed.
 #[test]
 fn a_collection_of_qdrant_comes_over() {
     let Some(installation) = Installation::new("a_collection_of_qdrant_comes_over") else { return };
@@ -160,7 +160,7 @@ fn a_collection_of_qdrant_comes_over() {
     let address = qdrant.start();
     let arguments = ["--from", "qdrant", &address, "--collection", "books"];
 
-    // Killed while it waits for the second page, when the first may be stored.
+    // Killed while it waits for the second page, when the first may already be stored.
     let (pages, seen) = mpsc::sync_channel(0);
     *qdrant.pages.lock().expect("no panic") = Some(pages);
     let mut child = import(&client, &arguments).spawn().expect("it starts");
@@ -191,7 +191,7 @@ fn a_collection_of_qdrant_comes_over() {
 
     let (_, said) = ended(import(&client, &arguments).arg("--resume"));
     assert!(said.starts_with("0 taken\n1199 there already"), "{said}");
-    // A point at the beginning moves all pages: ids are then in other batches than before.
+    // An additional first point shifts all pages, so that ids fall into other batches than before.
     let first = json!({"id": 0, "vector": [0, 1], "payload": {}});
     qdrant.points.lock().expect("no panic").insert(0, first);
     let (_, said) = ended(&mut import(&client, &arguments));
@@ -275,7 +275,7 @@ fn what_cannot_be_imported_is_said() {
     assert!(code == Some(0) && said.contains("when they are processed"), "{said}");
 }
 
-/// Goal: an import that waits ends when its texts are found.
+/// Goal: an import that waits ends once its texts are searchable.
 #[test]
 fn an_import_waits_until_texts_can_be_searched() {
     let test = "an_import_waits_until_texts_can_be_searched";

@@ -1,4 +1,5 @@
-//! `lodestone ingest` against a real server: a folder in, again, after changes, and through kills.
+//! `lodestone ingest` against a real server: a folder ingested once, again, after changes, and
+//! through kills.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -30,7 +31,7 @@ fn state(installation: &Installation) -> PathBuf {
     installation.dir.path().join("state.jsonl")
 }
 
-/// The verb for one folder, with its summary as JSON.
+/// The command for one folder, with its summary as JSON.
 fn command(installation: &Installation, client: &Client, docs: &Path) -> Command {
     let server = format!("http://{}", client.address);
     let mut command = lodestone(&["ingest", "--server", &server, "--tenant", "acme", "--json"]);
@@ -55,13 +56,13 @@ fn total(client: &Client) -> usize {
     listed["total"].as_u64().expect("a number") as usize
 }
 
-/// Whole lines of the state file.
+/// The number of complete lines in the state file.
 fn remembered(installation: &Installation) -> usize {
     let state = std::fs::read(state(installation)).unwrap_or_default();
     state.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Returns once something was accepted.
+/// Waits until something has been accepted.
 fn until_something_is_remembered(installation: &Installation) {
     let mut patience = Patience::new();
     while remembered(installation) == 0 {
@@ -120,12 +121,13 @@ fn a_folder_goes_in_once_and_what_fails_is_named() {
     assert_eq!(found(&client, "changedword"), ["docs:part1:7.txt"]);
     assert_eq!((total(&client), found(&client, "word7").len()), (good, 0));
 
-    // What the server lost is sent again.
+    // Files that the server has lost are sent again.
     let gone = json!({"tenant_id": "acme", "source_ids": ["docs:part0:0.txt"]});
     ask(&client, "DELETE", "/upload/delete_source", gone);
     let (code, summary) = run(&mut first);
     assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
-    // Without metadata what is stored stays, also of what has changed; other ones change alone.
+    // Runs without metadata options keep the stored metadata, also of changed files; new metadata
+    // alone causes an update.
     std::fs::write(docs.join("part1/7.txt"), "Nobody knows of otherword.").expect("a file");
     let (code, summary) = run(&mut command(&installation, &client, &docs));
     assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
@@ -147,7 +149,7 @@ fn a_folder_goes_in_once_and_what_fails_is_named() {
     assert_eq!((teams(), total(&client)), (vec![Some("blue".to_owned())], good));
 }
 
-/// `--delete` takes out what earlier runs sent and what is gone now, and nothing else.
+/// Goal: `--delete` deletes sources that earlier runs sent and whose files are gone, and no others.
 #[test]
 fn sources_whose_files_are_gone_are_deleted_when_asked() {
     let Some(installation) = Installation::new("sources_whose_files_are_gone") else { return };

@@ -1,4 +1,5 @@
-//! Ingest nodes: the work that they do, and what their loss, silence and lies cost.
+//! Ingest nodes: the work that they do, and the cost of losing them, of their hanging, and of their
+//! sending wrong data.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -16,9 +17,9 @@ use crate::{Installation, ask, found, settled, upload};
 const NODE_KEY: &str = "key-of-the-ingest-nodes-of-tests-00000001";
 const PAGE: &str =
     "<html><body><h1>Ferries</h1><p>The WORD ferry leaves at noon.</p></body></html>";
-/// A text that is uploaded twice, under two ids.
+/// A text that is uploaded twice, under different ids.
 const TWIN: &str = "The old man at the harbour mends nets in winter.";
-/// Vectors by node, vectors here, documents by node.
+/// Metrics: vectors computed by nodes and locally, documents parsed by nodes.
 const BY_NODE: &str = "ingest_node_passages_total{place=\"node\"}";
 const HERE: &str = "ingest_node_passages_total{place=\"here\"}";
 const PARSED_BY_NODE: &str = "ingest_node_documents_total{place=\"node\"}";
@@ -30,7 +31,7 @@ fn node(installation: &Installation, port: u16) -> (Server, Client) {
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
     command.arg("--model-dir").arg(&installation.model);
     command.env("LODESTONE_NODE_KEY", NODE_KEY);
-    // It must not touch the place where data would be.
+    // It must not touch the directory that would hold data.
     command.arg("--data-dir").arg("/nonexistent/data");
     let mut server = Server::run(command);
     let (banner, _) = server.ready();
@@ -53,7 +54,7 @@ fn until_usable(client: &Client, nodes: f64) {
     }
 }
 
-/// Uploads a page that needs a parser, and a text, and waits for both.
+/// Uploads a page that needs parsing, and a text, and waits for both.
 fn take_in(client: &Client, word: &str) {
     let (page, parts) = (PAGE.replace("WORD", word), [("tenant_id", "acme"), ("file_id", word)]);
     let name = format!("{word}.html");
@@ -66,8 +67,8 @@ fn take_in(client: &Client, word: &str) {
     assert_eq!(found(client, word), [word.to_owned(), text]);
 }
 
-/// Goal: a node parses and embeds; when it is killed, its server does so itself, and goes back to
-/// it when it is there again.
+/// Goal: a node parses and embeds documents; when it is killed, its server does the work itself,
+/// and uses the node again once it is back.
 #[test]
 fn a_node_does_the_work_while_it_is_there() {
     let test = "a_node_does_the_work_while_it_is_there";
@@ -104,7 +105,7 @@ fn a_node_does_the_work_while_it_is_there() {
     assert_eq!(score_of(&client, "at-node"), score_of(&client, "here"), "vectors are the same");
 }
 
-/// Score by meaning of the source of one passage.
+/// The vector score of a source that consists of a single passage.
 fn score_of(client: &Client, id: &str) -> f64 {
     let body = json!({"tenant_id": "acme", "query": "who mends nets", "max_chunks": 50});
     let found = ask(client, "POST", "/search/retrieve", body);
@@ -114,7 +115,7 @@ fn score_of(client: &Client, id: &str) -> f64 {
     chunk["vector_score"].as_f64().expect("a score")
 }
 
-/// Goal: documents that a frozen node has are processed all the same.
+/// Goal: documents that were sent to a frozen node are processed nonetheless.
 #[test]
 fn a_node_that_hangs_holds_no_document_up() {
     let test = "a_node_that_hangs_holds_no_document_up";
@@ -136,7 +137,7 @@ fn a_node_that_hangs_holds_no_document_up() {
     assert_eq!(metric(&client, BY_NODE), before + 2.0);
 }
 
-/// Goal: answers that are none are noticed, and cost nothing but the node.
+/// Goal: invalid responses are detected, and cost nothing but the use of the node.
 #[test]
 fn nonsense_of_a_node_is_not_stored() {
     let test = "nonsense_of_a_node_is_not_stored";
@@ -163,7 +164,7 @@ fn nonsense_of_a_node_is_not_stored() {
     }
 }
 
-/// Goal: `doctor` looks at what a node has, and at nothing of a server.
+/// Goal: `doctor` checks the parts that a node has, and none that only a server has.
 fn doctor_looks(installation: &Installation) {
     let mut command = lodestone(&["doctor", "--role", "ingest", "--listen", "127.0.0.1:0"]);
     command.arg("--model-dir").arg(&installation.model).env("LODESTONE_NODE_KEY", NODE_KEY);
@@ -177,7 +178,7 @@ fn doctor_looks(installation: &Installation) {
     assert!(output.status.success() && parts == expected, "{said}");
 }
 
-/// Goal: a node works for who has its key, and for nobody else; what it cannot do it says.
+/// Goal: a node works only for holders of its key, and rejects operations that it does not support.
 #[test]
 fn a_node_works_for_its_key_alone() {
     let test = "a_node_works_for_its_key_alone";

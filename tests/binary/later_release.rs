@@ -1,5 +1,5 @@
-//! Processes of this release beside data that a later one has written: what they do not understand
-//! they leave alone, and to whoever does.
+//! Processes of this release on data written by a later one: they leave alone what they do not
+//! understand, and forward to whoever does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const OWNER: &str = "owner";
 const LOG: &str = "lodestone catalog log 1";
 const MANIFEST: &str = "lodestone manifest 1";
 
-/// A process over the bucket, whose credentials are in the environment.
+/// Starts a process over the bucket, whose credentials are in the environment.
 fn start(installation: &Installation, own: &[(&str, &str)]) -> (Server, Client) {
     installation.start_with(&[&[("LODESTONE_STORE", PLACE)], own].concat())
 }
@@ -48,7 +48,7 @@ fn serve(installation: &Installation, own: &[(&str, &str)]) -> std::process::Com
     command
 }
 
-/// The output of a process that does not start.
+/// The output of a process that refuses to start.
 fn refused(installation: &Installation, own: &[(&str, &str)]) -> String {
     let mut command = serve(installation, own);
     command.args(["--listen", "127.0.0.1:0"]);
@@ -58,7 +58,7 @@ fn refused(installation: &Installation, own: &[(&str, &str)]) -> String {
     said
 }
 
-/// Takes the catalog's log over as a process of a later release does; returns its name.
+/// Takes over the catalog's log like a process of a later release; returns its id.
 fn claim_of_later_release(bucket: &Bucket) -> Uuid {
     let entries = bucket.list("v1/catalog/").expect("a listing");
     let (newest, _) = entries.last().expect("an entry");
@@ -80,7 +80,7 @@ fn claim_of_later_release(bucket: &Bucket) -> Uuid {
     name
 }
 
-/// Asks for the readiness of a node until a component is as wanted.
+/// Polls the readiness of a node until a component is in the expected state.
 fn until_ready(client: &Client, component: &str, status: u16, words: &str) {
     let mut patience = Patience::new();
     loop {
@@ -93,8 +93,9 @@ fn until_ready(client: &Client, component: &str, status: u16, words: &str) {
     }
 }
 
-/// Goal: when the process that writes is upgraded first, a query node of the release before passes
-/// everything on to it, and says why; nothing of that release takes its place, or changes anything.
+/// Goal: when the writer is upgraded first, a query node of the previous release forwards
+/// everything to it and says why; no process of the previous release takes over from it or changes
+/// anything.
 #[test]
 fn a_node_of_the_release_before_leaves_everything_to_the_one_that_writes() {
     let test = "a_node_of_the_release_before_leaves_everything_to_the_one_that_writes";
@@ -152,8 +153,8 @@ fn a_node_of_the_release_before_leaves_everything_to_the_one_that_writes() {
     assert_eq!(bucket.list("").expect("a listing"), without_owner.collect::<Vec<_>>());
 }
 
-/// Goal: a tenant whose newest version a later release has written is left alone, and told of; a
-/// query node asks the process that writes. The others are served.
+/// Goal: a tenant whose latest version was written by a later release is left alone and reported; a
+/// query node forwards its requests to the writer. Other tenants are served.
 #[test]
 fn a_tenant_that_a_later_release_has_written_is_left_alone() {
     let test = "a_tenant_that_a_later_release_has_written_is_left_alone";
@@ -178,7 +179,7 @@ fn a_tenant_that_a_later_release_has_written_is_left_alone() {
     let later = sealed::seal(MANIFEST, manifest.to_string().as_bytes());
     bucket.put(&key, &later, Condition::None).expect("it is written");
 
-    // The process that writes has it open.
+    // The writer has the tenant open.
     let url = format!("http://127.0.0.1:{port}");
     let query = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*url)];
     let (mut node, asked) = start(&elsewhere, &query);

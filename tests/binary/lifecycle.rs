@@ -9,7 +9,7 @@ use crate::process::Server;
 use crate::process::http::Client;
 use crate::{Installation, ask, files, found, settled, upload};
 
-/// Enough documents that some of them are still waiting when the process ends.
+/// Enough documents that some are still waiting when the process ends.
 const DOCUMENTS: usize = 80;
 
 fn ids() -> impl Iterator<Item = String> {
@@ -24,8 +24,8 @@ fn fill(client: &Client) {
     }
 }
 
-/// An upload that was answered 200 before a kill ends in success or errored after a restart,
-/// and nothing deleted comes back.
+/// Goal: after a kill and a restart, every upload that was acknowledged ends as a success or an
+/// error, and nothing that was deleted comes back.
 #[test]
 fn a_killed_process_keeps_its_promises() {
     let Some(installation) = Installation::new("a_killed_process_keeps_its_promises") else {
@@ -37,7 +37,7 @@ fn a_killed_process_keeps_its_promises() {
     let parts = [("tenant_id", "acme"), ("file_id", "table")];
     let uploaded = client.file("/upload/upload_document", "stones.csv", table.as_bytes(), &parts);
     assert_eq!(uploaded.expect("an answer").status, 200);
-    // Both what is waiting and what may be visible already.
+    // Includes waiting documents and ones that may already be visible.
     let gone: Vec<String> = ids().step_by(5).collect();
     let body = json!({"tenant_id": "acme", "source_ids": gone});
     let deleted = ask(&client, "DELETE", "/upload/delete_source", body);
@@ -104,7 +104,8 @@ fn the_first_key_is_told_once_and_kept_as_a_hash() {
     let client = banner.client(&key);
     upload(&client, "doc", "Something to keep.");
     assert_eq!(settled(&client, "doc"), "success");
-    // What is no terminal may be kept: the key stands in a file that its owner alone reads.
+    // Output that is not a terminal may be archived, so the key is in a file that only its owner
+    // can read.
     let output = server.kill();
     assert!(!output.contains(&key), "{output}");
     let place = installation.data().join("admin_key");
@@ -128,7 +129,7 @@ fn the_first_key_is_told_once_and_kept_as_a_hash() {
     assert!(!server.kill().contains(&key));
 }
 
-/// A start that cannot listen makes no key that nobody would ever see.
+/// Goal: a start that fails to listen does not generate a key that nobody would ever see.
 #[test]
 fn a_busy_port_costs_no_key() {
     let Some(installation) = Installation::new("a_busy_port_costs_no_key") else { return };
@@ -144,7 +145,7 @@ fn a_busy_port_costs_no_key() {
     assert!(server.ready().0.key.is_some(), "the first start that listens shows the key");
 }
 
-/// A variable meant for clients makes no operator of the holder of a key.
+/// Goal: an API key in a variable meant for clients does not become the server's admin key.
 #[test]
 fn the_key_of_a_client_is_not_the_key_of_the_server() {
     let Some(installation) = Installation::new("the_key_of_a_client") else { return };

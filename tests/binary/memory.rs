@@ -1,4 +1,4 @@
-//! Memory under hostile load: clients that do not read, do not send, and send much.
+//! Memory under hostile load: clients that do not read, do not finish sending, or send a lot.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -17,15 +17,16 @@ use crate::process::patience::{Patience, STILL};
 use crate::{Installation, KEY, ask, settled, upload};
 
 const MIB: usize = 1 << 20;
-/// Memory of the machine that the server runs on.
+/// Memory of the machine on which the server runs.
 const MACHINE_BYTES: u64 = 1 << 30;
-/// Bytes of an original, and clients that ask for it in each of two ways and do not read. The
-/// contents, as they were once held, are four times as much as the machine has.
+/// Size of an original in bytes, and the number of clients that request it in each of two ways
+/// without reading. Held in memory, the contents would take several times the memory of the
+/// machine.
 const ORIGINAL_BYTES: usize = 24 * MIB;
 const SILENT_READERS: usize = 24;
-/// Clients that announce a form of 500 MiB and send a part of it.
+/// Clients that announce a form of 500 MiB and send only a part of it.
 const DRIPPING: usize = 10;
-/// Requests with a body of 15 MiB at once.
+/// Concurrent requests with bodies of 15 MiB.
 const LARGE_BODIES: usize = 16;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -42,7 +43,7 @@ fn head(method: &str, path: &str, kind: &str, length: usize) -> String {
     )
 }
 
-/// Sends a request and reads no more of the answer than that it has begun.
+/// Sends a request and reads only the beginning of the response.
 fn begun(client: &Client, request: &str) -> TcpStream {
     let mut stream = connect(client);
     stream.write_all(request.as_bytes()).expect("the server reads");
@@ -52,7 +53,7 @@ fn begun(client: &Client, request: &str) -> TcpStream {
     stream
 }
 
-/// A document that cannot be processed; its original is kept and can be fetched.
+/// Uploads a document that cannot be processed; its original is kept and can be fetched.
 fn store_original(client: &Client) {
     let mut broken = b"%PDF-1.7\n".to_vec();
     broken.resize(ORIGINAL_BYTES, 0xe9);
@@ -69,7 +70,7 @@ fn innocent_is_served(client: &Client, turn: usize) {
     let id = format!("during-{turn}");
     let body = json!({"content": "pears fall", "file_id": id});
     ask(client, "POST", "/upload/upload_text?tenant_id=other", body);
-    // Large enough to need a place of its own.
+    // Large enough to be stored separately.
     let mut broken = b"%PDF-1.7\n".to_vec();
     broken.resize(200 << 10, 0xe9);
     let path = "/upload/upload_document?tenant_id=other";
@@ -89,9 +90,9 @@ fn settled_of_other(client: &Client, id: &str) {
     }
 }
 
-/// Goal: whatever clients ask for, do not read, and do not finish, a server on a machine of 1 GiB
-/// keeps within it and serves others. Method: all of it at once against the real server, in a
-/// control group where one can be made; its private memory is measured all the while.
+/// Goal: whatever clients request, do not read and do not finish sending, a server on a machine of
+/// 1 GiB stays within that memory and serves others. Method: all of it at once against the real
+/// server, in a control group if one can be created, while its private memory is measured.
 #[test]
 fn a_small_machine_survives_hostile_clients() {
     let Some(installation) = Installation::new("a_small_machine_survives") else { return };

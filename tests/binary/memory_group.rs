@@ -1,18 +1,18 @@
-//! Memory of a process and its children: measured, and bounded by a control group of Linux.
+//! The memory of a process and its children: measured, and limited by a Linux control group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A control group with a bound on memory: the kernel kills a process in it that needs more.
-/// Removed when dropped.
+/// A control group with a memory limit: the kernel kills a process in it that exceeds the limit.
+/// Removed on drop.
 #[derive(Debug)]
 pub struct MemoryGroup {
     dir: PathBuf,
 }
 
 impl MemoryGroup {
-    /// A group of `bytes`, or `None` where this process may not make one.
+    /// Creates a group limited to `bytes`, or returns `None` if this process is not permitted to.
     pub fn new(bytes: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let path_of = |controller: &str| {
@@ -27,7 +27,7 @@ impl MemoryGroup {
         ];
         let name = format!("lodestone-test-{}", std::process::id());
         for (root, own, limit) in kinds {
-            // In a container the group of this process may appear as the root.
+            // In a container, this process's group may appear as the root.
             for parent in [own.unwrap_or("/").trim_start_matches('/'), ""] {
                 let dir = Path::new(root).join(parent).join(&name);
                 if fs::create_dir(&dir).is_err() {
@@ -43,7 +43,7 @@ impl MemoryGroup {
         None
     }
 
-    /// The same command, to be run in the group.
+    /// Wraps a command so that it runs in the group.
     pub fn around(&self, command: &Command) -> Command {
         let mut inside = Command::new("sh");
         inside.arg("-c").arg("echo 0 > \"$0\" && exec \"$@\"").arg(self.dir.join("cgroup.procs"));
@@ -65,8 +65,8 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// Private memory in bytes of a process and of all its children. A child that has just been made,
-/// and has yet to become another program, shares the memory of its parent and is left out.
+/// Private memory of a process and all its descendants, in bytes. A child that has been forked but
+/// has not yet executed another program shares its parent's memory and is left out.
 pub fn own_bytes_of_tree(process: u32) -> u64 {
     let arguments = |process: u32| fs::read(format!("/proc/{process}/cmdline")).ok();
     let of = |process: u32, name: &str| -> Option<u64> {

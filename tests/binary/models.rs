@@ -1,5 +1,5 @@
-//! `lodestone model`: a reranker from its directory to the searches of a server; another embedding
-//! model than that of the data.
+//! `lodestone model`: a reranker from its directory to the searches of a server, and embedding
+//! models other than the one that produced the data.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ const HIDDEN: usize = 8;
 const POSITIONS: usize = 256;
 const WORDS: [&str; 6] = ["[UNK]", "[CLS]", "[SEP]", "granite", "stone", "wall"];
 
-/// A classifier of pairs with one layer, in `dir`.
+/// Writes a single-layer cross-encoder to `dir`.
 fn write_reranker(dir: &Path) {
     let words = WORDS.map(str::to_owned);
     write_tiny(dir, "BertForSequenceClassification", &words, HIDDEN, 1);
 }
 
-/// A model that knows `words` alone, with weights by a formula, in `dir`.
+/// Writes a model with the vocabulary `words` and weights computed by a formula to `dir`.
 pub fn write_tiny(dir: &Path, architecture: &str, words: &[String], hidden: usize, layers: usize) {
     std::fs::create_dir_all(dir).expect("a directory");
     let config = json!({"architectures": [architecture], "model_type": "bert",
@@ -50,7 +50,8 @@ pub fn write_tiny(dir: &Path, architecture: &str, words: &[String], hidden: usiz
     }
 }
 
-/// safetensors: u64 length of a JSON header, the header, float32 little-endian.
+/// Encodes the weights as safetensors: the length of a JSON header as u64, the header,
+/// little-endian float32.
 fn weights(words: usize, hidden: usize, layers: usize) -> Vec<u8> {
     let mut shapes = vec![
         ("bert.embeddings.word_embeddings.weight".to_owned(), vec![words, hidden]),
@@ -96,7 +97,7 @@ fn weights(words: usize, hidden: usize, layers: usize) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &numbers].concat()
 }
 
-/// Runs a verb: whether it succeeded, and what it said.
+/// Runs a command; returns whether it succeeded, and its output.
 fn run(arguments: &[&str], reranker_dir: &Path) -> (bool, String) {
     let mut command = lodestone(arguments);
     command.env("LODESTONE_RERANKER_DIR", reranker_dir);
@@ -105,7 +106,8 @@ fn run(arguments: &[&str], reranker_dir: &Path) -> (bool, String) {
     (run.status.success(), String::from_utf8(told).expect("UTF-8"))
 }
 
-/// Checked, copied, listed, and read by the accurate searches of the next server.
+/// Goal: a reranker is checked, copied and listed, and used by the accurate searches of the next
+/// server.
 #[test]
 fn an_installed_reranker_takes_part_in_accurate_searches() {
     let Some(installation) = Installation::new("an_installed_reranker") else { return };
@@ -157,7 +159,8 @@ fn an_installed_reranker_takes_part_in_accurate_searches() {
     assert!(told.contains("reranker   tiny-pairs"), "{told}");
 }
 
-/// A reranker that was named and cannot be used keeps a server from starting, and says why.
+/// Goal: a configured reranker that is unusable keeps a server from starting, and the error says
+/// why.
 #[test]
 fn a_named_reranker_that_is_none_is_told() {
     let Some(installation) = Installation::new("a_named_reranker_that_is_none") else { return };
@@ -178,8 +181,9 @@ fn a_named_reranker_that_is_none_is_told() {
     }
 }
 
-/// A directory with the weights of the default model is that model, whatever it is called; `--as`
-/// names any other. A server without its model tells what stands there.
+/// Goal: a directory with the weights of the default model is installed under its name, whatever
+/// the directory's name; `--as` names any other. A server that lacks its model lists the models
+/// next to it.
 #[test]
 fn a_downloaded_directory_is_installed_where_the_server_looks() {
     let test = "a_downloaded_directory_is_installed";
@@ -218,8 +222,9 @@ fn embedding(client: &Client, body: Value) -> Vec<f64> {
     numbers.iter().map(|number| number.as_f64().expect("a number")).collect()
 }
 
-/// Installed with the prefixes that its files lack, told by listing and doctor, and served; a
-/// directory that is not whole is told by the file, and keeps a server from starting.
+/// Goal: a model is installed with the prefixes that its files lack, reported by listing and
+/// doctor, and served; an incomplete directory is reported with the missing file, and keeps a
+/// server from starting.
 #[test]
 fn an_embedding_model_is_installed_with_its_prefixes_and_served() {
     let test = "an_embedding_model_is_installed_with_its_prefixes";
@@ -288,7 +293,7 @@ fn an_embedding_model_is_installed_with_its_prefixes_and_served() {
     assert!(!is_listed && told.contains("1_Pooling/config.json"), "{told}");
 }
 
-/// A copy of a model that is another one by a byte.
+/// Creates a copy of a model that differs in one byte and thus counts as another model.
 fn another_model(model: &Path, dir: &Path) {
     std::fs::create_dir_all(dir.join("1_Pooling")).expect("a directory");
     for name in ["config.json", "1_Pooling/config.json", "model.safetensors"] {
@@ -298,8 +303,8 @@ fn another_model(model: &Path, dir: &Path) {
     std::fs::write(dir.join("tokenizer.json"), format!("{tokenizer}\n")).expect("a file");
 }
 
-/// Goal: vectors of one model are never compared with those of another, and the server, doctor and
-/// verify say so; with the model of before all is as before.
+/// Goal: vectors of different models are never compared, and the server, doctor and verify report
+/// the mismatch; with the former model restored, everything is as before.
 #[test]
 fn a_tenant_of_another_model_is_searched_by_words_only() {
     let test = "a_tenant_of_another_model_is_searched_by_words_only";
@@ -364,7 +369,7 @@ fn a_tenant_of_another_model_is_searched_by_words_only() {
     assert_eq!(settled(&client, "new"), "success");
 }
 
-/// A reader that leaves ends the listing quietly.
+/// Goal: a reader that closes its pipe ends the output without an error.
 #[test]
 fn a_broken_pipe_is_no_error() {
     for verb in [&["model", "ls"][..], &["doctor"]] {

@@ -1,4 +1,5 @@
-//! Data and backups in the stores of other clouds: what S3's are tried with, and their own ways.
+//! Data and backups in other clouds' object stores: the tests of S3, and tests of their own
+//! features.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -55,8 +56,8 @@ fn a_backup_at_google_restores_what_was_there() {
     back_up_and_restore(Kind::Google, "a_backup_at_google_restores_what_was_there");
 }
 
-/// Goal: conditions, listings of several pages and uploads that were cut off are what the store's
-/// description says, through the client.
+/// Goal: conditional writes, multi-page listings and interrupted uploads behave as the store's
+/// documentation says, through our client.
 fn follow_description(kind: Kind, test: &str) {
     if !is_child("other_stores", test, None) {
         let Some(store) = Store::of(kind, test) else { return };
@@ -90,7 +91,8 @@ fn follow_description(kind: Kind, test: &str) {
     assert!(!bucket.holds_only(|key| key != "listed/19").expect("an answer"));
     assert!(!bucket.is_empty().expect("an answer"));
 
-    // One that fails in its second part leaves nothing, and the next one is not mixed up with it.
+    // An upload that fails in its second part leaves nothing behind, and the next one is not mixed
+    // up with it.
     let send = |byte: u8, parts: usize, end: Result<usize, &'static str>| {
         let mut sent = 0;
         bucket.put_parts("large", (5 << 20, 1), &mut |part| {
@@ -107,7 +109,7 @@ fn follow_description(kind: Kind, test: &str) {
     assert!(whole.len() == (10 << 20) + 3 && whole.iter().all(|byte| *byte == 2));
 }
 
-/// An error of what is sent.
+/// The error of a data source that stops.
 #[derive(Debug)]
 struct Stopped(#[expect(dead_code, reason = "it is shown")] &'static str);
 
@@ -127,8 +129,8 @@ fn azures_store_is_used_as_it_is_described() {
     follow_description(Kind::Azure, "azures_store_is_used_as_it_is_described");
 }
 
-/// Goal: a shared access signature gives access in place of a key, and is not told: it stands in
-/// the address of each request. It is not sent in the open.
+/// Goal: a shared access signature works in place of a key. It is part of every request's URL, and
+/// yet is not revealed. It is not sent over plain HTTP.
 #[test]
 fn a_shared_access_signature_is_used_and_not_told() {
     let test = "a_shared_access_signature_is_used_and_not_told";
@@ -154,8 +156,8 @@ fn a_shared_access_signature_is_used_and_not_told() {
     assert!(doctor(&unnamed).contains("AZURE_STORAGE_ACCOUNT is not set"));
 }
 
-/// Goal: on a machine of Google's a server uses the tokens of its service account, which end every
-/// few seconds, once before their time; no request is refused, and no token is told.
+/// Goal: on a Google Cloud machine a server uses the tokens of its service account, which expire
+/// every few seconds, once ahead of time; no request is rejected, and no token is revealed.
 #[test]
 fn a_server_outlives_the_tokens_of_its_machine() {
     let test = "a_server_outlives_the_tokens_of_its_machine";

@@ -1,4 +1,5 @@
-//! A server that uses its bucket with the keys of a role, which expire and are renewed.
+//! A server that uses its bucket with temporary credentials of a role, which expire and are
+//! renewed.
 
 use serde_json::json;
 
@@ -9,8 +10,8 @@ use crate::s3::Store;
 use crate::shared_store::PLACE;
 use crate::{Installation, ask};
 
-/// Goal: a server goes on writing and reading while its keys expire every three seconds, once
-/// before the time that was told. No request is refused, and nothing that was acknowledged is
+/// Goal: a server keeps writing and reading while its credentials expire every three seconds, once
+/// ahead of the announced time. No request is rejected, and nothing that was acknowledged is
 /// missing afterwards.
 #[test]
 fn a_server_outlives_its_keys() {
@@ -26,7 +27,7 @@ fn a_server_outlives_its_keys() {
         ("LODESTONE_STORE", PLACE),
     ];
     let (mut server, client) = installation.start_with(&variables);
-    // A slow start takes keys of its own: those count that are given while sources arrive.
+    // A slow start uses up credentials too; only those issued while sources arrive count.
     let (begun, mut patience, mut count) = (store.number("given"), Patience::new(), 0);
     while count < 8 || store.number("given") < begun + 3 {
         put(&client, "acme", &format!("s{count}"), &sentence(count));
@@ -42,7 +43,7 @@ fn a_server_outlives_its_keys() {
     }
     wait(&client, "acme");
     let expected = seen(&client, "acme");
-    // Killed, its lease would have the next one wait for 15 seconds.
+    // After a kill, the next server would have to wait 15 seconds for the lease.
     server.terminate();
     assert!(server.ended().is_some_and(|status| status.success()), "{}", server.output());
     let elsewhere = another(&installation);
@@ -51,7 +52,8 @@ fn a_server_outlives_its_keys() {
     assert_eq!(seen(&client, "acme"), expected);
 }
 
-/// Goal: a role that gives no keys is named at the start, with the address that was asked.
+/// Goal: a role that issues no credentials is reported at the start, with the address that was
+/// asked.
 #[test]
 fn a_role_without_keys_is_named() {
     let test = "a_role_without_keys_is_named";

@@ -1,4 +1,4 @@
-//! Query nodes that speak TLS with one another and with the process that writes.
+//! Query nodes that speak TLS to each other and to the writer.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -15,7 +15,7 @@ use crate::{Installation, KEY};
 
 const NODE_KEY: &str = "node-key-node-key-node-key-node-key";
 
-/// A client of one process.
+/// A running process and a TLS client for it.
 struct Secure {
     agent: ureq::Agent,
     base: String,
@@ -23,7 +23,7 @@ struct Secure {
 }
 
 impl Secure {
-    /// Status and body of an answer.
+    /// The status and body of a response.
     fn call(&self, path: &str, body: &Value) -> (u16, String) {
         let url = format!("{}{path}", self.base);
         let key = format!("Bearer {KEY}");
@@ -53,9 +53,9 @@ impl Secure {
     }
 }
 
-/// Goal: nodes with addresses that begin with https:// pass requests on and share searches, where
-/// `--ca-file` vouches for all; one that trusts another authority answers searches by itself, and
-/// says that the process that writes is away.
+/// Goal: nodes with https:// addresses forward requests and share searches if `--ca-file` trusts
+/// them all; a node that trusts another authority answers searches by itself, and reports that the
+/// writer is unreachable.
 #[test]
 fn nodes_pass_on_and_share_over_tls() {
     let test = "nodes_pass_on_and_share_over_tls";
@@ -79,7 +79,7 @@ fn nodes_pass_on_and_share_over_tls() {
     };
     let writes = [("LODESTONE_WITH_QUERY_NODES", "true")];
     let writes = start(&installation, 0, &right, &writes);
-    // Nodes know one another's addresses before they are there.
+    // The nodes need each other's addresses before they start.
     let ports = [free_port(), free_port()];
     let urls = ports.map(|port| format!("https://127.0.0.1:{port}")).join(",");
     let own = [
@@ -97,7 +97,7 @@ fn nodes_pass_on_and_share_over_tls() {
     while !nodes.iter().all(sees_all) {
         assert!(!patience.is_over(()), "they are never usable");
     }
-    // Uploads at either node come to the process that writes.
+    // Uploads to either node reach the writer.
     for (at, node) in nodes.iter().chain(&nodes).enumerate() {
         let content = format!("The copper lantern number {at} stands in hall {at}.");
         let body = json!({"file_id": format!("d{at}"), "content": content});

@@ -1,4 +1,5 @@
-//! Settings of the environment as they act, and what a log of everything tells.
+//! The effect of settings from the environment, and the contents of a log at the most detailed
+//! level.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -16,7 +17,7 @@ use crate::s3::Store;
 use crate::stand_in::{StandIn, Told};
 use crate::{Installation, KEY, ask, files, found, settled, upload};
 
-/// The whole answer to a listing of tenants, header included.
+/// The complete response to a listing of tenants, including headers.
 fn listed(client: &Client) -> String {
     let mut stream = TcpStream::connect(client.address).expect("a connection");
     stream.set_read_timeout(Some(STILL)).expect("a time above zero");
@@ -28,7 +29,8 @@ fn listed(client: &Client) -> String {
     answer
 }
 
-/// `LODESTONE_RATE_LIMIT` bounds each key; the answer names the seconds to wait.
+/// Goal: `LODESTONE_RATE_LIMIT` applies to each key separately, and the error says how many seconds
+/// to wait.
 #[test]
 fn a_rate_limit_of_the_environment_bounds_each_key() {
     let Some(installation) = Installation::new("a_rate_limit_of_the_environment") else { return };
@@ -49,8 +51,8 @@ fn a_rate_limit_of_the_environment_bounds_each_key() {
     ask(&client, "GET", "/healthz", Value::Null);
 }
 
-/// The device is the operator's choice; `doctor` says what it would be, and a server that is told
-/// to use a GPU and has none says why and does not start.
+/// Goal: the operator chooses the device; `doctor` reports which would be used, and a server
+/// configured for a GPU that is absent does not start and says why.
 #[test]
 fn the_device_is_chosen_and_explained() {
     let Some(installation) = Installation::new("the_device_is_chosen_and_explained") else {
@@ -92,8 +94,8 @@ fn the_device_is_chosen_and_explained() {
     assert!(told.contains("no GPU is used"), "{told}");
 }
 
-/// A log of everything, the model's and the network's own lines included, holds no
-/// key, no name and no text.
+/// Goal: a log at the most detailed level, including lines of the model and network libraries,
+/// contains no key, name or text.
 #[test]
 fn a_log_of_everything_tells_no_secret() {
     let Some(installation) = Installation::new("a_log_of_everything") else { return };
@@ -120,9 +122,9 @@ fn a_log_of_everything_tells_no_secret() {
     }
 }
 
-/// Goal: credentials of the bucket, the generator's key, that of the nodes, what signs webhooks and
-/// keys are in no log of two processes that log everything, on no disk and not in answers. Method:
-/// each is used, and the generator repeats its key as careless ones do.
+/// Goal: the credentials of the bucket, the keys of the generator and of the nodes, webhook signing
+/// secrets and API keys appear in no log of two processes that log everything, on no disk and in no
+/// response. Method: each is used, and the generator echoes its key, as careless ones do.
 #[test]
 fn credentials_reach_neither_log_nor_disk() {
     let test = "credentials_reach_neither_log_nor_disk";
@@ -169,7 +171,7 @@ fn credentials_reach_neither_log_nor_disk() {
     let logs = [writer.server.kill(), node.server.kill()];
     assert!(logs.iter().all(|log| log.contains("TRACE")) && logs[1].contains("/search/qna"));
     let [_, (_, of_bucket), ..] = store.variables();
-    // Of a key and of what signs what is secret in them.
+    // Of API keys and signing secrets, only the secret part.
     for secret in [
         KEY,
         both[1].1,
@@ -189,7 +191,8 @@ fn credentials_reach_neither_log_nor_disk() {
     }
 }
 
-/// Secrets come from files too, and the settings that hold tell their origins and no secret.
+/// Goal: secrets can come from files, and the effective settings are printed with their origin but
+/// without secrets.
 #[test]
 fn the_settings_that_hold_are_printed_with_their_origins() {
     let dir = tempfile::TempDir::new().expect("a temporary directory");

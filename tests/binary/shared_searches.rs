@@ -1,4 +1,4 @@
-//! Query nodes that search one tenant together: what they find is what one process finds.
+//! Query nodes that search a tenant together: the results equal those of a single process.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -26,7 +26,7 @@ fn text(number: usize) -> String {
     format!("The {thing} number {number} stands in hall {}, beside a copper bell.", number * 7 % 5)
 }
 
-/// The requests whose answers are compared.
+/// The requests whose responses are compared.
 fn requests() -> Vec<(&'static str, Value)> {
     let named = |path, more: Value| {
         let mut body = json!({"tenant_id": "acme", "query": "the copper lantern of hall 3"});
@@ -52,8 +52,8 @@ fn chunks(client: &Client, (path, body): &(&'static str, Value)) -> Value {
     }
 }
 
-/// Goal: whichever node is asked, and whatever becomes of the others, an answer is that of the
-/// process that writes, which searches alone.
+/// Goal: whichever node is asked, and whatever happens to the others, the response equals that of
+/// the writer, which searches alone.
 #[test]
 fn what_several_nodes_find_together_is_what_one_finds() {
     let test = "what_several_nodes_find_together_is_what_one_finds";
@@ -81,7 +81,7 @@ fn what_several_nodes_find_together_is_what_one_finds() {
     let sum = |nodes: &[Node], name: &str| nodes.iter().map(|node| node.metric(name)).sum::<f64>();
     is_same(&nodes);
     doctor_asks(&store, &nodes, port);
-    // Those that have no copy yet are not waited for.
+    // Nodes that have no copy of the tenant yet are not waited for.
     let mut patience = Patience::new();
     while sum(&nodes, "query_shares_answered_total") == 0.0 {
         is_same(&nodes);
@@ -95,8 +95,8 @@ fn what_several_nodes_find_together_is_what_one_finds() {
     refuses_strangers(&nodes[0].client);
     refuses_strangers(&nodes[1].client);
 
-    // Nothing of an old version is found by anybody once the new one is told of, and nothing that
-    // was deleted.
+    // Once a replacement or deletion is acknowledged, no node finds the old version or the deleted
+    // source.
     for round in 0..3 {
         upload(&writer.client, "d3", &format!("The beacon number {round} stands in hall 3."));
         assert_eq!(settled(&writer.client, "d3"), "success");
@@ -105,7 +105,7 @@ fn what_several_nodes_find_together_is_what_one_finds() {
         is_same(&nodes);
     }
 
-    // A frozen node makes the others wait once, and a lost one nobody.
+    // A frozen node delays the others once, and a lost one does not delay them at all.
     nodes[2].signal(Signal::STOP);
     let begun = Instant::now();
     is_same(&nodes[..2]);
@@ -124,7 +124,7 @@ fn what_several_nodes_find_together_is_what_one_finds() {
     assert_eq!(first[0].metric("query_shares_failed_total"), asked, "nobody is asked any more");
 }
 
-/// Goal: `doctor` says of each query node what it is good for.
+/// Goal: `doctor` reports the state of each query node.
 fn doctor_asks(store: &Store, nodes: &[Node], writer: u16) {
     let base = |client: &Client| format!("http://{}", client.address);
     let [first, second] = [0, 1].map(|at| base(&nodes[at].client));
@@ -160,7 +160,7 @@ fn doctor_asks(store: &Store, nodes: &[Node], writer: u16) {
     assert!(said.contains("not known whom it follows"), "{said}");
 }
 
-/// A node does a share for who has the key of the nodes, and for nobody else.
+/// Checks that a node searches its share only for holders of the nodes' key.
 fn refuses_strangers(client: &Client) {
     let task = json!({
         "release": env!("CARGO_PKG_VERSION"), "collection": uuid::Uuid::nil(), "version": 1,

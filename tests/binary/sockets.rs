@@ -1,4 +1,4 @@
-//! Raw connections: clients that say nothing or too little, and event streams as they arrive.
+//! Raw connections: clients that send nothing or too little, and event streams as they arrive.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -12,13 +12,13 @@ use crate::process::http::Client;
 use crate::process::patience::STILL;
 use crate::{Installation, KEY, ask, settled, upload};
 
-/// A client sends a byte of its header this often.
+/// Interval at which a slow client sends a byte of its header.
 const DRIP: Duration = Duration::from_millis(500);
-/// Well beyond the header's time limit, and less than all bytes of the slow client take.
+/// Well beyond the time limit for headers, and less than the slow client takes for all its bytes.
 const TOO_LONG: Duration = Duration::from_secs(45);
 
-/// Sends `head` at once and `drip` byte by byte; returns after how long the server hung up, and
-/// what it said before.
+/// Sends `head` at once and then `drip` byte by byte; returns the time until the server closed the
+/// connection, and its response before that.
 fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> (Duration, String) {
     let mut stream = TcpStream::connect(client.address).expect("a connection");
     stream.set_read_timeout(Some(DRIP)).expect("a time above zero");
@@ -31,7 +31,7 @@ fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> (Duration, String
             Ok(0) => break,
             Ok(read) => answer.extend_from_slice(&part[..read]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                // A server that has hung up may refuse the byte; the next read tells.
+                // The server may have closed the connection; the next read tells.
                 if let Some(byte) = drip.next() {
                     let _ = stream.write_all(&[*byte]);
                 }
@@ -66,7 +66,7 @@ fn silent_and_slow_clients_are_closed_after_five_seconds() {
     assert_eq!(ask(client, "GET", "/healthz", Value::Null)["status"], "ok");
 }
 
-/// Goal: a body that comes drop by drop ends with an answer that says so.
+/// Goal: a body that trickles in is answered with a 408 that says so.
 #[test]
 fn a_dripped_body_is_408() {
     let Some(installation) = Installation::new("a_dripped_body_is_408") else { return };
@@ -89,9 +89,9 @@ struct Event {
     data: Value,
 }
 
-/// Status line, headers in lower case, body without its chunk framing.
+/// Returns the status line, the headers in lower case, and the body without chunk framing.
 fn raw(client: &Client, body: &Value) -> (String, String, String) {
-    // Whole answers are compressed when asked, streams never.
+    // Complete responses are compressed on request, streams never.
     let coding = if body["question"].is_null() { "identity" } else { "gzip" };
     let body = body.to_string();
     let mut stream = TcpStream::connect(client.address).expect("a connection");

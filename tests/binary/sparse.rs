@@ -1,4 +1,4 @@
-//! A sparse model installed, filled, searched, killed, merged, and given to what was there before.
+//! A sparse model: installed, used, killed, merged, and applied to existing data.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::process::patience::Patience;
 use crate::reembed::{cli, put, text, wait_settled, words};
 use crate::{Installation, KEY, ask};
 
-/// Documents, each a segment of its own until they are merged.
+/// Number of documents, each a segment of its own until they are merged.
 const DOCUMENTS: u64 = 12;
 
 fn run(arguments: &[&str], models: &Path) -> (bool, String) {
@@ -24,14 +24,14 @@ fn run(arguments: &[&str], models: &Path) -> (bool, String) {
     (run.status.success(), String::from_utf8(told).expect("UTF-8"))
 }
 
-/// The answer to a question in a tenant.
+/// The response to a search of a tenant.
 fn found(client: &Client, tenant: &str, query: &str) -> Value {
     let body = json!({"tenant_id": tenant, "query": query, "max_chunks": 20, "explain": true,
         "graph_context": false});
     ask(client, "POST", "/search/retrieve", body)
 }
 
-/// Its results without times: sources, scores by the sparse model, final scores.
+/// The results without times: source, score of the sparse model, final score.
 fn results(answer: &Value) -> Vec<(String, Option<f64>, f64)> {
     let one = |chunk: &Value| {
         let source = chunk["source_id"].as_str().expect("an id").to_owned();
@@ -41,15 +41,16 @@ fn results(answer: &Value) -> Vec<(String, Option<f64>, f64)> {
     answer["chunks"].as_array().expect("an array").iter().map(one).collect()
 }
 
-/// Files of segments of all tenants.
+/// The number of segment files of all tenants.
 fn segments(data: &Path) -> usize {
     let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
     let of = |collection: &Path| entries(&collection.join("s")).count();
     entries(&data.join("v1/c")).map(|collection| of(&collection.path())).sum()
 }
 
-/// Goal: the sparse leg from installation to a merged index, over kills and a deletion, beside a
-/// tenant that nothing of it touches. Method: queries by a table, whose words are known.
+/// Goal: the sparse leg works from installation to a merged index, through kills and a deletion,
+/// without affecting another tenant. Method: query weights from a table, so that the matching words
+/// are known.
 #[test]
 fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     let dir = TempDir::new().expect("a directory");
@@ -89,7 +90,7 @@ fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     let (is_done, told) = run(&["model", "ls"], dir.path());
     assert!(is_done && told.contains("sparse     tiny-splade in"), "{told}");
 
-    // Rows of before lack its vectors, and the leg is left out.
+    // Existing rows lack sparse vectors, so the leg is skipped.
     let (server, client) = installation.start();
     for n in 0..DOCUMENTS {
         let id = format!("d{n}");
@@ -116,7 +117,7 @@ fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     let told = server.kill();
     assert!(told.contains("sparse     tiny-splade"), "{told}");
 
-    // The same after a kill; without a deleted source; in one scope alone.
+    // Equal results after a kill; then without a deleted source, and within a single scope.
     let (server, client) = installation.start();
     assert_eq!(results(&found(&client, "acme", &query)), first);
     let gone = json!({"tenant_id": "acme", "source_ids": ["d3"]});
@@ -131,7 +132,7 @@ fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     wait_settled(&client, "tenant_id=acme&sub_tenant_id=apart", "d3");
     assert_eq!(results(&found(&client, "acme", &query)), left);
 
-    // Without a tenant all would be meant, and here nobody can be asked.
+    // Without a tenant it would apply to all, which needs a confirmation that nobody can give here.
     let address = format!("http://{}", client.address);
     let mut all = lodestone(&["reembed", "--discard", "--server", &address, "--api-key", KEY]);
     let run = all.output().expect("it runs");
@@ -149,7 +150,7 @@ fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     }
     assert_eq!(results(&found(&client, "acme", &query)), left);
 
-    // The other tenant was searched by meaning and words, and still is.
+    // The other tenant still gives the results it gave without the sparse model.
     let other = found(&client, "bolt", &query);
     assert_eq!(results(&other), results(&without));
     server.kill();

@@ -1,4 +1,4 @@
-//! An HTTP server of the tests that answers as it is told, each connection in a thread of its own.
+//! A scripted HTTP server for tests, with a thread per connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// A request as it arrived.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Method and path with query.
+    /// Method, and path with query.
     pub line: String,
     headers: Vec<(String, String)>,
     pub body: Value,
 }
 
 impl Asked {
-    /// The value of a header, whose name is in lower case.
+    /// The value of a header; its name is given in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
@@ -28,14 +28,14 @@ impl Asked {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Told {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
-    /// Bytes of the body that are sent, where not all are, and whether the connection is kept then
-    /// until the client has gone.
+    /// The number of bytes of the body to send, if not all, and whether to keep the connection open
+    /// after that until the client disconnects.
     pub part: Option<(usize, bool)>,
 }
 
@@ -54,9 +54,9 @@ impl Told {
     }
 }
 
-/// A running server; its thread ends with the tests.
+/// A running server; its thread ends with the test process.
 pub struct StandIn {
-    /// Address without a slash at its end.
+    /// The URL without a trailing slash.
     pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
@@ -74,7 +74,7 @@ impl StandIn {
                 std::thread::spawn(move || {
                     if let Ok(request) = read(&stream) {
                         heard.lock().expect("no panic").push(request.clone());
-                        // A client that was killed has closed its end.
+                        // A client that was killed has closed its end of the connection.
                         let _ = write(&stream, &answer(&request));
                     }
                 });
@@ -83,7 +83,7 @@ impl StandIn {
         Self { url, asked }
     }
 
-    /// Requests so far.
+    /// The requests received so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("no panic").clone()
     }

@@ -1,4 +1,4 @@
-//! Event streams over a socket, and answers in company, with the real model.
+//! Event streams over a socket, and answers under concurrency, with the real model.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -11,11 +11,11 @@ use crate::process::http::Client;
 use crate::process::patience::STILL;
 use crate::{Installation, KEY, ask, settled, upload};
 
-/// By itself it finds the bridge; after a question about the tower the tower.
+/// On its own this question finds the bridge; after a question about the tower it finds the tower.
 const FOLLOW_UP: &str = "When was it built?";
 const QUESTION: &str = "Who designed the Eiffel Tower?";
 
-/// A connection on which a question was asked, and whose answer has begun.
+/// A connection on which a question was asked and whose response has begun.
 struct Asked {
     reader: BufReader<TcpStream>,
 }
@@ -51,7 +51,7 @@ impl Asked {
         line.trim_end_matches(['\r', '\n']).to_owned()
     }
 
-    /// The next chunk of the body; `None` at its end.
+    /// Reads the next chunk of the body; `None` at its end.
     fn chunk(&mut self) -> Option<String> {
         let length = usize::from_str_radix(&self.line(), 16).expect("a length in hex");
         let mut bytes = vec![0; length + 2];
@@ -61,7 +61,7 @@ impl Asked {
     }
 }
 
-/// The first source of an answer to the follow-up, found by its words alone.
+/// The first source of an answer to the follow-up, found by keyword search alone.
 fn first_source(client: &Client, session: &str) -> Value {
     let body = json!({"tenant_id": "acme", "question": FOLLOW_UP, "session_id": session,
         "search_alpha": 0, "top_n": 1, "ai_generation": false});
@@ -76,7 +76,7 @@ fn upload_tower_and_bridge(client: &Client) {
     assert_eq!(settled(client, "bridge"), "success");
 }
 
-/// Each event comes as a piece of its own, the first before the last is asked for.
+/// Goal: each event arrives separately, the first before the last has been produced.
 #[test]
 fn events_arrive_one_by_one() {
     let Some(installation) = Installation::new("events_arrive_one_by_one") else { return };
@@ -98,8 +98,8 @@ fn events_arrive_one_by_one() {
     assert_eq!(names[names.len() - 1], "done");
 }
 
-/// A client that closes the connection early adds nothing to its session. The
-/// answer is larger than what a connection holds on its way, so that the server notices.
+/// Goal: a client that disconnects early adds nothing to its session. The answer exceeds the
+/// buffers of a connection, so that the server notices.
 #[test]
 fn closing_the_connection_early_adds_nothing_to_the_session() {
     let Some(installation) = Installation::new("closing_the_connection_early") else { return };
@@ -125,15 +125,16 @@ fn closing_the_connection_early_adds_nothing_to_the_session() {
     for session in ["left-1", "left-2", "left-3"] {
         let mut asked = Asked::begin(&client, &asking(session));
         assert!(asked.chunk().expect("an event").contains("event: start"));
-        // The first leaves at once, the others when all has been written but not read: the same
-        // question, asked and answered meanwhile, takes as long.
+        // The first disconnects at once, the others once the server blocks on unread data; asking
+        // the same question unstreamed in the meantime takes about as long.
         if session != "left-1" {
             let mut whole = asking("meanwhile");
             whole["stream"] = json!(false);
             (0..2).for_each(|_| drop(ask(&client, "POST", "/search/qna", whole.clone())));
         }
     }
-    // One that stays to the end is remembered, and when it is, those that left are over too.
+    // A client that reads to the end is remembered; by then the others have been dealt with as
+    // well.
     let mut asked = Asked::begin(&client, &asking("stayed"));
     let mut bytes = 0;
     while let Some(chunk) = asked.chunk() {
@@ -146,8 +147,8 @@ fn closing_the_connection_early_adds_nothing_to_the_session() {
     }
 }
 
-/// Point 8.22: a text gets the same place whether it was embedded alone or in company, and a
-/// question the same answer whether it was asked alone or among others.
+/// Goal: a text gets the same vector whether it is embedded alone or in a batch, and a question
+/// gets the same answer whether it is asked alone or concurrently with others.
 #[test]
 fn an_answer_is_the_same_alone_and_in_company() {
     let Some(installation) = Installation::new("an_answer_is_the_same_alone_and_in_company") else {
@@ -193,7 +194,7 @@ fn an_answer_is_the_same_alone_and_in_company() {
         let mut alone = search(&client, "alone", query);
         let mut company = search(&client, "company", query);
         assert_eq!(alone.len(), items.len());
-        // Upload times differ, and with them the order of ties; scores may not.
+        // Upload times, and with them the order of ties, may differ, but scores may not.
         alone.sort_by(|a, b| a.0.cmp(&b.0));
         company.sort_by(|a, b| a.0.cmp(&b.0));
         for ((id, a), (other, b)) in alone.iter().zip(&company) {

@@ -1,5 +1,5 @@
-//! Limits and embedding models that were chosen for tenants: through kills, a lost catalog, a
-//! backup and an archive.
+//! Limits and embedding models of individual tenants: through kills, a lost catalog, a backup and
+//! an archive.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::process::{Server, lodestone};
 use crate::reembed::{cli, put, text, told_by_search, wait_settled, words};
 use crate::{Installation, KEY, ask};
 
-/// The limits of the tenant, as they are told.
+/// The limits of the tenant, as reported.
 fn limits() -> Value {
     json!({"max_sources": 50, "max_bytes": null, "max_vectors": 500,
         "max_requests_per_minute": 100_000, "max_ingest_workers": 3})
 }
 
-/// Own limits, model and width of a tenant.
+/// A tenant's own limits, model and vector dimension.
 fn plan(client: &Client, tenant: &str) -> (Value, Value, Value) {
     let usage = format!("/tenant/usage?tenant_id={tenant}");
     let limits = ask(client, "GET", &usage, Value::Null)["own_limits"].clone();
@@ -45,7 +45,7 @@ fn upload(client: &Client, tenant: &str, id: &str) {
     assert_eq!(told_by_search(client, tenant), (json!("wide"), json!([])));
 }
 
-/// Runs a verb; whether it succeeded, and what it said.
+/// Runs a command; returns whether it succeeded, and its output.
 fn run(arguments: &[&str]) -> (bool, String) {
     let run = lodestone(arguments).env("LODESTONE_API_KEY", KEY).output().expect("it runs");
     let said = String::from_utf8([run.stdout, run.stderr].concat()).expect("UTF-8");
@@ -80,9 +80,9 @@ fn moved_to(client: &Client, tenant: &str, model: &str) {
     }
 }
 
-/// Goal: a tenant has limits and a model from its creation on; its first source, memories and
-/// searches use the model; kills, a lost catalog, a backup under another name and an archive keep
-/// what each promises; a server without the model says so.
+/// Goal: a tenant can have limits and a model from its creation on; its first source, memories and
+/// searches use that model; kills, a lost catalog, a backup restored under another name and an
+/// archive preserve what they document; a server that lacks the model reports it.
 #[test]
 fn limits_and_model_of_a_tenant_go_with_it() {
     let dir = TempDir::new().expect("a directory");
@@ -153,7 +153,7 @@ fn limits_and_model_of_a_tenant_go_with_it() {
     let (server, client) = copy.start_with(&both);
     assert_eq!(plan(&client, "moved"), planned(), "restored, and its catalog lost");
     upload(&client, "moved", "third");
-    // An archive takes the model along; limits are those of the tenant that waits for it.
+    // An archive preserves the model; the limits are those of the existing tenant.
     let waiting = json!({"tenant_id": "arrived", "max_vectors": 900});
     ask(&client, "POST", "/user/create_tenant", waiting);
     cli(&client, &["import", archive, "--tenant", "arrived"]);
@@ -195,7 +195,7 @@ fn limits_and_model_of_a_tenant_go_with_it() {
     stop(server);
 }
 
-/// Kibibytes of memory that belong to a process alone.
+/// Private memory of a process, in KiB.
 fn own_memory(server: &Server) -> u64 {
     let status = format!("/proc/{}/status", server.id());
     let status = std::fs::read_to_string(status).expect("a running process");
@@ -211,18 +211,18 @@ fn loaded(client: &Client) -> u64 {
     number.parse().expect("a whole number")
 }
 
-/// Goal: a further model takes memory while it is used and none before and after, and the next
-/// search loads it again; that of new tenants stays.
+/// Goal: an additional model occupies memory only while it is in use, and the next search loads it
+/// again; the default model stays loaded.
 #[test]
 fn a_further_model_is_in_memory_while_it_is_used() {
     let Some(mut installation) = Installation::new("a_further_model_is_in_memory") else { return };
     let dir = TempDir::new().expect("a directory");
-    // The large one is the further one.
+    // The large model is the additional one.
     let further = std::mem::replace(&mut installation.model, dir.path().join("tiny"));
     write_tiny(&installation.model, "BertModel", &words(), 16, 1);
     let further = [
         ("LODESTONE_FURTHER_MODEL_DIRS", further.to_str().expect("UTF-8")),
-        // Longer than the allocator takes to give back what loading it took beside it.
+        // Longer than the allocator takes to return the temporary memory used for loading.
         ("LODESTONE_FURTHER_MODEL_IDLE", "6"),
     ];
     let (server, client) = installation.start_with(&further);
@@ -236,7 +236,7 @@ fn a_further_model_is_in_memory_while_it_is_used() {
     let search = json!({"tenant_id": "acme", "query": "granite"});
     let found = ask(&client, "POST", "/search/retrieve", search.clone());
     assert_eq!(found["metadata"]["degraded"], json!([]), "{found}");
-    // The smallest number, of a moment when all that is free has been given back.
+    // The minimum, from a moment when all free memory has been returned.
     let mut during = u64::MAX;
     let mut patience = Patience::new();
     while loaded(&client) == 2 {
@@ -246,7 +246,7 @@ fn a_further_model_is_in_memory_while_it_is_used() {
     }
     assert_ne!(during, u64::MAX, "it is never seen in memory");
     let mut patience = Patience::new();
-    // Its weights are 87 MiB; what its worker last computed with may stay.
+    // Its weights take 87 MiB; buffers of the last computation may remain.
     while own_memory(&server) + (45 << 10) > during {
         assert!(!patience.is_over(()), "{} KiB after {during} KiB", own_memory(&server));
     }

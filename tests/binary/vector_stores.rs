@@ -1,4 +1,4 @@
-//! OpenAI's files and vector stores through kills, a lost catalog and a backup.
+//! OpenAI-compatible files and vector stores through kills, a lost catalog and a backup.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Installation, ask};
 
 const TEXT: &str = "The northern hall is lit by forty lamps.";
 
-/// A key of one tenant, which is made: clients name no tenant then.
+/// Creates a tenant and a key for it alone, so that clients need not name the tenant.
 fn client_of(operator: &Client) -> Client {
     ask(operator, "POST", "/user/create_tenant?tenant_id=acme", Value::Null);
     new_key(operator)
@@ -40,7 +40,7 @@ fn ids(client: &Client, path: &str) -> Vec<String> {
     data.iter().map(|entry| entry["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Ids of the files that a search finds, once nothing is being processed.
+/// The ids of the files that a search finds, once nothing is being processed.
 fn found(client: &Client, store: &str) -> Vec<String> {
     let path = format!("/v1/vector_stores/{store}");
     let mut patience = Patience::new();
@@ -74,7 +74,7 @@ fn what_was_answered_survives_a_kill() {
     attach(&client, &store, &gone);
     assert_eq!(found(&client, &store), [gone.as_str()]);
     ask(&client, "DELETE", &format!("/v1/files/{gone}"), Value::Null);
-    // Taken in, and killed at once: whether it is processed yet is not known.
+    // Attached and killed at once, so that it may or may not have been processed.
     attach(&client, &store, &kept);
     server.kill();
 
@@ -100,7 +100,7 @@ fn what_was_answered_survives_a_kill() {
     assert_eq!(found(&client, &store), [""; 0]);
 }
 
-/// A file and the source that was made of it, on a server that is stopped.
+/// Returns a file and the source created from it, on a server that is then stopped.
 fn stopped(installation: &Installation) -> (String, String) {
     let (mut server, operator) = installation.start();
     let client = client_of(&operator);
@@ -113,7 +113,7 @@ fn stopped(installation: &Installation) -> (String, String) {
     (store, file)
 }
 
-/// A new key of the tenant.
+/// Creates a new key for the tenant.
 fn new_key(operator: &Client) -> Client {
     let body = json!({"name": "n", "role": "write", "tenants": [{"tenant_id": "acme"}]});
     let key = ask(operator, "POST", "/admin/api_keys", body)["api_key"].clone();
@@ -135,7 +135,7 @@ fn files_come_back_with_a_lost_catalog() {
     assert_eq!(found(&client, &store), [file.as_str()]);
 }
 
-/// Runs a verb that succeeds; returns what it said.
+/// Runs a command that must succeed; returns its output.
 fn run(arguments: &[&str], data: &Path) -> String {
     let output = lodestone(arguments).arg("--data-dir").arg(data).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

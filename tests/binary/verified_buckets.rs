@@ -1,4 +1,4 @@
-//! `lodestone verify` of data in a bucket, whose server is stopped or goes on.
+//! `lodestone verify` on data in a bucket, with the server stopped or running.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -19,12 +19,13 @@ use crate::s3::Store;
 use crate::shared_store::{PLACE, bucket, is_child};
 use crate::{Installation, ask, settled, upload};
 
-/// A server over the bucket; the store's credentials are in the environment.
+/// Starts a server over the bucket; the store's credentials are in the environment.
 fn server(installation: &Installation) -> (Server, Client) {
     installation.start_with(&[("LODESTONE_STORE", PLACE)])
 }
 
-/// Whether the bucket is sound, and what was said. Nothing is left in the temporary folder.
+/// Returns whether the bucket is sound, and the output. Checks that the temporary folder stays
+/// empty.
 fn verify(scratch: &Path) -> (bool, String) {
     let mut command = lodestone(&["verify", "--store", PLACE]);
     let output = command.env("TMPDIR", scratch).output().expect("it runs");
@@ -37,7 +38,7 @@ fn delete(client: &Client, id: &str) {
     ask(client, "DELETE", "/delete_source?tenant_id=acme", json!({"source_ids": [id]}));
 }
 
-/// The objects whose keys begin and end so.
+/// The objects whose keys have the given prefix and suffix.
 fn objects(bucket: &Bucket, start: &str, end: &str) -> Vec<(String, Vec<u8>)> {
     let keys = bucket.list(start).expect("a listing").into_iter().map(|(key, _)| key);
     let object = |key: String| {
@@ -53,21 +54,21 @@ fn put_back(bucket: &Bucket, objects: &[(String, Vec<u8>)]) {
     }
 }
 
-/// The number of segments of the tenant that `verify` found sound.
+/// The number of the tenant's segments that `verify` found sound.
 fn segments_said(said: &str) -> usize {
     let counted = said.lines().find_map(|line| line.strip_prefix("acme: "));
     let number = counted.and_then(|line| line.split(' ').next());
     number.and_then(|number| number.parse().ok()).expect("a number of segments")
 }
 
-/// The number of these objects that `verify` names as damaged.
+/// The number of the given objects that `verify` names as damaged.
 fn named(objects: &[(String, Vec<u8>)], said: &str) -> usize {
     objects.iter().filter(|(key, _)| said.contains(key.as_str())).count()
 }
 
-/// Goal: a byte that was changed in a segment, an original that is missing and an entry of the
-/// catalog's log that is missing are found and named by their keys, and a segment that belongs to
-/// nothing is not; nothing in the bucket is changed. A copy of the data tells how far it is.
+/// Goal: a changed byte in a segment, a missing original and a missing entry of the catalog's log
+/// are detected and named by their keys, and a segment that no manifest names is not; nothing in
+/// the bucket is changed. A copy of the data reports its progress.
 #[test]
 fn verify_names_what_is_damaged_in_a_bucket() {
     let test = "verify_names_what_is_damaged_in_a_bucket";
@@ -91,7 +92,7 @@ fn verify_names_what_is_damaged_in_a_bucket() {
     assert!(running.ended().expect("it ends").success());
 
     let (bucket, scratch) = (bucket("data/prod"), tempfile::tempdir().expect("a folder"));
-    // As a merge leaves one that the end of the server cut short.
+    // Like a segment left by a merge that was cut short by the end of the server.
     let (some, bytes) = objects(&bucket, "v1/c/", ".seg").pop().expect("a segment");
     let folder = &some[..some.rfind('/').expect("a folder")];
     let unnamed = format!("{folder}/ffffffff-ffff-7fff-bfff-ffffffffffff.seg");
@@ -140,7 +141,8 @@ fn verify_names_what_is_damaged_in_a_bucket() {
     assert!(said.is_sorted_by_key(|now| (now.bytes, now.blobs)) && said.len() > 4, "{said:?}");
 }
 
-/// Goal: what a server uploads, merges and deletes while its bucket is verified is no damage.
+/// Goal: uploads, merges and deletions of a server during the verification are not reported as
+/// damage.
 #[test]
 fn verify_of_a_bucket_that_is_written_to_finds_nothing() {
     let test = "verify_of_a_bucket_that_is_written_to_finds_nothing";
