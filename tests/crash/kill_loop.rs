@@ -1,19 +1,20 @@
-//! Goal: no acknowledged write is lost, no deletion comes back, nothing appears twice, no job is
+//! Goal: no acknowledged write is lost, no deletion is undone, nothing appears twice and no job is
 //! stuck, whenever the process is killed.
 //!
-//! Method: one client per tenant writes at random into the real binary with the real model and
-//! keeps, in memory, what was acknowledged and what was merely sent. After 20 to 2,000 ms the
-//! process is killed with SIGKILL, and one time in ten once more while it recovers. After every
-//! start every check that holds at any time is run; every tenth time all jobs are waited for and
-//! everything is compared, byte for byte; at the end `lodestone verify` reads every file.
+//! Method: one client per tenant performs random writes on the real binary with the real model, and
+//! records in memory which were acknowledged and which were merely sent. After 20 to 2,000 ms the
+//! process is killed with SIGKILL, and one time in ten once more during recovery. Checks that hold
+//! at any time run after every start; after every tenth start all jobs are awaited and everything
+//! is compared byte by byte; at the end `lodestone verify` reads every file.
 //!
-//! Each version of a document holds a word that occurs nowhere else, so full-text search shows
-//! which versions are visible.
+//! Each version of a document contains a unique word, so that full-text search reveals which
+//! versions are visible.
 //!
-//! kill -9 keeps the page cache: this proves nothing about syncs; `tests/crash_points` does.
+//! SIGKILL preserves the page cache, so this test proves nothing about fsync; `tests/crash_points`
+//! does.
 //!
-//! `LODESTONE_KILLS` (30) and `LODESTONE_SEED` (the clock) choose the run; scripts/crash_loop
-//! sets them. The seed fixes the operations, not the timing.
+//! `LODESTONE_KILLS` (default 30) and `LODESTONE_SEED` (default: the clock) parametrize the run;
+//! `scripts/crash_loop` sets them. The seed determines the operations, but not their timing.
 
 mod dice;
 mod documents;
@@ -38,11 +39,11 @@ use vectors::VectorTenant;
 
 const KEY: &str = "operator-key-of-the-kill-loop-test-000001";
 const DOCUMENT_TENANTS: u32 = 4;
-/// Kills between two complete comparisons.
+/// The number of kills between two complete comparisons.
 const FULL_CHECK_EVERY: u64 = 10;
 const DOUBLE_KILL_SHARE: f64 = 0.1;
 
-/// Cause of a worker's end: the server is gone, or it broke a promise.
+/// The reason why a worker stopped: the server is gone, or it violated a guarantee.
 enum Stop {
     Gone(Failure),
     Broken(String),
@@ -50,12 +51,12 @@ enum Stop {
 
 type Step<T> = Result<T, Stop>;
 
-/// A broken promise.
+/// Reports a violated guarantee.
 fn broken<T>(what: impl Into<String>) -> Step<T> {
     Err(Stop::Broken(what.into()))
 }
 
-/// Asks and expects 200.
+/// Sends a request that must be answered with 200.
 fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Step<Value> {
     let reply = client.call(method, path, body).map_err(Stop::Gone)?;
     match reply.status {
@@ -64,12 +65,12 @@ fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Step<Value> {
     }
 }
 
-/// Result of a write.
+/// The result of a write.
 enum Written {
     Acknowledged,
-    /// The queue was full: nothing happened.
+    /// The queue was full, so nothing happened.
     Refused,
-    /// It may have happened.
+    /// The write may or may not have happened.
     Lost(Failure),
 }
 
@@ -94,7 +95,7 @@ struct Counts {
     given_up: u64,
 }
 
-/// One tenant with its journal.
+/// A tenant with its journal.
 enum Tenant {
     Documents(DocumentTenant),
     Vectors(VectorTenant),
@@ -128,7 +129,7 @@ impl Tenant {
     }
 }
 
-/// The run: directories, journals, figures.
+/// The state of a run: directories, journals and statistics.
 struct Run {
     seed: u64,
     data: PathBuf,
@@ -197,7 +198,7 @@ impl Run {
         }
     }
 
-    /// Start, check, write, kill; sometimes killed again on the way up.
+    /// Starts, checks, writes and kills, sometimes with an additional kill during the start.
     fn cycle(&mut self, dice: &mut Dice, is_full: bool) -> Result<(), String> {
         if self.kills > 0 && dice.chance(DOUBLE_KILL_SHARE) {
             let server = Server::spawn(&self.data, &self.model, Some(KEY));
@@ -269,7 +270,7 @@ impl Run {
         ended.into_iter().collect::<Result<(), String>>().map_err(|what| what + "\n" + &output)
     }
 
-    /// `lodestone verify` over the directory of a killed server.
+    /// Runs `lodestone verify` on the directory of a killed server.
     fn verify(&self) -> Result<(), String> {
         verify(&self.data)
     }
@@ -302,7 +303,7 @@ fn report(what: String, server: Server) -> String {
     format!("{what}\n{}", server.kill())
 }
 
-/// Writes until the server is gone. It must not end by itself.
+/// Writes until the server is gone, which must be due to a kill.
 fn write(
     tenant: &mut Tenant,
     client: &Client,
@@ -339,7 +340,7 @@ fn percentiles(times: &[Duration]) -> String {
     format!("p50 {} p99 {} max {}", at(0.5), at(0.99), at(1.0))
 }
 
-/// The scope as JSON members.
+/// Adds the scope to a JSON body.
 fn scoped(tenant: &str, sub_tenant: &str, mut body: Value) -> Value {
     body["tenant_id"] = json!(tenant);
     body["sub_tenant_id"] = json!(sub_tenant);

@@ -1,4 +1,4 @@
-//! Durability of the real binary: killed under load, at random moments.
+//! Durability of the real binary when it is killed under load at random moments.
 
 mod kill_loop;
 #[path = "../process/mod.rs"]

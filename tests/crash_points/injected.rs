@@ -1,7 +1,8 @@
-//! Single writes and syncs fail while the power stays: EIO and ENOSPC at each of them in turn.
+//! Single writes and syncs that fail while the power stays on: EIO and ENOSPC at each of them in
+//! turn.
 //!
-//! After a failed sync nothing may be acknowledged any more, even if a second try succeeds; after a
-//! full disk the same process must be able to continue.
+//! After a failed sync nothing more may be acknowledged, even if a retry succeeds; after a full
+//! disk the same process must be able to continue.
 
 use lodestone_io::{CrashMode, Fault, FaultKind};
 use lodestone_storage::collection::Collection;
@@ -9,16 +10,16 @@ use lodestone_types::CommitHead;
 
 use crate::workload::{self, Place, Promise, Random, Step};
 
-/// Progress of a run.
+/// The progress of a run.
 #[derive(Debug, Default)]
 struct Run {
-    /// Steps that were acknowledged.
+    /// The number of acknowledged steps.
     acknowledged: usize,
-    /// The last acknowledged commit, as the catalog would know it.
+    /// The last acknowledged commit, as the catalog would record it.
     head: Option<CommitHead>,
 }
 
-/// Continues after errors while the collection accepts writes: one more try a step.
+/// Continues after errors for as long as the collection accepts writes, retrying each step once.
 fn persevere(collection: &Collection, steps: &[Step]) -> (Run, usize) {
     let (mut run, mut errors) = (Run::default(), 0);
     for step in steps {
@@ -57,7 +58,7 @@ fn sweep(kind: FaultKind, faults: impl Iterator<Item = Fault>) {
             }
         };
         injected += 1;
-        // The process ends; what its disk had not written goes with the power.
+        // The process ends, and a power cut discards everything that was not written to the disk.
         disk.crash(injected, CrashMode::Hostile);
         let _place = Place(format!("{kind:?} at {fault:?}"));
         let contents = &states[run.acknowledged];
@@ -75,7 +76,7 @@ fn sweep(kind: FaultKind, faults: impl Iterator<Item = Fault>) {
     }
 }
 
-/// Files and syncs of the whole workload when nothing fails.
+/// The numbers of writes and syncs of the whole workload when nothing fails.
 fn counts() -> (u64, u64) {
     let (_root, disk) = workload::new_disk();
     workload::run(&disk, 0);

@@ -1,7 +1,7 @@
-//! Durability on a disk of the test's own: power cuts, failing devices.
+//! Durability on a simulated disk: power cuts and failing devices.
 //!
 //! - `points`: the power fails at every operation; `injected`: a device fails once
-//! - `workload`: the steps of both on a collection, and the expected contents afterwards
+//! - `workload`: the steps of both on a collection, and the expected contents after them
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "all of this is a test")]
 
@@ -9,6 +9,6 @@ mod injected;
 mod points;
 mod workload;
 
-/// Each recovery allocates and frees tables of megabytes, which this one keeps at hand.
+/// Each recovery allocates and frees tables of several megabytes, which this allocator retains.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

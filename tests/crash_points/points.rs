@@ -1,16 +1,17 @@
-//! Crash points: states that a power cut may leave, each opened by the real recovery and judged.
+//! Crash points: states that a power cut may leave, each opened by the real recovery and checked.
 //!
-//! One crash point is a cut at one operation of a run (before each change of the disk, before each
-//! sync, at the end) with one choice of what survives it: in prefix mode as with a journalling file
-//! system, in hostile mode anything that POSIX allows, contents without a sync torn. It is opened,
+//! A crash point is a cut at one operation of a run (before a change of the disk, before a sync, or
+//! at the end) with one choice of what survives it: in prefix mode as on a journaling file system;
+//! in hostile mode anything that POSIX allows, with unsynced contents torn. The state is opened,
 //! must show what was promised, and is written to. That is a run as well: it is cut at one of its
-//! operations or at its end, and so is what follows on that cut; at last it is reopened.
+//! operations or at its end, and so is the run that follows; finally the state is reopened.
 //!
-//! The run is made once, and each of its points from a record of it. A state of a workload that is
-//! the same as one before, with the same promises, is counted as a point but not opened again. A
-//! seed decides a workload, its ids and all choices, so that what fails repeats:
-//! `LODESTONE_CRASH_SEED=N cargo nextest run --test crash_points points`. The test goes on with
-//! further seeds until it has made `LODESTONE_CRASH_POINTS`, on `LODESTONE_CRASH_THREADS` threads.
+//! Each workload runs once, and its crash points are derived from a recording. A state of a
+//! workload that equals an earlier one, with equal promises, counts as a point but is not opened
+//! again. A seed determines a workload, its ids and all choices, so that failures are reproducible:
+//! `LODESTONE_CRASH_SEED=N cargo nextest run --test crash_points points`. The test continues with
+//! further seeds until it has made `LODESTONE_CRASH_POINTS` points on `LODESTONE_CRASH_THREADS`
+//! threads.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,9 +22,9 @@ use lodestone_io::{CrashDisk, CrashMode, Moment};
 
 use crate::workload::{self, Place, Promise, Random, Step};
 
-/// Choices of what survives a cut, for each operation of a workload.
+/// The number of choices of what survives a cut, per operation of a workload.
 const CHOICES: u64 = 8;
-/// Cuts in a row, each during the recovery from the one before.
+/// Maximum number of successive cuts, each during the recovery from the previous one.
 const CUTS_MAX: usize = 3;
 
 fn number(name: &str) -> Option<u64> {
@@ -36,10 +37,10 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The points of one workload.
+/// The crash points of one workload.
 struct Points {
     disk: Arc<CrashDisk>,
-    /// States that were opened, each with its promises.
+    /// The states that were opened, each with its promises.
     seen: HashSet<(u64, u64)>,
     points: u64,
     /// A hash of all points in order.
@@ -47,7 +48,7 @@ struct Points {
 }
 
 impl Points {
-    /// Makes and judges every point of the workload of `seed`.
+    /// Creates and checks all crash points of the workload of `seed`.
     fn of(seed: u64) -> Self {
         let (_root, disk) = workload::new_disk();
         disk.record();
@@ -66,7 +67,7 @@ impl Points {
         points
     }
 
-    /// Makes one point, and if its state is new, judges it and cuts the recovery from it.
+    /// Creates one crash point and, if its state is new, checks it and cuts the recovery from it.
     fn visit(
         &mut self,
         moment: &Moment,
@@ -99,7 +100,8 @@ impl Points {
     }
 }
 
-/// Goal: the judge of the points expects the right things, and each step has something to do.
+/// Goal: the model predicts the contents correctly, and each step of the fixed workload has an
+/// effect.
 #[test]
 fn workloads_do_what_they_are_meant_to() {
     for seed in 0..20 {

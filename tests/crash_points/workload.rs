@@ -1,4 +1,4 @@
-//! Workloads over one collection, and the model of the contents that must be visible after them.
+//! Workloads on one collection, and a model of the contents that must be visible after them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use uuid::Uuid;
 
 const COLLECTION: CollectionId = CollectionId(Uuid::from_u128(0xC0));
 
-/// Visible sources by id: sequence, then index and text of each chunk.
+/// The visible sources by id: the sequence, and index and text of each chunk.
 pub type Contents = BTreeMap<String, (u64, Vec<(u32, String)>)>;
 
-/// Ids of the sources of generated workloads.
+/// The source ids of generated workloads.
 const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "t1", "t2"];
 
-/// One acknowledged change, or background work that must not change anything.
+/// A change that is acknowledged, or background work that must not change the contents.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Sources of one segment: id, sequence, chunks.
+    /// Sources of one segment: id, sequence, number of chunks.
     Add(Vec<(String, u64, u32)>),
     Remove(String),
     RemoveChunks(String, Vec<u32>),
@@ -41,7 +41,7 @@ impl Step {
         Self::Add(sources.iter().map(owned).collect())
     }
 
-    /// Contents after it.
+    /// The contents after this step.
     pub fn applied_to(&self, contents: &Contents) -> Contents {
         let mut next = contents.clone();
         match self {
@@ -64,15 +64,15 @@ impl Step {
         next
     }
 
-    /// Sequences of the jobs that it completes.
+    /// The sequences of the jobs that this step completes.
     fn jobs(&self) -> Vec<u64> {
         let Self::Add(sources) = self else { return Vec::new() };
         sources.iter().map(|(_, sequence, _)| *sequence).collect()
     }
 }
 
-/// Every kind of change: replacements, late operations, removals, a merge of a full tier, a
-/// rewrite of a worn segment, garbage collection after each.
+/// A workload with every kind of change: replacements, late operations, removals, a merge of a full
+/// tier, a rewrite of a worn segment, and garbage collection after each.
 fn fixed_steps() -> Vec<Step> {
     vec![
         Step::add(&[("a", 1, 3), ("b", 2, 2)]),
@@ -99,7 +99,7 @@ fn fixed_steps() -> Vec<Step> {
     ]
 }
 
-/// Choices that a seed determines.
+/// A source of choices that are determined by a seed.
 pub struct Random(SeededIds);
 
 impl Random {
@@ -115,8 +115,8 @@ impl Random {
     }
 }
 
-/// The workload of a seed: the one that has everything for 0, others at random, most of them short:
-/// a point costs as much as there is to open.
+/// The workload of a seed: the fixed one for 0, random ones otherwise. Most are short, as the cost
+/// of a crash point is proportional to the data that must be opened.
 pub fn steps(seed: u64) -> Vec<Step> {
     if seed == 0 {
         return fixed_steps();
@@ -138,7 +138,8 @@ pub fn steps(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Sources that are new or replace one. Even sequences are in order, odd ones late.
+/// Sources that are new or replace existing ones. Some replacements arrive late, with an older
+/// sequence.
 fn addition(random: &Random, sequence: u64, contents: &Contents) -> Step {
     let first = random.below(IDS.len() as u64);
     let source = |more: u64| {
@@ -151,7 +152,7 @@ fn addition(random: &Random, sequence: u64, contents: &Contents) -> Step {
     Step::Add((0..1 + random.below(2)).map(source).collect())
 }
 
-/// Removes something of what is there.
+/// Removes some of the existing contents.
 fn removal(random: &Random, contents: &Contents) -> Step {
     let any = contents.iter().nth(random.below(contents.len() as u64) as usize);
     let (id, (_, rows)) = any.expect("there is something");
@@ -195,7 +196,7 @@ fn source(id: &str, sequence: u64, chunks: u32) -> NewSource {
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 
-/// Visible contents after each number of steps, from 0 on.
+/// The visible contents after each number of steps, starting with zero.
 pub fn expected(steps: &[Step]) -> Vec<Contents> {
     let mut states = vec![Contents::new()];
     for step in steps {
@@ -204,14 +205,14 @@ pub fn expected(steps: &[Step]) -> Vec<Contents> {
     states
 }
 
-/// An empty disk. It stands in memory where that can be had: nothing real needs to survive.
+/// Creates an empty disk, in memory if possible, since nothing needs to survive for real.
 pub fn new_disk() -> (tempfile::TempDir, Arc<CrashDisk>) {
     let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let disk = Arc::new(CrashDisk::new(root.path()));
     (root, disk)
 }
 
-/// Opens the collection on a disk. `seed` decides the ids of everything written from now on.
+/// Opens the collection on a disk. `seed` determines the ids of everything written from now on.
 pub fn open(
     disk: &Arc<CrashDisk>,
     seed: u64,
@@ -224,8 +225,8 @@ pub fn open(
     Collection::open(COLLECTION, store, Arc::new(SeededIds::new(seed)), 1, head)
 }
 
-/// Takes one step; an `Ok` is its acknowledgement. Merges and collections of garbage report
-/// whether there was anything to do.
+/// Takes one step; `Ok` acknowledges it. Merges and garbage collections return whether there was
+/// anything to do.
 pub fn take(collection: &Collection, step: &Step) -> Result<bool, CollectionError> {
     match step {
         Step::Add(sources) => {
@@ -260,27 +261,27 @@ pub fn take(collection: &Collection, step: &Step) -> Result<bool, CollectionErro
     Ok(true)
 }
 
-/// Everything that a cut at some moment must respect.
+/// Everything that a cut at a certain moment must preserve.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct Promise {
-    /// Contents that were acknowledged.
+    /// The acknowledged contents.
     before: Contents,
-    /// Contents with the step that is under way: visible as a whole or not at all.
+    /// The contents including the step in progress, which is visible as a whole or not at all.
     after: Contents,
-    /// Jobs that are noted as applied, should the step be visible.
+    /// Jobs that must be recorded as applied if the step is visible.
     jobs: Vec<u64>,
-    /// The last acknowledged commit, as the catalog would know it.
+    /// The last acknowledged commit, as the catalog would record it.
     head: Option<(u64, Uuid)>,
 }
 
 impl Promise {
-    /// With nothing under way.
+    /// The promise while no step is in progress.
     pub fn settled(contents: &Contents, head: Option<CommitHead>) -> Self {
         let head = head.map(|head| (head.version, head.nonce));
         Self { before: contents.clone(), after: contents.clone(), jobs: Vec::new(), head }
     }
 
-    /// With a step that begins.
+    /// The promise while a step is in progress.
     pub fn during(step: &Step, contents: &Contents, head: Option<CommitHead>) -> Self {
         let settled = Self::settled(contents, head);
         Self { after: step.applied_to(contents), jobs: step.jobs(), ..settled }
@@ -291,24 +292,24 @@ impl Promise {
     }
 }
 
-/// Promises of a run, each from a recorded moment on.
+/// The promises of a run, each valid from a recorded moment on.
 #[derive(Debug)]
 pub struct Promised(Vec<(usize, Promise)>);
 
 impl Promised {
-    /// Those at the end.
+    /// The promise at the end.
     pub fn at_end(&self) -> &Promise {
         self.at(usize::MAX)
     }
 
-    /// Those at the moment with this number.
+    /// The promise at the given moment.
     pub fn at(&self, moment: usize) -> &Promise {
         let begun = self.0.iter().rev().find(|(from, _)| *from <= moment);
         &begun.expect("the first begins at 0").1
     }
 }
 
-/// The name of a place in a test, which is printed where the test fails there.
+/// Describes a position in a test; printed if the test fails there.
 pub struct Place(pub String);
 
 impl Drop for Place {
@@ -319,7 +320,7 @@ impl Drop for Place {
     }
 }
 
-/// Takes all steps of the workload of a seed on a disk that records.
+/// Runs the whole workload of a seed on a disk that records.
 pub fn run(disk: &Arc<CrashDisk>, seed: u64) -> Promised {
     let mut promised = vec![(0, Promise::default())];
     let collection = open(disk, seed, None).unwrap();
@@ -333,7 +334,7 @@ pub fn run(disk: &Arc<CrashDisk>, seed: u64) -> Promised {
     Promised(promised)
 }
 
-/// Visible contents now. Every segment is read in full and must keep its promises.
+/// The currently visible contents. Every segment is read in full and must be sound.
 pub fn visible(collection: &Collection) -> Contents {
     let snapshot = collection.snapshot();
     assert!(snapshot.damaged.is_empty(), "no segment is damaged");
@@ -351,12 +352,12 @@ pub fn visible(collection: &Collection) -> Contents {
     contents
 }
 
-/// Opens after a cut and checks everything: the acknowledged is there, what was under way is there
-/// whole or not at all, and the collection takes a new write. Returns the promises of this
-/// recovery: what is visible lasts from now on, and so does the write.
+/// Opens the collection after a cut and checks everything: acknowledged contents are there, the
+/// step in progress is there as a whole or not at all, and the collection accepts a new write.
+/// Returns the promises of this recovery: both the contents it found and the new write must last.
 ///
 /// # Panics
-/// At the first promise that is broken.
+/// On the first promise that is violated.
 pub fn check(disk: &Arc<CrashDisk>, promise: &Promise, random: &Random) -> Promised {
     let collection = open(disk, random.below(u64::MAX), promise.head()).unwrap();
     let found = visible(&collection);
@@ -371,7 +372,7 @@ pub fn check(disk: &Arc<CrashDisk>, promise: &Promise, random: &Random) -> Promi
     }
     let mut promised = vec![(0, promise.clone())];
     let newest = found.values().map(|(sequence, _)| *sequence).max().unwrap_or(0);
-    // A new segment costs as much as everything else here.
+    // Adding a segment costs as much as everything else here.
     let step = match random.below(8) {
         0 => addition(random, 1000.max(newest + 4), &found),
         _ if found.is_empty() => Step::EmptySubTenant,

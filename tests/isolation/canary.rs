@@ -1,12 +1,12 @@
-//! Canaries: words that say whose they are, and the search for them in all that a server sends.
+//! Canaries: words that identify their owner, and the search for them in everything a server sends.
 //!
 //! ```text
 //! canary = code of the home (8 letters) + letters of its own (8)
 //! ```
-//! No vowels: no stemmer changes them, and no other word contains them. The code alone gives a
-//! home away, so that a canary that was cut off is found too. Names of tenants hold a code as
-//! well. A response is searched as it is and as what it encodes: JSON escapes, percent escapes
-//! and base 64, each inside of each.
+//! They contain no vowels, so that no stemmer changes them and no other word contains them. The
+//! code alone identifies the home, so that truncated canaries are found too. Names of tenants
+//! contain a code as well. A response is searched both raw and decoded: JSON escapes,
+//! percent-encoding and base64, nested in each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 const LETTERS: &[u8; 18] = b"bcdfghjklmnpqrtvwx";
 const CODE_LEN: usize = 8;
 pub const CANARY_LEN: usize = 16;
-/// Greatest depth of nested encodings.
+/// Maximum depth of nested encodings.
 const DEPTH_MAX: usize = 3;
-/// Bytes of base 64 that hold a code.
+/// The number of base64 characters that encode a code.
 const BASE64_LEN_MIN: usize = 11;
 
-/// A sequence of numbers that a seed determines (splitmix64).
+/// A deterministic sequence of pseudo-random numbers (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Seeded(u64);
 
@@ -60,10 +60,10 @@ impl Seeded {
     }
 }
 
-/// Owner of a code: a home is a sub-tenant in one of its lives, a key, a name of a tenant.
+/// The owner of a code: a life of a sub-tenant, a key, or the name of a tenant.
 pub type Home = usize;
 
-/// Every code that was given out.
+/// All codes that have been issued.
 #[derive(Debug)]
 pub struct Codes {
     seeded: Seeded,
@@ -71,7 +71,7 @@ pub struct Codes {
     codes: Vec<String>,
 }
 
-/// A code that was found, with the letters of the canary behind it as far as they are there.
+/// A code that was found, with as many of the following letters of its canary as are present.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
     pub home: Home,
@@ -83,7 +83,7 @@ impl Codes {
         Self { seeded: Seeded::new(seed), homes: BTreeMap::new(), codes: Vec::new() }
     }
 
-    /// A new home.
+    /// Registers a new home.
     pub fn home(&mut self) -> Home {
         let code = loop {
             let code = self.seeded.letters(CODE_LEN);
@@ -101,13 +101,13 @@ impl Codes {
         &self.codes[home]
     }
 
-    /// A new canary of a home.
+    /// Creates a new canary of a home.
     pub fn canary(&mut self, home: Home) -> String {
         let own = self.seeded.letters(CANARY_LEN - CODE_LEN);
         format!("{}{own}", self.codes[home])
     }
 
-    /// A word of the same form that nobody has.
+    /// Returns a word of the same form that belongs to no home.
     pub fn stray(&mut self) -> String {
         loop {
             let word = self.seeded.letters(CANARY_LEN);
@@ -121,7 +121,7 @@ impl Codes {
         self.homes.get(std::str::from_utf8(window).ok()?).copied()
     }
 
-    /// Every code in `bytes` and in what they encode.
+    /// Finds all codes in `bytes` and in everything encoded in them.
     pub fn sightings(&self, bytes: &[u8]) -> BTreeSet<Sighting> {
         let mut found = BTreeSet::new();
         self.look(bytes, 0, &mut found);
@@ -152,7 +152,7 @@ impl Codes {
     }
 }
 
-/// The text without canaries.
+/// Removes all canaries from a text.
 pub fn blank(text: &str) -> String {
     let is_canary =
         |word: &str| word.len() >= CANARY_LEN && word.bytes().all(|b| LETTERS.contains(&b));
@@ -168,7 +168,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// With `\uABCD` read; `None` where there is none.
+/// Decodes `\uABCD` escapes; `None` if there are none.
 fn json_unescaped(bytes: &[u8]) -> Option<Vec<u8>> {
     replaced(bytes, b"\\u", 6, |escape| {
         let c = char::from_u32(hex(&escape[2..])?)?;
@@ -176,7 +176,7 @@ fn json_unescaped(bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// With `%AB` read; `None` where there is none.
+/// Decodes `%AB` escapes; `None` if there are none.
 fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     replaced(bytes, b"%", 3, |escape| Some(vec![hex(&escape[1..])? as u8]))
 }
@@ -205,7 +205,7 @@ fn replaced(
     is_changed.then_some(decoded)
 }
 
-/// Bytes that each run of base-64 characters encodes, begun at each of four characters.
+/// Decodes each run of base64 characters, starting at each of its first four characters.
 fn base64_decoded(bytes: &[u8]) -> Vec<Vec<u8>> {
     let is_in = |b: &u8| b.is_ascii_alphanumeric() || b"+/-_".contains(b);
     let runs = bytes.chunk_by(|a, b| is_in(a) == is_in(b));
@@ -219,7 +219,7 @@ fn base64_decoded(bytes: &[u8]) -> Vec<Vec<u8>> {
         let run: Vec<u8> = run.iter().map(plain).collect();
         for begin in 0..4 {
             let part = &run[begin..];
-            // A last character that is not whole is dropped: it holds less than a byte.
+            // An incomplete last character is dropped, as it holds less than a byte.
             let whole = part.len() - usize::from(part.len() % 4 == 1);
             let loose = part.len() - part.len() % 4;
             let read = |end: usize| STANDARD_NO_PAD.decode(&part[..end]).ok();

@@ -1,10 +1,10 @@
-//! Actions of other tenants change no byte of an answer.
+//! Non-interference: actions of other tenants change no byte of a response.
 //!
-//! The same operations in one scope, twice on fresh servers: once alone, once among uploads,
-//! searches and deletions of everybody else, sibling sub-tenants included. The clock shows the
-//! same time at each step of both runs. Left out of the comparison: names of requests, measured
-//! times, and chunk ids, which hold a number of the server's own count; they are compared by the
-//! order of their first appearance.
+//! The test performs the same operations in one scope on two fresh servers: once alone, and once
+//! among uploads, searches and deletions in all other scopes, including sibling sub-tenants. The
+//! clock shows the same time at each step of both runs. The comparison ignores request ids and
+//! measured times. Chunk ids contain a counter of the server; they are compared by the order of
+//! their first appearance.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Run {
         self.ask(&Ask::new("POST", "/upload/upload_embeddings").of(tenant, sub_tenant).json(body));
     }
 
-    /// The body without what may differ: the request, its times, and what merging changes.
+    /// The body without what may differ: request id, timings, and what merging changes.
     fn plain(&mut self, mut body: Value) -> String {
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("request_id");
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// Everything that a reader of the scope can ask for.
+    /// Requests everything that a reader of the scope can request.
     fn answers(&mut self, seeded: &mut Seeded, mark: &str) -> Vec<String> {
         let query = format!("{} {} {mark}", seeded.word(&WORDS), seeded.word(&WORDS));
         let mut asks = Vec::new();
@@ -137,7 +137,7 @@ fn vector(seeded: &mut Seeded) -> Vec<f32> {
     (0..6).map(|_| (seeded.below(401) as f32 - 200.5) / 8.0).collect()
 }
 
-/// One step of everybody else: the same words, ids and sessions, in other scopes.
+/// One step of everybody else: the same words, ids and sessions in other scopes.
 fn disturb(run: &Run, seeded: &mut Seeded, codes: &mut Codes) {
     let scopes = [("mine", "east"), ("mine", "west"), ("other", "default"), ("third", "default")];
     for _ in 0..4 {

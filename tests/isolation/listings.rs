@@ -23,7 +23,7 @@ impl Walk {
         if self.seeded.chance(70) { Mode::Standard } else { Mode::Embeddings }
     }
 
-    /// A scope in which everything is settled, and a key.
+    /// Picks a key and a scope in which nothing is being processed.
     fn quiet_target(&mut self, mode: Mode) -> (TenantAt, &'static str, usize) {
         let target = self.target(mode, Role::Read);
         self.settle(target.0, target.1);
@@ -45,7 +45,7 @@ impl Walk {
         assert!(is_of_it || !version.vectors.is_empty() && description.is_empty(), "{source}");
     }
 
-    /// The listing of a scope, whole or in pages.
+    /// Lists a scope, at once or page by page.
     pub fn list_sources(&mut self) {
         let mode = self.any_mode();
         let (tenant, sub_tenant, key) = self.quiet_target(mode);
@@ -107,7 +107,7 @@ impl Walk {
         }
     }
 
-    /// An id that the server made somewhere, if there is one.
+    /// An id that the server generated in any scope, if there is one.
     fn generated_id(&mut self) -> Option<String> {
         let lives = self.model.tenants.iter().filter_map(|tenant| tenant.life.as_ref());
         let scopes = lives.flat_map(|life| life.sub_tenants.values());
@@ -160,7 +160,7 @@ impl Walk {
         assert_eq!(body["tenant_schema"].is_object(), life.has_schema, "{body}");
     }
 
-    /// The state of a source, looked up in a scope, a tenant, or everywhere.
+    /// Looks up the state of a source in a scope, in a tenant, or everywhere.
     pub fn verify(&mut self) {
         self.settle_all();
         let mode = self.any_mode();
@@ -193,7 +193,7 @@ impl Walk {
             Some((at, name)) if gate.is_ok() || how == 2 => self.sees(*at, name),
             _ => Sees::default(),
         };
-        // Of documents and vectors the product may prefer documents; `regressions` is about that.
+        // The product may prefer documents over vectors; `regressions` covers that case.
         let is_text = |(at, _): &&(TenantAt, String)| {
             how == 2 && self.model.tenants[*at].mode == Mode::Standard
         };
@@ -222,7 +222,7 @@ impl Walk {
         }
     }
 
-    /// An original, at once or by a URL that is redeemed now and later.
+    /// Fetches an original directly, or through a URL that is used now and again later.
     pub fn fetch(&mut self) {
         let mode = if self.seeded.chance(90) { Mode::Standard } else { Mode::Embeddings };
         let (tenant, sub_tenant, key) = self.quiet_target(mode);
@@ -264,7 +264,8 @@ impl Walk {
         }
     }
 
-    /// A URL opens its source in its life of the tenant, for an hour, and nothing else.
+    /// Follows a URL, which gives access to its source in its life of the tenant, for an hour, and
+    /// to nothing else.
     fn redeem(&mut self, at: usize) {
         let ticket = self.tickets[at].clone();
         let Ticket { path, tenant, life, sub_tenant, source, ends_at } = ticket;
@@ -285,7 +286,7 @@ impl Walk {
         }
     }
 
-    /// Jobs of a scope, a tenant, or of all that the key reaches.
+    /// Lists the jobs of a scope, of a tenant, or of everything that the key can access.
     pub fn jobs(&mut self) {
         self.settle_all();
         let (tenant, sub_tenant, key) = self.target(Mode::Standard, Role::Read);
@@ -361,7 +362,7 @@ impl Walk {
         assert_eq!(listed, expected);
     }
 
-    /// Every scope that a key might name without reaching it.
+    /// Tries every scope that a key could name without having access to it.
     pub fn knock(&mut self) {
         let key = self.seeded.below(self.model.keys.len());
         for tenant in 0..self.model.tenants.len() {

@@ -1,4 +1,4 @@
-//! Tenants and sub-tenants do not see each other: random operations against a model.
+//! Isolation of tenants and sub-tenants: random operations, compared with a model.
 //!
 //! ```text
 //! seed -> walk: pick an operation, a scope, a key -> request -> answer
@@ -7,16 +7,16 @@
 //!         model: may it, and what is there?  == compared with ==  status, sets, counts, bytes
 //!         codes: whose is each canary?       == searched for ==   every byte of body and headers
 //! ```
-//! Ids, file names and words are shared by all scopes; canaries are not. A longer run:
-//! `LODESTONE_ISOLATION_SEED` is the first seed (it is printed), `LODESTONE_ISOLATION_STEPS` the
-//! operations of each walk.
+//! Ids, file names and words are shared by all scopes; canaries are not. For a longer run,
+//! `LODESTONE_ISOLATION_SEED` sets the first seed (which is printed) and
+//! `LODESTONE_ISOLATION_STEPS` the number of operations per walk.
 //!
-//! - `canary`: words that say whose they are, and the search for them
-//! - `model`: what the server should hold; `server`: the server and the wire
-//! - `walk`: a request, its right to be answered, the search of the answer
+//! - `canary`: words that identify their owner, and the search for them
+//! - `model`: the expected contents of the server; `server`: the server and its requests
+//! - `walk`: sending a request, the access it requires, and the search of the response
 //! - `uploads`, `searches`, `listings`, `tenants`, `vectors`, `memories`: the operations
-//! - `regressions`: what the walks have found
-//! - `interference`: what others do changes no byte of an answer
+//! - `regressions`: bugs that the walks have found
+//! - `interference`: actions of others change no byte of a response
 
 mod canary;
 mod interference;
@@ -40,7 +40,7 @@ const STEPS: usize = 2000;
 
 type Operation = fn(&mut Walk);
 
-/// Operations with their share of a walk.
+/// The operations and their weights in a walk.
 const OPERATIONS: &[(usize, Operation)] = &[
     (40, Walk::upload),
     (8, Walk::update_metadata),
@@ -79,7 +79,7 @@ fn number(name: &str, default: u64) -> u64 {
     set.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
 }
 
-/// The first seed, or the one that the environment names.
+/// The first seed, by default or from the environment.
 fn seed() -> u64 {
     number("LODESTONE_ISOLATION_SEED", SEED)
 }
@@ -104,7 +104,7 @@ fn walk(seed: u64) {
     let Walk { answers, refused, sightings, .. } = walk;
     println!("{steps} operations, {answers} answers searched in {:?}", begun.elapsed());
     println!("{refused} refusals, {sightings} canaries seen, each in its own scope");
-    // A walk that is shown nothing, or refused everything, proves nothing.
+    // A walk that sees no canaries, or is refused nothing, would prove nothing.
     assert!(steps < 200 || sightings > answers / 2 && refused > answers / 20);
 }
 

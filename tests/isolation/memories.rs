@@ -17,7 +17,7 @@ fn need(role: Role, tenant: TenantAt, sub_tenant: &str, may_create: bool) -> Nee
 }
 
 impl Walk {
-    /// Adds a memory, or replaces one: a text, or what a message says.
+    /// Adds or replaces a memory: a text, or the statements of a message.
     pub fn add_memory(&mut self) {
         let (tenant, sub_tenant, key) = self.target(Mode::Standard, Role::Write);
         let need = need(Role::Write, tenant, sub_tenant, true);
@@ -62,7 +62,7 @@ impl Walk {
         scope.map(|scope| scope.memories.clone()).unwrap_or_default()
     }
 
-    /// Compares memories with the model: which, and every field.
+    /// Compares memories with the model: which exist, and every field.
     fn check_memories(&self, tenant: TenantAt, sub_tenant: &str, memories: &Value) {
         let expected = self.remembered(tenant, sub_tenant);
         let memories = memories.as_array().expect("memories");
@@ -89,7 +89,7 @@ impl Walk {
         self.check_memories(tenant, sub_tenant, &body["user_memories"]);
     }
 
-    /// A search by a word of others finds this scope's memories alone, all of them.
+    /// A search for a word of another scope finds all memories of this scope and no others.
     pub fn retrieve_memories(&mut self) {
         let (tenant, sub_tenant, key) = self.target(Mode::Standard, Role::Read);
         let name = self.model.tenants[tenant].name.clone();

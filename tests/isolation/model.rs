@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use crate::canary::Home;
 
 pub const SUB_TENANTS: [&str; 3] = ["default", "east", "west"];
-/// Ids of sources and batches, the same in every scope.
+/// Ids of sources and batches, shared by all scopes.
 pub const SOURCES: [&str; 5] = ["s1", "s2", "s3", "report.txt", "a b"];
-/// Ids of memories, the same in every scope; one is the id of a source too.
+/// Ids of memories, shared by all scopes; one is also the id of a source.
 pub const MEMORIES: [&str; 3] = ["m1", "m2", "s1"];
-/// Ids of sessions, the same in every scope.
+/// Ids of sessions, shared by all scopes.
 pub const SESSIONS: [&str; 2] = ["talk", "chat"];
-/// Words that documents of all scopes share.
+/// Words that occur in the documents of all scopes.
 pub const WORDS: [&str; 8] =
     ["harbour", "lantern", "orchard", "granite", "meadow", "copper", "violin", "glacier"];
 pub const COLOURS: [&str; 3] = ["red", "green", "blue"];
@@ -42,29 +42,29 @@ impl Role {
     }
 }
 
-/// A tenant's place in [`Model::tenants`].
+/// The index of a tenant in [`Model::tenants`].
 pub type TenantAt = usize;
 
-/// One accepted version of a source.
+/// An accepted version of a source.
 #[derive(Debug, Clone)]
 pub struct Version {
     pub number: u32,
     pub kind: &'static str,
     pub bytes: Vec<u8>,
     pub filename: String,
-    /// Canaries of the text and of the file name.
+    /// The canaries in the text and in the file name.
     pub marks: Vec<String>,
     pub words: BTreeSet<&'static str>,
     pub tenant_metadata: Map<String, Value>,
     pub document_metadata: Map<String, Value>,
-    /// Epoch milliseconds.
+    /// Milliseconds since the Unix epoch.
     pub uploaded_at: u64,
     pub chunks: u64,
     pub vectors: BTreeMap<u32, Vec<f32>>,
 }
 
 impl Version {
-    /// The title, for texts without a heading.
+    /// The expected title of a text without a heading.
     pub fn title(&self, id: &str) -> String {
         let given = self.document_metadata.get("title").and_then(Value::as_str);
         let chain = [given, Some(self.filename.as_str()), Some(id)];
@@ -77,41 +77,41 @@ impl Version {
         &self.marks[0]
     }
 
-    /// Every canary of this version.
+    /// All canaries of this version.
     pub fn canaries(&self) -> Vec<String> {
         let maps = self.tenant_metadata.values().chain(self.document_metadata.values());
         let texts = maps.filter_map(Value::as_str);
-        // A title holds its canary as the last word.
+        // A title ends with its canary.
         let last = texts.filter_map(|text| text.split(' ').next_back()).map(str::to_owned);
         self.marks.iter().cloned().chain(last).collect()
     }
 }
 
-/// One memory.
+/// A memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembered {
     pub text: String,
     /// The canary in the text.
     pub mark: String,
-    /// Epoch milliseconds.
+    /// Milliseconds since the Unix epoch.
     pub added_at: u64,
     pub ends_at: Option<u64>,
 }
 
-/// One source: what is visible, and what has been accepted since.
+/// A source: its visible version, and one that was accepted but is not yet visible.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     pub visible: Option<Version>,
     pub pending: Option<Version>,
 }
 
-/// One life of a sub-tenant.
+/// A sub-tenant in one of its lives, from creation to deletion.
 #[derive(Debug, Clone)]
 pub struct SubTenant {
     pub home: Home,
     pub sources: BTreeMap<String, Source>,
     pub memories: BTreeMap<String, Remembered>,
-    /// Source and upload time of each job that may be remembered.
+    /// The source and upload time of each job that the server may still list.
     pub jobs: BTreeSet<(String, u64)>,
 }
 
@@ -120,7 +120,7 @@ impl SubTenant {
         Self { home, sources: BTreeMap::new(), memories: BTreeMap::new(), jobs: BTreeSet::new() }
     }
 
-    /// Visible sources with their ids.
+    /// The visible sources and their ids.
     pub fn visible(&self) -> impl Iterator<Item = (&str, &Version)> {
         self.sources
             .iter()
@@ -139,28 +139,30 @@ impl SubTenant {
     }
 }
 
-/// One name of a tenant; `life` is what it stands for now.
+/// A tenant name, with the tenant that currently has it, if any, as `life`.
 #[derive(Debug, Clone)]
 pub struct Tenant {
     pub name: String,
     pub name_home: Home,
-    /// Kind of tenant that the operator creates under this name.
+    /// The kind of tenant that the operator creates under this name.
     pub planned: Mode,
-    /// Its kind, or the one it gets when the operator makes it: a first upload makes it standard.
+    /// The kind of the current tenant, or of the one the operator will create. A tenant created by
+    /// a first upload is standard.
     pub mode: Mode,
     pub life: Option<Life>,
-    /// Number of tenants of this name so far.
+    /// The number of tenants that have had this name.
     pub lives: u32,
 }
 
-/// A tenant that exists.
+/// An existing tenant.
 #[derive(Debug, Clone)]
 pub struct Life {
     pub created_at: u64,
     pub has_schema: bool,
     pub width: Option<usize>,
     pub sub_tenants: BTreeMap<String, SubTenant>,
-    /// Words asked in each conversation, by sub-tenant and session. A question makes no sub-tenant.
+    /// The words asked in each conversation, by sub-tenant and session. Asking a question does not
+    /// create a sub-tenant.
     pub sessions: BTreeMap<(String, String), Vec<String>>,
 }
 
@@ -171,10 +173,10 @@ impl Life {
     }
 }
 
-/// One tenant of a key's scope, with the sub-tenants inside it; `None` is all of them.
+/// A tenant in a key's scope, with the sub-tenants included; `None` means all of them.
 pub type Entry = (TenantAt, Option<Vec<&'static str>>);
 
-/// An API key. A scope names tenants by their place; `None` is all of them.
+/// An API key. A scope of `None` means all tenants.
 #[derive(Debug, Clone)]
 pub struct Key {
     pub id: String,
@@ -203,8 +205,8 @@ impl Key {
         })
     }
 
-    /// Whether it may see `other` in listings. A key whose tenants are all gone belongs to the
-    /// operator alone.
+    /// Whether this key may see `other` in listings. A key whose tenants have all been deleted is
+    /// visible only to the operator.
     pub fn sees(&self, other: &Key) -> bool {
         let Some(scope) = &other.scope else { return self.scope.is_none() };
         let is_within = |(tenant, names): &Entry| match names {
@@ -215,7 +217,7 @@ impl Key {
     }
 }
 
-/// The whole server.
+/// The expected state of the whole server.
 #[derive(Debug)]
 pub struct Model {
     pub tenants: Vec<Tenant>,
@@ -235,7 +237,7 @@ impl Model {
         self.sub_tenant(tenant, name)?.sources.get(id)?.visible.as_ref()
     }
 
-    /// Forgets memories whose end has come.
+    /// Removes memories that have expired.
     pub fn forget(&mut self, now: u64) {
         let lives = self.tenants.iter_mut().filter_map(|tenant| tenant.life.as_mut());
         for scope in lives.flat_map(|life| life.sub_tenants.values_mut()) {
@@ -243,7 +245,7 @@ impl Model {
         }
     }
 
-    /// Scopes that exist and that a key reaches.
+    /// The existing scopes that a key can access.
     pub fn reached(&self, key: &Key) -> Vec<(TenantAt, String)> {
         let lives = self.tenants.iter().enumerate().filter_map(|(at, tenant)| {
             let names = tenant.life.as_ref()?.sub_tenants.keys();
@@ -252,7 +254,7 @@ impl Model {
         lives.flatten().filter(|(at, name)| key.reaches(*at, name)).collect()
     }
 
-    /// The canaries that a home holds now.
+    /// The canaries that a home currently holds.
     pub fn canaries_of(&self, home: Home) -> BTreeSet<String> {
         let lives = self.tenants.iter().filter_map(|tenant| tenant.life.as_ref());
         let mut sub_tenants = lives.flat_map(|life| life.sub_tenants.values());

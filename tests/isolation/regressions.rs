@@ -1,4 +1,4 @@
-//! Errors that the walks have found, shrunk to a few lines each.
+//! Bugs that the walks have found, reduced to a few lines each.
 
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ fn make_key(server: &TestServer, name: &str, tenant: &str) -> Value {
     ask(server, OPERATOR, &Ask::new("POST", "/admin/api_keys").json(body))
 }
 
-/// A key whose tenants were all deleted covers nothing, so that it lay within every scope: any
-/// scoped admin saw its name, and could revoke it.
+/// Goal: a key whose tenants have all been deleted is visible to the operator only. Its empty scope
+/// used to lie within every scope, so that any scoped admin saw its name and could revoke it.
 #[test]
 fn a_key_that_has_lost_its_tenants_belongs_to_the_operator_alone() {
     let server = TestServer::start();
@@ -41,8 +41,8 @@ fn a_key_that_has_lost_its_tenants_belongs_to_the_operator_alone() {
     assert_eq!(ask(&server, OPERATOR, &list)["api_keys"].as_array().map(Vec::len), Some(2));
 }
 
-/// A look-up without a scope means the most recent upload in every scope of the key.
-/// Batches of vectors have no job, and where any scope has a job of that id they are not found.
+/// Goal: a look-up without a scope finds the latest upload in all scopes of the key. Batches of
+/// vectors have no job, and used not to be found if any scope had a job with that id.
 #[test]
 fn a_look_up_without_a_scope_finds_vectors_beside_documents() {
     let server = TestServer::start();

@@ -1,4 +1,5 @@
-//! Searches and answers: who sees which chunks, and that a foreign word is like no word.
+//! Searches and answers: which chunks a key can see, and that a foreign word behaves like an
+//! unknown one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use crate::walk::{Need, Sees, Walk};
 /// More than any scope holds.
 const CHUNKS_MAX: usize = 1001;
 
-/// A filter, on the wire and in the model.
+/// A filter, both as sent and as evaluated by the model.
 #[derive(Debug, Clone)]
 pub enum Limit {
     Nothing,
@@ -19,7 +20,7 @@ pub enum Limit {
     Region(&'static str),
     Mark(String),
     Ids(Vec<&'static str>),
-    /// A key that one tenant's schema keeps out of filters, and no document has.
+    /// A key that one tenant's schema excludes from filters, and that no document has.
     Level,
 }
 
@@ -51,7 +52,7 @@ impl Limit {
     }
 }
 
-/// Searches of a scope.
+/// A search of a scope.
 pub struct Question {
     tenant: TenantAt,
     sub_tenant: &'static str,
@@ -106,7 +107,7 @@ impl Walk {
         }
     }
 
-    /// Chunks that the model lets a search see, by source.
+    /// The chunks that the model allows a search to find, as counts per source.
     fn expected(&self, asked: &Question, hits: impl Fn(&Version) -> bool) -> BTreeMap<String, u64> {
         let scope = self.model.sub_tenant(asked.tenant, asked.sub_tenant);
         let visible = scope.into_iter().flat_map(|scope| scope.visible());
@@ -116,7 +117,7 @@ impl Walk {
             .collect()
     }
 
-    /// Compares chunks with the model: which sources, how many chunks of each, and every field.
+    /// Compares chunks with the model: the sources, the number of chunks of each, and every field.
     fn check_chunks(&self, asked: &Question, chunks: &Value, expected: &BTreeMap<String, u64>) {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         let mut uuids = BTreeSet::new();
@@ -145,12 +146,12 @@ impl Walk {
         }
     }
 
-    /// Sends a search; where its filter is refused by a schema, checks that.
+    /// Sends a search; if a schema rejects its filter, checks that and returns `None`.
     fn search_for(&mut self, key: usize, asked: &Question, ask: &Ask) -> Option<Reply> {
         self.search_with(key, asked, ask, Vec::new())
     }
 
-    /// A search whose answer may repeat the words of `echo`.
+    /// Sends a search whose response may repeat the words of `echo`.
     fn search_with(
         &mut self,
         key: usize,
@@ -169,8 +170,8 @@ impl Walk {
         Some(reply)
     }
 
-    /// The same search with every canary that is not of this scope replaced by a word that is
-    /// nowhere: the answer must be the same, scores included.
+    /// Repeats a search with every canary of other scopes replaced by a word that exists nowhere;
+    /// the response must be equal, including scores.
     fn check_twin(&mut self, key: usize, asked: &Question, ask: &Ask, reply: &Reply) {
         let scope = self.model.sub_tenant(asked.tenant, asked.sub_tenant);
         let own = scope.map(|scope| self.model.canaries_of(scope.home)).unwrap_or_default();
@@ -214,7 +215,7 @@ impl Walk {
         body["alpha"] = self.seeded.pick(&alphas).clone();
         body["mode"] = json!(*self.seeded.pick(&["fast", "fast", "accurate"]));
         body["recency_bias"] = json!(*self.seeded.pick(&[0.0, 0.5]));
-        // The model counts chunks one by one.
+        // The model counts chunks individually.
         body["join_neighbours"] = json!(false);
         let ask = Ask::new("POST", "/search/retrieve").json(body);
         let Some(reply) = self.search_for(key, &asked, &ask) else { return };
@@ -226,8 +227,8 @@ impl Walk {
                 asked.holds(version, word) || title.is_some_and(|title| title.contains(word))
             })
         };
-        // A file's name is its title where there is no other; whether its words count is not the
-        // question here.
+        // A file's name is its title if it has no other; whether the words of the name count is
+        // left open here.
         let is_of_file_name = asked.words.iter().any(|word| {
             let scope = self.model.sub_tenant(tenant, sub_tenant);
             scope.is_some_and(|scope| {
@@ -276,7 +277,7 @@ impl Walk {
         let talk = session.map(|session| (sub_tenant.to_owned(), session.to_owned()));
         body["session_id"] = json!(session);
         let ask = Ask::new("POST", "/search/qna").json(body);
-        // The completed query repeats what was asked before in the conversation, in this scope.
+        // The completed query repeats earlier questions of the conversation, all in this scope.
         let mut echo = asked.words.clone();
         let mut is_new = true;
         if let (Some(talk), Some(life)) = (talk, self.model.tenants[tenant].life.as_mut()) {
@@ -297,8 +298,8 @@ impl Walk {
             })
         );
         if is_new {
-            // The turns of this session in other scopes, and in earlier lives of this one, have
-            // no influence.
+            // Turns of this session id in other scopes, and in earlier lives of this scope, have no
+            // influence.
             self.check_twin(key, &asked, &plain, &reply);
             let Some(fresh) = self.search_for(key, &asked, &plain) else { return };
             assert_eq!(Self::anonymous(fresh.json()), Self::anonymous(body));
@@ -306,7 +307,7 @@ impl Walk {
     }
 }
 
-/// A time as the wire has it.
+/// A time in the format of the API.
 pub fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }

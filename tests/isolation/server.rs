@@ -1,4 +1,4 @@
-//! A server in this process with a clock that moves only when told to, and requests for it.
+//! A server in this process whose clock advances only on request, and requests to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use tower::ServiceExt;
 
 use crate::canary;
 
-/// The operator's key.
+/// The admin key.
 pub const OPERATOR: &str = "operator-key-of-the-isolation-tests-00001";
 const EPOCH_MILLIS: u64 = 1_757_402_409_000;
 const BOUNDARY: &str = "boundary-of-the-isolation-tests";
 
-/// Parts of a request body.
+/// The content of a request body.
 #[derive(Debug, Clone)]
 pub enum Content {
     Nothing,
     Json(Value),
-    /// Parts: name, file name if it is a file, bytes.
+    /// The parts of a form: field name, file name if it is a file, content.
     Form(Vec<(&'static str, Option<String>, Vec<u8>)>),
 }
 
-/// A request before it is put on the wire.
+/// A request before it is encoded.
 #[derive(Debug, Clone)]
 pub struct Ask {
     pub method: &'static str,
@@ -52,7 +52,7 @@ impl Ask {
         self
     }
 
-    /// With the scope in the query string.
+    /// Adds the scope to the query string.
     pub fn of(self, tenant: &str, sub_tenant: &str) -> Self {
         self.with("tenant_id", tenant).with("sub_tenant_id", sub_tenant)
     }
@@ -120,12 +120,12 @@ fn form(parts: &[(&'static str, Option<String>, Vec<u8>)]) -> Vec<u8> {
     body
 }
 
-/// Text for a place in a URL.
+/// Percent-encodes a text for use in a URL.
 pub fn encode(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// A response, read to its end.
+/// A response whose body has been read completely.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -134,7 +134,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON; of a stream its last event.
+    /// Parses the body, or the last event of a stream, as JSON.
     pub fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.bytes);
         let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
@@ -170,7 +170,7 @@ impl TestServer {
         Self { clock, engine, router, runtime, _dir: dir }
     }
 
-    /// Epoch milliseconds of the server's clock.
+    /// The server's clock in milliseconds since the Unix epoch.
     pub fn now(&self) -> u64 {
         self.clock.now().0
     }
@@ -179,7 +179,7 @@ impl TestServer {
         self.clock.advance_millis(millis);
     }
 
-    /// Sends a request; `None` is no key at all.
+    /// Sends a request; with `None` it has no key.
     pub fn send(&self, key: Option<&str>, ask: &Ask) -> Reply {
         let (router, request) = (self.router.clone(), ask.request(key));
         self.runtime.block_on(async move {
@@ -197,8 +197,8 @@ impl Drop for TestServer {
     }
 }
 
-/// The hashing stand-in for a model, blind for canaries. Two queries that differ only in their
-/// canaries have one meaning, so that their answers can be compared byte by byte.
+/// The hashing test embedder, made blind to canaries: two queries that differ only in their
+/// canaries have equal vectors, so that their responses can be compared byte by byte.
 #[derive(Debug)]
 struct BlindEmbedder;
 

@@ -8,15 +8,15 @@ use crate::model::{Life, Mode, Role, SubTenant, TenantAt};
 use crate::server::Ask;
 use crate::walk::{BY_OPERATOR, Need, Sees, Walk};
 
-/// Keys above which one of a former life is revoked before a new one is made.
+/// The number of keys above which stale ones are revoked.
 const KEYS_MAX: usize = 40;
 
 impl Walk {
-    /// Creates a tenant as a key; a scoped key is told nothing.
+    /// Creates a tenant with a given key; scoped keys are refused without learning anything.
     pub fn create_tenant(&mut self, key: usize, tenant: TenantAt) {
         let (name, mode) =
             (self.model.tenants[tenant].name.clone(), self.model.tenants[tenant].mode);
-        // The first tenant alone has a schema, in each of its lives.
+        // Only the first tenant has a schema, in each of its lives.
         let has_schema = tenant == 0;
         let schema = json!([
             {"key": "region", "type": "string"},
@@ -59,7 +59,7 @@ impl Walk {
         self.create_tenant(key, tenant);
     }
 
-    /// Deletes a tenant. Its name may come back, its data and the reach of its keys never.
+    /// Deletes a tenant. Its name may be reused, but its data and its keys' access never return.
     pub fn delete_tenant(&mut self) {
         let tenant = self.seeded.below(self.model.tenants.len());
         let key = match self.seeded.chance(50) {
@@ -85,7 +85,7 @@ impl Walk {
         if self.seeded.chance(60) {
             self.create_tenant(BY_OPERATOR, tenant);
         }
-        // Scopes may name a tenant that is to come.
+        // Scopes may name a tenant that does not exist yet.
         self.make_keys_of(tenant);
         self.thin_out_keys();
     }
@@ -102,7 +102,7 @@ impl Walk {
         }
     }
 
-    /// Revokes a key as another; it opens nothing from then on.
+    /// Revokes a key by means of another; it gives no access from then on.
     fn revoke(&mut self, by: usize, key: usize) {
         let doomed = self.model.keys[key].clone();
         let ask = Ask::new("DELETE", &format!("/admin/api_keys/{}", doomed.id));
@@ -146,7 +146,7 @@ impl Walk {
         assert_eq!(reply.status, 200, "{}", reply.json());
     }
 
-    /// The keys that a key is shown: exactly those within its own reach.
+    /// Lists the keys that a key may see: exactly those within its own scope.
     pub fn list_keys(&mut self) {
         let key = self.seeded.below(self.model.keys.len());
         let by = self.model.keys[key].clone();
@@ -167,7 +167,7 @@ impl Walk {
         assert_eq!(listed, expected);
     }
 
-    /// A key makes another, uses it and revokes it; or is refused a wider one.
+    /// A key creates another key, uses it and revokes it; or is refused one with a wider scope.
     pub fn lend_key(&mut self) {
         let maker = self.seeded.below(self.model.keys.len());
         let by = self.model.keys[maker].clone();

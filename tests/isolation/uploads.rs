@@ -1,4 +1,4 @@
-//! Operations that store: texts, documents, batches, their metadata.
+//! Operations that write: texts, documents, batches and their metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use crate::model::{
 use crate::server::Ask;
 use crate::walk::{Need, Walk};
 
-/// Sentences of a text of several chunks.
+/// The number of sentences in a text of several chunks.
 const SENTENCES_LONG: usize = 32;
-/// The one value of `Idempotency-Key` that all clients use.
+/// The `Idempotency-Key` that all clients share.
 const ONCE: &str = "first-try";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,14 +63,14 @@ impl Way {
     }
 }
 
-/// One document on its way in.
+/// A document to be uploaded.
 struct Item {
     id: Option<String>,
     version: Version,
 }
 
 impl Walk {
-    /// A scope and a key that probably reaches it.
+    /// Picks a scope and a key that probably has access to it.
     pub fn target(&mut self, mode: Mode, wanted: Role) -> (TenantAt, &'static str, usize) {
         let tenants: Vec<TenantAt> = (0..self.model.tenants.len())
             .filter(|at| self.model.tenants[*at].mode == mode || self.seeded.chance(5))
@@ -117,7 +117,7 @@ impl Walk {
             marks.push(self.codes.canary(home));
             filename = format!("notes {}.txt", marks[1]);
             if self.seeded.chance(50) {
-                // Not UTF-8: the original comes back in base 64.
+                // Not UTF-8, so that the original is returned in base64.
                 bytes.extend(b"Un caf\xe9 cr\xe8me pr\xe8s du mus\xe9e, d\xe9j\xe0 ferm\xe9.");
             }
         }
@@ -150,7 +150,7 @@ impl Walk {
         items
     }
 
-    /// Uploads in one of all ways.
+    /// Uploads in a randomly chosen way.
     pub fn upload(&mut self) {
         let way = *self.seeded.pick(&WAYS);
         let (tenant, sub_tenant, key) = self.target(Mode::Standard, Role::Write);
@@ -183,7 +183,8 @@ impl Walk {
         let Some(reply) = self.ask(key, need, &ask, &sees) else { return };
         let used = (self.model.keys[key].secret.clone(), ask.path.clone());
         if ask.once.is_some() && self.used_up.contains(&used) {
-            // Each body is new: the key of the first one does not open its answer.
+            // Every body is new, so that reusing the idempotency key is a conflict and does not
+            // replay a response.
             return self.expect_refusal(&reply, 409, "idempotency_conflict");
         }
         let body = reply.json();
@@ -230,7 +231,7 @@ impl Walk {
         }
     }
 
-    /// The tenant and the sub-tenant that a first write makes.
+    /// Records the tenant and sub-tenant that a first write creates.
     pub fn come_to_life(&mut self, tenant: TenantAt, sub_tenant: &str, home: Home, now: u64) {
         let default = self.codes.home();
         let owner = &mut self.model.tenants[tenant];
@@ -243,7 +244,7 @@ impl Walk {
         life.sub_tenants.entry("default".to_owned()).or_insert_with(|| SubTenant::new(default));
     }
 
-    /// Replaces metadata maps. A new title is indexed anew.
+    /// Replaces metadata maps. A new title is indexed again.
     pub fn update_metadata(&mut self) {
         let (tenant, sub_tenant, key) = self.target(Mode::Standard, Role::Write);
         self.settle(tenant, sub_tenant);
@@ -288,7 +289,7 @@ impl Walk {
         }
     }
 
-    /// Deletes sources by ids of which some are only elsewhere.
+    /// Deletes sources by ids, some of which exist only in other scopes.
     pub fn delete_sources(&mut self) {
         let mode = if self.seeded.chance(75) { Mode::Standard } else { Mode::Embeddings };
         let (tenant, sub_tenant, key) = self.target(mode, Role::Write);

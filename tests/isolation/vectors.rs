@@ -9,7 +9,7 @@ use crate::server::Ask;
 use crate::walk::{Need, Walk};
 
 const SCORE_ERROR: f64 = 1e-5;
-/// The most that one search returns, and more than any scope of a walk holds.
+/// The maximum number of hits of one search, which exceeds the content of any scope of a walk.
 const HITS_MAX: usize = 200;
 
 impl Walk {
@@ -18,12 +18,13 @@ impl Walk {
         Need { role, tenant, sub_tenant: Some(sub_tenant), mode, may_create: false }
     }
 
-    /// The width of a tenant's vectors: another one for each tenant.
+    /// The dimension of a tenant's vectors, which differs from tenant to tenant.
     fn width(&self, tenant: TenantAt) -> usize {
         3 + tenant
     }
 
-    /// Eighths survive as 32-bit floats and as JSON. The first is never 0.
+    /// Returns a vector of multiples of 1/8, which 32-bit floats and JSON represent exactly. The
+    /// first component is never 0.
     fn vector(&mut self, width: usize) -> Vec<f32> {
         let mut vector: Vec<f32> =
             (0..width).map(|_| (self.seeded.below(401) as f32 - 200.0) / 8.0).collect();
@@ -68,7 +69,7 @@ impl Walk {
         scope.sources.insert(id, Source { visible: Some(version), pending: None });
     }
 
-    /// Every stored row of a scope.
+    /// All stored rows of a scope.
     fn rows(&self, tenant: TenantAt, sub_tenant: &str) -> BTreeMap<String, Vec<f32>> {
         let scope = self.model.sub_tenant(tenant, sub_tenant);
         let visible = scope.into_iter().flat_map(|scope| scope.visible());
@@ -111,7 +112,7 @@ impl Walk {
         }
     }
 
-    /// Chunk ids of which some are only in other scopes.
+    /// Chunk ids, some of which exist only in other scopes.
     fn chunk_ids(&mut self) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
         for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! A walk: random operations by random keys, each answer compared with the model and searched
-//! for canaries of others.
+//! A random walk: random operations with random keys, whose responses are compared with the model
+//! and searched for the canaries of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use crate::server::{Ask, OPERATOR, Reply, TestServer};
 
 const TICK_MILLIS: u64 = 1000;
 const TRACE_MAX: usize = 40;
-/// The operator's key in [`Model::keys`].
+/// The index of the operator's key in [`Model::keys`].
 pub const BY_OPERATOR: usize = 0;
 
-/// The owners of the canaries that an answer may hold.
+/// The owners whose canaries a response may contain.
 #[derive(Debug, Clone, Default)]
 pub struct Sees {
     pub homes: BTreeSet<Home>,
-    /// Canaries that the request itself names and the answer may repeat.
+    /// Canaries that the request itself contains and the response may repeat.
     pub echo: Vec<String>,
 }
 
-/// Requirements of an operation on its caller and on the scope it names.
+/// What an operation requires of its caller and of the scope it names.
 #[derive(Debug, Clone, Copy)]
 pub struct Need<'a> {
     pub role: Role,
@@ -33,7 +33,7 @@ pub struct Need<'a> {
     pub may_create: bool,
 }
 
-/// A signed URL that was handed out, with what it is for.
+/// A signed URL that was issued, and the original to which it gives access.
 #[derive(Debug, Clone)]
 pub struct Ticket {
     pub path: String,
@@ -50,9 +50,9 @@ pub struct Walk {
     pub codes: Codes,
     pub model: Model,
     pub tickets: Vec<Ticket>,
-    /// Keys and routes whose idempotency key is used up.
+    /// The keys and routes for which the idempotency key has been used.
     pub used_up: BTreeSet<(String, String)>,
-    /// The body of each refusal that names a scope: all of a kind are equal.
+    /// The first body of each kind of refusal that depends on the scope; all others must equal it.
     refusals: BTreeMap<(u16, String), Value>,
     pub trace: Vec<String>,
     pub answers: usize,
@@ -114,7 +114,7 @@ impl Walk {
         self.make_key(Role::Write, Some(vec![(2, None), (3, Some(vec!["east"]))]));
     }
 
-    /// Sends a request one tick later and searches the answer.
+    /// Advances the clock by a tick, sends a request and searches the response.
     pub fn send(&mut self, key: usize, ask: &Ask, sees: &Sees) -> Reply {
         self.server.advance_millis(TICK_MILLIS);
         self.model.forget(self.server.now());
@@ -132,7 +132,7 @@ impl Walk {
         self.trace.push(line);
     }
 
-    /// The check that this test is about: nothing of others, and nothing that is gone.
+    /// Checks the property under test: a response contains nothing of others, and nothing deleted.
     pub fn search(&mut self, reply: &Reply, sees: &Sees) {
         self.answers += 1;
         let mut found = self.codes.sightings(&reply.bytes);
@@ -158,7 +158,8 @@ impl Walk {
         }
     }
 
-    /// Verdict of the model on the right to do something: status and reason of the refusal.
+    /// The expected outcome of the access check; an error holds the status and reason of the
+    /// refusal.
     pub fn gate(&self, key: usize, need: Need<'_>) -> Result<(), (u16, &'static str)> {
         let (key, tenant) = (&self.model.keys[key], &self.model.tenants[need.tenant]);
         if key.role < need.role {
@@ -180,11 +181,11 @@ impl Walk {
         }
     }
 
-    /// Sends a request; a refusal is checked here and gives `None`.
+    /// Sends a request; if it is to be refused, checks the refusal and returns `None`.
     pub fn ask(&mut self, key: usize, need: Need<'_>, ask: &Ask, sees: &Sees) -> Option<Reply> {
         let gate = self.gate(key, need);
         let mut nothing = Sees::default();
-        // The one refusal that names the tenant is for those who reach it.
+        // The only refusal that names the tenant is sent only to keys that can access it.
         if gate.is_err_and(|(status, _)| status == 409) {
             nothing.homes.insert(self.model.tenants[need.tenant].name_home);
         }
@@ -207,14 +208,14 @@ impl Walk {
         }
     }
 
-    /// Contents that an answer about one scope may have.
+    /// What a response about one scope may contain.
     pub fn sees(&self, tenant: TenantAt, sub_tenant: &str) -> Sees {
         let mut homes = BTreeSet::from([self.model.tenants[tenant].name_home]);
         homes.extend(self.model.sub_tenant(tenant, sub_tenant).map(|scope| scope.home));
         Sees { homes, echo: Vec::new() }
     }
 
-    /// The names of the tenants that a key reaches.
+    /// The names of the tenants that a key can access.
     pub fn sees_names(&self, key: usize) -> Sees {
         let key = &self.model.keys[key];
         let tenants = self.model.tenants.iter().enumerate();
@@ -265,8 +266,8 @@ impl Walk {
         (0..self.model.tenants.len()).for_each(|tenant| self.settle_tenant(tenant));
     }
 
-    /// A canary that a searcher in this scope must not find: of another scope, or of what was
-    /// here and is gone.
+    /// A canary that a search in this scope must not find: of another scope, or of something that
+    /// was in this scope and is gone.
     pub fn foreign_canary(&mut self, tenant: TenantAt, sub_tenant: &str) -> String {
         let mut foreign: Vec<String> = Vec::new();
         for (at, other) in self.model.tenants.iter().enumerate() {
@@ -284,7 +285,7 @@ impl Walk {
         }
     }
 
-    /// Makes a key and remembers it.
+    /// Creates a key and records it in the model.
     pub fn make_key(&mut self, role: Role, scope: Option<Vec<Entry>>) -> usize {
         let home = self.codes.home();
         let mark = self.codes.canary(home);
@@ -306,14 +307,14 @@ impl Walk {
         self.model.keys.len() - 1
     }
 
-    /// The keys that every tenant gets in each of its lives.
+    /// Creates the keys that every tenant gets in each of its lives.
     pub fn make_keys_of(&mut self, tenant: TenantAt) {
         self.make_key(Role::Admin, Some(vec![(tenant, None)]));
         self.make_key(Role::Write, Some(vec![(tenant, Some(vec!["east"]))]));
         self.make_key(Role::Read, Some(vec![(tenant, Some(vec!["default", "west"]))]));
     }
 
-    /// The body without what differs from request to request, or when segments merge.
+    /// Removes from a body everything that differs between requests or changes when segments merge.
     pub fn anonymous(mut body: Value) -> Value {
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("request_id");

@@ -1,4 +1,4 @@
-//! A tenant of documents: its journal, and random writes to it.
+//! A tenant of documents: its journal, and random writes.
 
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use crate::process::http::Client;
 
 pub const SUB_TENANTS: [&str; 2] = ["default", "second"];
 pub const DOCUMENTS: u32 = 10;
-/// Uploads of one tenant that wait at once; more would only lengthen the wait at the end.
+/// Maximum number of uploads of one tenant in the queue; more would only prolong the wait at the
+/// end.
 const WAITING_MAX: usize = 8;
 const OBSERVE_PAUSE: Duration = Duration::from_millis(5);
 
-/// State of a document once its jobs have ended.
+/// The state of a document once its jobs have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Absent,
@@ -27,15 +28,15 @@ pub enum State {
 pub struct Document {
     pub number: u32,
     pub sub_tenant: u32,
-    /// Its state after the last acknowledged write.
+    /// The state after the last acknowledged write.
     pub acknowledged: State,
-    /// States that later writes without an answer may have left.
+    /// States that later, unanswered writes may have left.
     pub later: Vec<State>,
     /// Versions that a search may still show.
     pub visible: Vec<u32>,
     /// Versions that no search may ever show again.
     pub dead: Vec<u32>,
-    /// Whether the acknowledged state was seen after its job had ended.
+    /// Whether the acknowledged state was observed after its job had ended.
     pub is_settled: bool,
     versions: u32,
     markers: u32,
@@ -60,7 +61,7 @@ impl Document {
         format!("doc-{}", self.number)
     }
 
-    /// The states that it may end in.
+    /// The states in which the document may end up.
     pub fn possible(&self) -> impl Iterator<Item = &State> {
         [&self.acknowledged].into_iter().chain(&self.later)
     }
@@ -69,7 +70,7 @@ impl Document {
         self.later.is_empty()
     }
 
-    /// Everything but `version` is gone for good.
+    /// Records the final state; all other versions are gone for good.
     pub fn settle(&mut self, state: State) {
         let keeps =
             |version: u32| matches!(state, State::Present { version: v, .. } if v == version);
@@ -102,7 +103,7 @@ impl Document {
     }
 }
 
-/// One tenant.
+/// A tenant of documents.
 pub struct DocumentTenant {
     pub number: u32,
     pub documents: Vec<Document>,
@@ -126,7 +127,7 @@ impl DocumentTenant {
         Owner { tenant: self.number, sub_tenant, document: number, version }
     }
 
-    /// One random operation.
+    /// Performs a random operation.
     pub fn step(&mut self, client: &Client, dice: &mut Dice) -> Step<()> {
         let at = dice.below(self.documents.len() as u64) as usize;
         let waiting = self.documents.iter().filter(|document| !document.is_settled).count();
@@ -193,7 +194,7 @@ impl DocumentTenant {
         self.finish(at, state, written("upload", result)?)
     }
 
-    /// Replaces the text and keeps the metadata, also while jobs wait in the queue.
+    /// Replaces the text and keeps the metadata, even while jobs wait in the queue.
     fn update_text(&mut self, client: &Client, at: usize) -> Step<()> {
         if !self.documents[at].is_known() {
             return self.upload(client, at, Kind::Text);
@@ -221,7 +222,7 @@ impl DocumentTenant {
         let sub_tenant = SUB_TENANTS[document.sub_tenant as usize];
         let body = scoped(&self.name(), sub_tenant, json!({"source_ids": [document.id()]}));
         let result = client.call("DELETE", "/upload/delete_source", &body);
-        // Deleting in a tenant that nothing was ever uploaded to finds no tenant.
+        // A deletion in a tenant that has never received an upload finds no tenant.
         if result.as_ref().is_ok_and(|reply| reply.status == 404) && self.is_untouched() {
             return Ok(());
         }
@@ -250,12 +251,12 @@ impl DocumentTenant {
         let written = written("update_metadata", result)?;
         let is_acknowledged = matches!(written, Written::Acknowledged);
         self.finish(at, state, written)?;
-        // The title did not change: nothing is processed again.
+        // The title is unchanged, so nothing is processed again.
         self.documents[at].is_settled = was_settled && is_acknowledged;
         Ok(())
     }
 
-    /// Looks at a job. If it has ended, its text must be found and older ones must not.
+    /// Observes a job. If it has ended, its version must be found and older ones must not.
     fn observe(&mut self, client: &Client, dice: &mut Dice) -> Step<()> {
         let waits = |document: &&Document| !document.is_settled && document.is_known();
         let waiting: Vec<&Document> = self.documents.iter().filter(waits).collect();
@@ -271,7 +272,7 @@ impl DocumentTenant {
         let status = ask(client, "POST", &path, &Value::Null)?;
         match status["status"].as_str() {
             Some("queued" | "in_progress") => {
-                // Asking without a pause would take the processor from the job.
+                // Polling without a pause would take CPU time from the job.
                 std::thread::sleep(OBSERVE_PAUSE);
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Checks of a tenant of documents after a start.
+//! Checks of a document tenant after a start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,24 +12,24 @@ use super::{Step, ask, broken, scoped};
 use crate::process::http::Client;
 use crate::process::patience::Patience;
 
-/// Pause between two looks at jobs that have not ended.
+/// Pause between two polls of unfinished jobs.
 const POLL: Duration = Duration::from_millis(50);
-/// Words of dead versions in one query; a query may have 64 terms.
+/// Words of dead versions per query; a query may have 64 terms.
 const WORDS_A_QUERY: usize = 30;
-/// Dead versions asked for by one check: all that died lately, and some of the others.
+/// Dead versions searched for by one check: all recent ones, and some older ones.
 const RECENT_DEAD: usize = 60;
 
-/// Answers of searches and listings in one sub-tenant.
+/// The results of searches and listings in one sub-tenant.
 struct Seen {
-    /// Listing, by id.
+    /// The listing, by source id.
     listed: BTreeMap<String, Value>,
-    /// Versions shown, by document number.
+    /// The versions shown, by document number.
     shown: BTreeMap<u32, BTreeSet<u32>>,
     chunks: u64,
 }
 
 impl DocumentTenant {
-    /// Checks that hold at any time, with jobs still waiting.
+    /// Runs the checks that hold at any time, even with jobs in the queue.
     pub fn check_running(&mut self, client: &Client) -> Step<()> {
         if self.is_untouched() {
             return Ok(());
@@ -48,7 +48,8 @@ impl DocumentTenant {
                 if shown.len() > 1 || shown.iter().any(|v| !document.visible.contains(v)) {
                     return self.wrong(document, &format!("shown: {shown:?}"));
                 }
-                // A replacement leaves no gap: what was searchable stays so until it is replaced.
+                // A replacement leaves no gap: a searchable version remains so until it is
+                // replaced.
                 if document.is_settled && !may(true) && shown.is_empty() {
                     return self.wrong(document, "nothing is shown");
                 }
@@ -101,8 +102,8 @@ impl DocumentTenant {
         Ok(listed["sources"].as_array().cloned().unwrap_or_default())
     }
 
-    /// A job that was running at nine kills is given up, and no other may fail. Its text
-    /// must not show; the document is deleted, so that the journal can go on.
+    /// A job that was running during nine kills is given up; no other job may fail. The text of its
+    /// version must not appear; the document is deleted so that the journal can continue.
     fn clear_given_up(&mut self, client: &Client, sub: u32) -> Step<()> {
         let (tenant, name) = (self.name(), SUB_TENANTS[sub as usize]);
         for source in self.listing(client, sub)? {
@@ -197,7 +198,8 @@ impl DocumentTenant {
         Ok(())
     }
 
-    /// The state of a document whose jobs have ended, as every way of asking agrees on it.
+    /// Determines the state of a document whose jobs have ended; all ways of querying it must
+    /// agree.
     fn observed(&self, client: &Client, document: &Document, seen: &Seen) -> Step<State> {
         let shown = seen.shown.get(&document.number).cloned().unwrap_or_default();
         let shown: Vec<u32> = shown.into_iter().collect();
@@ -221,7 +223,7 @@ impl DocumentTenant {
         };
         let body = scoped(&tenant, name, json!({"file_id": id}));
         let fetched = ask(client, "POST", "/fetch/fetch_content", &body)?;
-        // The kind of a version is known from the journal; an unknown one matches nothing.
+        // The journal knows the kind of each version; an unknown version matches nothing.
         let possible = document.possible().find_map(|state| match state {
             State::Present { version: v, kind, .. } if *v == version => Some(*kind),
             _ => None,
@@ -236,7 +238,7 @@ impl DocumentTenant {
         Ok(State::Present { version, kind, marker })
     }
 
-    /// Each live word finds its document, and nothing else.
+    /// Checks that each live word finds its document and nothing else.
     fn check_words(&self, client: &Client, sub: u32) -> Step<()> {
         let mut words = Vec::new();
         let mut expected = BTreeSet::new();
@@ -256,7 +258,7 @@ impl DocumentTenant {
         }
     }
 
-    /// No word of a dead version finds anything.
+    /// Checks that words of dead versions find nothing.
     fn check_dead(&self, client: &Client, sub: u32, more: &mut Vec<String>) -> Step<()> {
         for document in self.documents.iter().filter(|d| d.sub_tenant == sub) {
             let recent = document.dead.iter().rev().take(3);

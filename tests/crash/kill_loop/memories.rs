@@ -1,4 +1,4 @@
-//! A tenant of memories: each is there as a whole when it is acknowledged, or did not happen.
+//! A tenant of memories: a write is complete once acknowledged, and otherwise complete or absent.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::process::http::Client;
 const TENANT: &str = "tenant-memories";
 const MEMORIES: u64 = 6;
 
-/// Sub-tenant and id.
+/// Sub-tenant and memory id.
 type Key = (&'static str, String);
 
-/// The journal of one memory: its text, or nothing.
+/// The journal of one memory: its text, or `None` if it is absent.
 #[derive(Debug, Default)]
 struct Memory {
     acknowledged: Option<String>,
     later: Vec<Option<String>>,
 }
 
-/// The tenant.
+/// A tenant of memories.
 pub struct MemoryTenant {
     memories: BTreeMap<Key, Memory>,
     pub counts: Counts,
@@ -38,7 +38,7 @@ impl MemoryTenant {
         }
     }
 
-    /// One random operation.
+    /// Performs a random operation.
     pub fn step(&mut self, client: &Client, dice: &mut Dice) -> Step<()> {
         let at = dice.below(self.memories.len() as u64) as usize;
         let key = self.memories.keys().nth(at).expect("below their number").clone();
@@ -82,20 +82,20 @@ impl MemoryTenant {
         self.finish(key, None, written("delete_user_memory", result)?)
     }
 
-    /// The memories of every sub-tenant.
+    /// Checks the memories of all sub-tenants.
     pub fn check(&mut self, client: &Client) -> Step<()> {
         SUB_TENANTS.iter().try_for_each(|name| self.check_one(client, name))
     }
 
-    /// Each memory is in one of its possible states, and no other is there; from now on that
-    /// state is known.
+    /// Checks that each memory is in one of its possible states and that there are no others; the
+    /// observed state becomes the known one.
     fn check_one(&mut self, client: &Client, sub_tenant: &'static str) -> Step<()> {
         self.counts.searches += 1;
         let is_empty = self.memories.values().all(|memory| memory.acknowledged.is_none());
         let reply = client.call("GET", &path("list_user_memories", sub_tenant), &Value::Null);
         let reply = reply.map_err(Stop::Gone)?;
         if reply.status == 404 && is_empty {
-            // The first memory makes the tenant.
+            // The tenant is created with its first memory.
             return Ok(());
         }
         let listed = reply.json();

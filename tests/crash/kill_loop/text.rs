@@ -1,9 +1,9 @@
-//! Texts of the documents. Each version holds a word of its own, from which tenant, sub-tenant,
-//! document and version can be read back.
+//! Texts of documents. Each version contains a unique word that encodes its tenant, sub-tenant,
+//! document and version.
 
 use std::collections::BTreeSet;
 
-/// A word in every chunk of every document.
+/// A word that occurs in every chunk of every document.
 pub const EVERYWHERE: &str = "everychunk";
 
 /// The kinds of upload.
@@ -14,7 +14,7 @@ pub enum Kind {
     Table,
 }
 
-/// The owner of the word.
+/// The version to which a word belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     pub tenant: u32,
@@ -23,7 +23,7 @@ pub struct Owner {
     pub version: u32,
 }
 
-/// The word of a version: letters only, so that it is one word by every rule.
+/// The word of a version: letters only, so that every tokenizer keeps it as one word.
 pub fn word(owner: Owner) -> String {
     let letters = |number: u32| -> String {
         number.to_string().bytes().map(|digit| (digit - b'0' + b'a') as char).collect()
@@ -48,7 +48,7 @@ pub fn owners(text: &str) -> BTreeSet<Owner> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(owner).collect()
 }
 
-/// The whole content of a version.
+/// The complete content of a version.
 pub fn content(owner: Owner, kind: Kind) -> String {
     let word = word(owner);
     // One in sixteen is long enough for several chunks.

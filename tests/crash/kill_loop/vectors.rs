@@ -1,4 +1,5 @@
-//! A tenant of client vectors: every write is complete when it is acknowledged, or did not happen.
+//! A tenant of client vectors: a write is complete once acknowledged, and otherwise complete or
+//! absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ const BATCHES: u32 = 6;
 const ROWS_MAX: u64 = 24;
 const DIMENSION: usize = 16;
 
-/// Bits of the vector of each row; no rows: no batch.
+/// The bits of each row's vector; an empty map means that there is no batch.
 type Rows = BTreeMap<u32, Vec<u32>>;
 
 /// The journal of one batch.
@@ -26,7 +27,7 @@ struct Batch {
     later: Vec<Rows>,
 }
 
-/// The tenant.
+/// A tenant of vectors.
 pub struct VectorTenant {
     batches: Vec<Batch>,
     pub counts: Counts,
@@ -44,7 +45,7 @@ impl VectorTenant {
         Self { batches: scopes.map(batch).collect(), counts: Counts::default() }
     }
 
-    /// One random operation.
+    /// Performs a random operation.
     pub fn step(&mut self, client: &Client, dice: &mut Dice) -> Step<()> {
         let at = dice.below(self.batches.len() as u64) as usize;
         let is_known = self.batches[at].later.is_empty();
@@ -137,7 +138,7 @@ impl VectorTenant {
         format!("/upload/{operation}?tenant_id={TENANT}&sub_tenant_id={sub_tenant}")
     }
 
-    /// Every row of every batch, bit for bit, then listing and counts.
+    /// Checks every row of every batch bit by bit, then listings and counts.
     pub fn check(&mut self, client: &Client) -> Step<()> {
         for at in 0..self.batches.len() {
             self.check_batch(client, at)?;
@@ -161,7 +162,8 @@ impl VectorTenant {
         Ok(())
     }
 
-    /// The batch is in one of its possible states, whole; from now on that one is known.
+    /// Checks that a batch is in one of its possible states as a whole; that state becomes the
+    /// known one.
     fn check_batch(&mut self, client: &Client, at: usize) -> Step<()> {
         self.counts.searches += 1;
         let batch = &mut self.batches[at];
@@ -198,7 +200,7 @@ fn id(batch: &Batch) -> String {
     format!("batch-{}", batch.number)
 }
 
-/// Whether its rows have ids and metadata of their client.
+/// Whether the rows have client-supplied ids and metadata.
 fn has_own_ids(batch: &Batch) -> bool {
     batch.number % 2 == 1
 }
