@@ -54,7 +54,7 @@ fn job(collection: lodestone_types::CollectionId, id: &str) -> NewJob {
     }
 }
 
-/// One tenant with a job in every state but running, a conversation, a head and a key.
+/// Writes one tenant with a job in every state except running, a conversation, a head and a key.
 pub fn write(directory: &Path) {
     let catalog = open(directory);
     let key = catalog.bootstrap_key().unwrap().expect("the first key");
@@ -148,7 +148,7 @@ fn the_catalog_goes_on_where_it_stopped() {
     assert!(newest.sequence > claim.jobs[0].sequence, "sequences rise across versions");
 }
 
-/// A tenant as its descriptor holds it.
+/// A tenant as in its descriptor.
 fn described() -> Descriptor {
     let tenant = Tenant {
         id: TenantId::parse("acme").unwrap(),
@@ -163,7 +163,7 @@ fn described() -> Descriptor {
     Descriptor { tenant, is_deleted: false }
 }
 
-/// See `main.rs`.
+/// Writes the fixture on request; see `main.rs`.
 #[test]
 fn write_descriptor_fixture() {
     let written = parts().join("v1");

@@ -1,4 +1,4 @@
-//! Format 6 of the catalog: webhooks, and events that wait for them.
+//! Catalog format 6: webhooks, and the events that wait for them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -48,7 +48,8 @@ fn job(collection: lodestone_types::CollectionId, id: &str) -> NewJob {
     }
 }
 
-/// A webhook of one tenant that took one event, refused one, and has one behind it; a paused one.
+/// Writes a webhook that accepted one event, rejected one and has one pending, and a paused
+/// webhook.
 fn write(directory: &Path) {
     let catalog = open(directory, NOW);
     let operator = Catalog::operator_grant();

@@ -1,4 +1,4 @@
-//! Format 7 of the catalog: limits of vectors, requests and workers; embedding models of tenants.
+//! Catalog format 7: limits of vectors, requests and workers, and embedding models of tenants.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn open(directory: &Path) -> Catalog {
     Catalog::open(&path, CatalogOptions::default(), clock, ids).unwrap()
 }
 
-/// A tenant with limits and a model, and one without.
+/// Writes a tenant with limits and a model, and one without.
 fn write(directory: &Path) {
     let catalog = open(directory);
     let create = |name| {

@@ -1,4 +1,4 @@
-//! Damaged copies of the fixtures, and copies that need a later program.
+//! Damaged copies of the fixtures, and copies that require a later release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use lodestone_types::{CollectionId, ErrorKind};
 
 use crate::version_1::{Copy, TEXTS, VECTORS, files};
 
-/// Whether an error tells damage. A digit of a format that has rotted into a greater one is told as
-/// a later format, which nothing repairs or serves.
+/// Whether an error reports damage. A corrupted version digit may look like a later format, which
+/// is neither served nor repaired.
 fn is_told(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Corrupt | ErrorKind::Unavailable)
 }
 
-/// Whether opening the collection or a walk over it finds damage.
+/// Whether damage is detected by opening the collection or by reading all of it.
 fn is_noticed(copy: &Copy, id: CollectionId) -> bool {
     let collection = match copy.open(id) {
         Ok(collection) => collection,
@@ -32,7 +32,7 @@ fn is_noticed(copy: &Copy, id: CollectionId) -> bool {
     !snapshot.damaged.is_empty() || !snapshot.segments.iter().all(is_sound)
 }
 
-/// Files of one collection in a copy, in one of its directories.
+/// The only file in one directory of a collection of a copy.
 fn of(copy: &Copy, id: CollectionId, directory: &str) -> PathBuf {
     let path = copy.root.path().join(format!("v1/c/{id}/{directory}"));
     let mut found = files(&path);
@@ -40,14 +40,14 @@ fn of(copy: &Copy, id: CollectionId, directory: &str) -> PathBuf {
     found.remove(0)
 }
 
-/// Replaces a file as a restore would: a new file under the old name.
+/// Replaces a file as a restore would: with a new file under the old name.
 fn replace(path: &Path, bytes: &[u8]) {
     let fresh = path.with_extension("new");
     fs::write(&fresh, bytes).unwrap();
     fs::rename(fresh, path).unwrap();
 }
 
-/// Flips one bit at each offset in turn; returns the number of offsets.
+/// Flips one bit at every offset in steps of `step`; returns the number of offsets.
 fn flip_everywhere(path: &Path, step: usize, mut is_noticed: impl FnMut() -> bool) -> usize {
     let good = fs::read(path).unwrap();
     let mut count = 0;
@@ -81,7 +81,8 @@ fn a_flipped_bit_in_any_byte_of_a_small_file_is_noticed() {
     });
 }
 
-/// Method: a prime step, so that over the pages every offset in a page is tried.
+/// Goal: a flipped bit anywhere in a segment is detected. Method: the step is prime, so that over
+/// all pages every offset within a page is tried.
 #[test]
 fn a_flipped_bit_in_a_segment_is_noticed() {
     let copy = Copy::new();
@@ -129,7 +130,7 @@ fn a_newer_manifest_is_refused_by_version() {
     let path = of(&copy, TEXTS, "m");
     let good = fs::read_to_string(&path).unwrap();
     let (_, body) = good.split_once('\n').unwrap();
-    // Later versions may drop and add fields; only `min_reader` must stay.
+    // Later versions may remove and add fields; only `min_reader` must remain.
     let body = body.replace("\"min_reader\":1", "\"min_reader\":3");
     let body = body.replace("\"segments\":", "\"parts\":");
     let head = format!("lodestone manifest 1 {:016x} {}\n", checksum(body.as_bytes()), body.len());

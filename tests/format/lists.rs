@@ -1,6 +1,7 @@
-//! The sections of lists and T0 of version 1, read and searched as they were written.
+//! The list and T0 sections of version 1, read and searched as they were written.
 //!
-//! They stand alone: a segment has lists from 16,384 rows, and would be a fixture of megabytes.
+//! They are separate files because only segments of 16,384 rows or more have lists, which would
+//! make a fixture of several megabytes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ const ROWS: usize = 700;
 const LISTS: usize = 7;
 const K: usize = 10;
 
-/// Bytes that begin at a multiple of eight, as sections do.
+/// Bytes aligned to eight, as sections are.
 struct Aligned {
     words: Vec<u64>,
     len: usize,
@@ -39,7 +40,7 @@ impl Aligned {
     }
 }
 
-/// T1 of all rows from one query.
+/// The T1 scores of all rows for one query.
 struct Seen<'a> {
     rows: VectorRows<'a>,
     query: &'a PreparedQuery,
@@ -57,7 +58,7 @@ impl NearRows for Seen<'_> {
     }
 }
 
-/// Rows in seven directions; bytes of a seed, so that they are the same everywhere.
+/// Rows in seven directions, generated from a seed so that they are identical everywhere.
 fn rows() -> VectorColumns {
     let ids = SeededIds::new(0x1157);
     let bytes = |ids: &SeededIds| {
@@ -79,7 +80,7 @@ fn path(section: &str) -> PathBuf {
     crate::version_1::parts().join(section)
 }
 
-/// See `main.rs`.
+/// Writes the fixtures on request; see `main.rs`.
 #[test]
 fn write_list_fixtures() {
     if !are_written_now(&path("lists")) {
@@ -115,7 +116,7 @@ fn lists_are_read_and_searched_as_they_were_written() {
         for row in &best[..K] {
             assert!(found.contains(row), "row {row} of the best {K} is not among {found:?}");
         }
-        // One bit a component tells most rows apart from the best.
+        // One bit per component suffices to rule out most rows.
         assert!(found.len() < ROWS / 4, "{} rows were not ruled out", found.len());
     }
 }

@@ -1,4 +1,5 @@
-//! Manifest of reader 2: lists of sources in the entries of small segments, as buckets have them.
+//! Manifests for reader version 2: small segments have source lists in their entries, as in
+//! buckets.
 
 use std::fs;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ fn write_fixtures() {
     copy(&root.path().join("v1"), &FIXTURE.path().join("v1"));
 }
 
-/// Goal: the list that stands in the manifest is read, and says what a damaged segment held.
+/// Goal: a source list in the manifest is read, and tells what a damaged segment contained.
 #[test]
 fn a_list_in_the_manifest_is_read() {
     let root = tempfile::tempdir().unwrap();

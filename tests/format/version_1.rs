@@ -1,4 +1,5 @@
-//! The collections of version 1: their contents, their writer, and tests that read them.
+//! The collections of version 1: their contents, the code that wrote them, and tests that read
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,17 +27,17 @@ pub const VECTORS: CollectionId = CollectionId(Uuid::from_u128(0x7EC7));
 const KEPT: &str = "Apples fall from trees.";
 const SCALE: f32 = 2.5;
 
-/// Directory of the fixtures.
+/// The directory of the fixtures.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1")
 }
 
-/// Directory of the fixtures that are no whole data directory.
+/// The directory of fixtures that are not complete data directories.
 pub fn parts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1-parts")
 }
 
-/// Every file below a directory, sorted.
+/// All files below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let below = walkdir::WalkDir::new(directory).sort_by_file_name().into_iter();
     let entries = below.map(|entry| entry.unwrap_or_else(|error| panic!("{error}")));
@@ -44,7 +45,7 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
     files.map(walkdir::DirEntry::into_path).collect()
 }
 
-/// Copies the files of a data directory to another.
+/// Copies the files of one data directory to another.
 pub fn copy(from: &Path, to: &Path) {
     for file in files(from) {
         let target = to.join(file.strip_prefix(from).unwrap());
@@ -53,7 +54,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A copy of the fixtures, open.
+/// An opened copy of the fixtures.
 pub struct Copy {
     pub store: Arc<dyn BlobStore>,
     pub root: tempfile::TempDir,
@@ -151,7 +152,8 @@ fn label() -> UploadLabel {
     }
 }
 
-/// Two commits of texts: two sources, then one chunk and one source removed. One of vectors.
+/// Writes two commits of texts (two sources; the removal of a chunk and a source) and one of
+/// vectors.
 fn write(root: &Path) {
     let store = store(root);
     let texts = open(&store, TEXTS).unwrap();

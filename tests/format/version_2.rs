@@ -1,5 +1,5 @@
-//! Version 2: records of applications and rectangles in segments, origins in the labels of uploads,
-//! and pages that wait to be fetched in the catalog.
+//! Version 2: application records and rectangles in segments, origins in the labels of uploads, and
+//! pages that wait to be fetched in the catalog.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ const FIXTURE: Fixture = Fixture { directory: "v3", collection: 0x3333 };
 const TITLE: &str = "Northern Light";
 const TEXT: &str = "Northern Light is a film directed by Marta Lindqvist.";
 
-/// A collection of one segment that a version has left.
+/// A collection of a single segment, written by some version.
 pub(crate) struct Fixture {
     pub(crate) directory: &'static str,
     pub(crate) collection: u128,
@@ -38,7 +38,7 @@ impl Fixture {
         Collection::open(id, store, Arc::new(ids), epoch, None).unwrap()
     }
 
-    /// Writes it on request; see `main.rs`.
+    /// Writes the fixture on request; see `main.rs`.
     pub(crate) fn write(&self, sources: &[NewSource]) {
         if !are_written_now(&self.path()) {
             return;
@@ -48,7 +48,7 @@ impl Fixture {
         copy(&root.path().join("v1"), &self.path().join("v1"));
     }
 
-    /// Commits the sources to it.
+    /// Commits the sources to the collection.
     pub(crate) fn fill(&self, store: Arc<dyn BlobStore>, sources: &[NewSource]) {
         let collection = self.open_at(store, 1, 7);
         let segment = collection.build(64, VectorKind::F16, sources).unwrap();
@@ -57,13 +57,13 @@ impl Fixture {
         collection.writer().unwrap().commit(&edit).unwrap();
     }
 
-    /// Opens a copy of it below `root`.
+    /// Opens a copy of the fixture below `root`.
     pub(crate) fn open(&self, root: &Path) -> Collection {
         copy(&self.path().join("v1"), &root.join("v1"));
         self.reopen(root)
     }
 
-    /// Opens what is below `root`.
+    /// Opens the collection that is below `root`.
     pub(crate) fn reopen(&self, root: &Path) -> Collection {
         self.open_at(store(root), 9, 8)
     }
@@ -93,7 +93,7 @@ pub(crate) fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewS
     NewSource { record, title_text: title.into(), searchable: String::new(), rows }
 }
 
-/// Written by hand, so that the rules of extraction may change.
+/// Written by hand, so that the extraction rules can change.
 fn graph() -> RowGraph {
     let entity = |name: &str, kind, aliases: &[&str]| RowEntity {
         key: String::from(lodestone_graph::key(name)),

@@ -1,4 +1,4 @@
-//! Version 4: headings and header rows over the rows of segments.
+//! Version 4: headings and table header rows that apply to the rows of segments.
 
 use lodestone_graph::RowGraph;
 use lodestone_types::{RowId, SourceId, SubTenantId};

@@ -1,4 +1,4 @@
-//! Version 5: lines of the rows of segments.
+//! Version 5: the positions of the text lines of segment rows.
 
 use lodestone_graph::RowGraph;
 use lodestone_types::{LineBox, PageArea, PageBox, RowId, SourceId, SubTenantId};

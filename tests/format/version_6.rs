@@ -1,4 +1,4 @@
-//! Version 6: vectors of a sparse model.
+//! Version 6: sparse vectors in segments.
 
 use lodestone_graph::RowGraph;
 use lodestone_storage::segment::SparseRow;

@@ -1,10 +1,10 @@
-//! Counts the bytes that one thread has allocated, now and at most.
+//! Counts the bytes that a thread has allocated, currently and at most.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Bytes after which a watched thread gets no more memory. Its process ends then, as that of a
-/// parser does.
+/// Number of bytes beyond which a watched thread gets no more memory. Its process ends then, like
+/// that of a sandboxed parser.
 const BYTES_MAX: isize = 2 << 30;
 
 thread_local! {
@@ -12,7 +12,7 @@ thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator with a count for each thread.
+/// The system allocator with a counter per thread.
 pub struct Counting;
 
 fn count(bytes: isize) -> isize {
@@ -54,13 +54,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Begins to measure the thread that calls.
+/// Starts measuring the calling thread.
 pub fn begin() {
     HELD.set(0);
     PEAK.set(0);
 }
 
-/// The most that this thread has held since [`begin`], in bytes.
+/// The peak number of bytes that this thread has held since [`begin`].
 pub fn peak_bytes() -> usize {
     PEAK.get().max(0) as usize
 }

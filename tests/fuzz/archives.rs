@@ -1,5 +1,4 @@
-//! Archives of tenants, manifests of backups and files of models: what operators bring from
-//! elsewhere.
+//! Tenant archives, backup manifests and model files: data that operators bring from elsewhere.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ fn lines(members: &[Value]) -> Vec<u8> {
     members.iter().map(|member| format!("{member}\n")).collect::<String>().into_bytes()
 }
 
-/// The lines of an archive, but for the last one.
+/// The lines of an archive except the last one.
 fn archive(mode: &str, kind: &str, texts: &[&str]) -> Vec<u8> {
     let is_vectors = kind == "embeddings";
     let head = json!({
@@ -62,7 +61,7 @@ fn archive(mode: &str, kind: &str, texts: &[&str]) -> Vec<u8> {
     lines(&all)
 }
 
-/// The same with the last line that fits it.
+/// Appends the last line that matches the other lines.
 fn ended(archive: &[u8]) -> Vec<u8> {
     let (mut sources, mut chunks, mut original_bytes) = (0_u64, 0_u64, 0_u64);
     for line in archive.split(|byte| *byte == b'\n') {
@@ -85,8 +84,8 @@ fn ended(archive: &[u8]) -> Vec<u8> {
     [archive, format!("{end}\n").as_bytes()].concat()
 }
 
-/// Goal: what is refused changes nothing and names its line; what is taken in can be exported, and
-/// that can be taken in again and is the same.
+/// Goal: a rejected archive changes nothing and its error names the line; an accepted one can be
+/// exported, and the export can be imported again with equal content.
 #[test]
 fn tenants() {
     let root = tempfile::tempdir().expect("a directory");
@@ -112,7 +111,7 @@ fn tenants() {
     for seed in &seeds {
         ask(&names[0], &ended(seed)).expect("a sound archive");
     }
-    // Without the first line, which names the tenant and the time, and the last one.
+    // Without the first line, which names the tenant and the time, and without the last one.
     let content = |archive: &[u8]| {
         let all: Vec<Vec<u8>> = archive.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
         all[1..all.len() - 2].to_vec()
@@ -133,7 +132,7 @@ fn tenants() {
     );
 }
 
-/// Manifests of backups, and the lists that they name.
+/// Backup manifests, and the lists that they name.
 #[test]
 fn backups() {
     const ID: &str = "20260131T235959.123Z";
@@ -173,13 +172,13 @@ fn backups() {
     );
 }
 
-/// The smallest models that our tests have, from the fixture of another crate.
+/// The smallest models of the tests, from a fixture of another crate.
 fn goldens() -> Value {
     serde_json::from_str(include_str!("../../src/embed/src/families/goldens.json"))
         .expect("a fixture")
 }
 
-/// Head and data of a file of tensors.
+/// The header and data of a tensor file.
 fn tensors(listed: &Value) -> (Value, Vec<u8>) {
     let (mut head, mut data) = (json!({"__metadata__": {"format": "pt"}}), Vec::new());
     for tensor in listed.as_array().expect("tensors") {
@@ -196,7 +195,8 @@ fn tensors(listed: &Value) -> (Value, Vec<u8>) {
     (head, data)
 }
 
-/// A file of a model: the others are sound. Goal: what loads embeds, and nothing else is loaded.
+/// Fuzzes one file of a model while the others are valid. Goal: a model that loads can embed, and
+/// anything else is rejected.
 fn model(name: &'static str, pick: usize, put: fn(&mut ModelFiles, &[u8], &[u8])) {
     let goldens = goldens();
     let mut seeds = Vec::new();
@@ -223,7 +223,7 @@ fn model(name: &'static str, pick: usize, put: fn(&mut ModelFiles, &[u8], &[u8])
         ));
     }
     assert!(known.iter().any(|(files, _)| Model::load(files, 1).is_ok()), "no model is sound");
-    // Its panics are caught.
+    // Panics of this library are caught by the product.
     let of_the_library = |place: &str| place.contains("/tokenizers-");
     fuzz(name, seeds, of_the_library, move |input| {
         let (files, data) = &known[input.len() % known.len()];

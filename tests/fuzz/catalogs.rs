@@ -1,4 +1,4 @@
-//! Files that a catalog is made anew from: the descriptors of tenants, and the log.
+//! Files from which a catalog is rebuilt: tenant descriptors and the catalog log.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn tenant_descriptors() {
     });
 }
 
-/// Entries of the log of a catalog: a label and what it is of, of which the newest is the input.
+/// Entries of a catalog log, each a label and its content; the newest one is the input.
 #[test]
 fn catalog_log() {
     let root = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Numbers that look random and are not: the same seed gives the same run.
+//! Pseudo-random numbers: equal seeds give equal runs.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// Less than `bound`; 0 where that is 0.
+    /// A number less than `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % (bound.max(1) as u64)) as usize
     }
@@ -38,7 +38,7 @@ impl Chance {
         self.below((2 << scale).min(bound + 1))
     }
 
-    /// Part of something of `length`, mostly small.
+    /// A range within `length`, mostly small.
     pub fn part(&mut self, length: usize) -> Range<usize> {
         let start = self.below(length + 1);
         start..start + self.length(length - start)

@@ -1,14 +1,14 @@
-//! Runs targets in child processes: one that dies is counted, and another goes on.
+//! Runs targets in child processes: when one dies, this is counted and another continues.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::runner::{self, Target};
 
-/// The variable that tells a child process that it is one: the number of its seed.
+/// The variable that marks a child process; its value is the number of the child's seed.
 const CHILD: &str = "LODESTONE_FUZZ_CHILD";
 
-/// As [`runner::run`], in children of this test.
+/// Runs a target like [`runner::run`], but in child processes of this test.
 pub fn run(target: Target) {
     let name = target.name;
     let is_single = runner::is_replay();
@@ -36,7 +36,7 @@ pub fn run(target: Target) {
             break;
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        // An ordinary end is that of a test that failed: with findings of our own code.
+        // A regular exit means that the test failed, with findings in our own code.
         assert!(output.status.code().is_none(), "{said}");
         println!("contained: the process ended by {}: {}", output.status, said.trim());
         deaths += 1;

@@ -1,8 +1,8 @@
-//! Counts the edges of the program that an input passes, in builds with LLVM's counters.
+//! Counts the control-flow edges that an input reaches, in builds with LLVM's counters.
 //!
-//! `scripts/fuzz` builds with the pass `sancov-module` of LLVM, which stable compilers have too:
-//! each edge counts into a byte, and each module registers its bytes before `main`. Without that
-//! pass nothing is registered, and mutations are not guided.
+//! `scripts/fuzz` builds with LLVM's `sancov-module` pass, which stable compilers also have: each
+//! edge increments a byte, and each module registers its bytes before `main`. Without that pass
+//! nothing is registered, and mutations are not guided.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// The counters of all modules.
 static COUNTERS: Mutex<Vec<&'static [AtomicU8]>> = Mutex::new(Vec::new());
 
-/// Takes note of the counters of a module (the interface of SanitizerCoverage).
-// SAFETY: the name is LLVM's, which nobody else in the program defines.
+/// Registers the counters of a module (part of the SanitizerCoverage interface).
+// SAFETY: the symbol name is LLVM's, and nothing else in the program defines it.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 pub extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, stop: *mut u8) {
@@ -20,15 +20,15 @@ pub extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, stop: *mut 
     if length == 0 || counters.iter().any(|known| known.as_ptr().addr() == start.addr()) {
         return;
     }
-    // SAFETY: the compiler's pass gives the bounds of a static array of bytes, which nobody else
-    // than its increments writes to; a lost increment does no harm.
+    // SAFETY: the compiler pass passes the bounds of a static byte array, to which only its own
+    // increments write; a lost increment does no harm.
     #[allow(unsafe_code)]
     counters.push(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), length) });
 }
 
-/// Tables of the comparisons in a program, which are not used (the interface of
-/// SanitizerCoverage).
-// SAFETY: the name is LLVM's, which nobody else in the program defines.
+/// Receives the tables of instrumented locations, which are not used (part of the SanitizerCoverage
+/// interface).
+// SAFETY: the symbol name is LLVM's, and nothing else in the program defines it.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 pub extern "C" fn __sanitizer_cov_pcs_init(_start: *const usize, _stop: *const usize) {}
@@ -41,7 +41,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Forgets what was passed since the last call.
+    /// Resets the counters.
     pub fn reset() {
         for counters in &*COUNTERS.lock().unwrap() {
             let (head, words, tail) = words(counters);
@@ -50,7 +50,7 @@ impl Coverage {
         }
     }
 
-    /// Whether since [`Self::reset`] an edge was passed for the first time, or at another
+    /// Whether, since [`Self::reset`], an edge was reached for the first time or with a new
     /// magnitude.
     pub fn is_new(&mut self) -> bool {
         let counters = COUNTERS.lock().unwrap();
@@ -78,13 +78,13 @@ impl Coverage {
         is_new
     }
 
-    /// Edges that were passed at all; 0 in a build that does not count.
+    /// The number of edges that were reached; 0 in a build without counters.
     pub fn edges(&self) -> usize {
         self.seen.iter().flatten().filter(|seen| **seen != 0).count()
     }
 }
 
-/// Counters, eight at a time where they lie so: most of them are 0.
+/// Splits the counters into aligned groups of eight, most of which are 0.
 fn words(counters: &[AtomicU8]) -> (&[AtomicU8], &[AtomicU64], &[AtomicU8]) {
     // SAFETY: any eight bytes are a number, and both types are their integers with other methods.
     #[allow(unsafe_code)]
@@ -93,7 +93,7 @@ fn words(counters: &[AtomicU8]) -> (&[AtomicU8], &[AtomicU64], &[AtomicU8]) {
     }
 }
 
-/// A bit for how often an edge was passed.
+/// One bit that represents the order of magnitude of a count.
 fn magnitude(count: u8) -> u8 {
     match count {
         0 => 0,

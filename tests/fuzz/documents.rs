@@ -1,4 +1,4 @@
-//! The readers of documents, one target each, and the judgement of what a file is.
+//! The document readers, one target each, and format detection.
 
 use lodestone_extract::{Format, detect, extract, html_head};
 
@@ -6,7 +6,7 @@ use crate::mutations::Shape;
 use crate::runner::{Target, run};
 use crate::{contained, invariants, seeds};
 
-/// Pieces with a meaning in plain text and Markdown.
+/// Tokens with a meaning in plain text and Markdown.
 const MARKDOWN: &[&str] = &[
     "# ", "## ", "####### ", "- ", "* ", "+ ", "1. ", "999999999. ", "> ", "```", "~~~", "````",
     "---\n", "===\n", "| a | b |\n", "|---|:-:|\n", "|", "\\|", "    ", "\t", "\n\n", "\r\n", "\r",
@@ -83,7 +83,7 @@ const LETTER: &[&str] = &[
     "é",
 ];
 
-/// Inside of readers everything is a finding, whoever wrote the code.
+/// Within readers every panic is a finding, whoever wrote the code.
 fn nothing(_: &str) -> bool {
     false
 }
@@ -104,7 +104,8 @@ fn target(name: &'static str, extensions: &[&str], shape: Shape, format: Format)
     }
 }
 
-/// A target for each: its name, the kinds of its seeds, the way they are changed, the reader.
+/// Defines a target for each line: its name, the formats of its seeds, its mutations and its
+/// reader.
 macro_rules! targets {
     ($($name:ident: [$($kind:literal),*], $shape:expr, $format:ident;)*) => {$(
         #[test]
@@ -135,7 +136,7 @@ targets! {
     msg: ["msg"], Shape::Compound, Msg;
 }
 
-/// HTML with its menus dropped; and what its head says.
+/// HTML without menus, and the metadata in its head.
 #[test]
 fn web_page() {
     let read = |bytes: &[u8]| {
@@ -147,15 +148,16 @@ fn web_page() {
     run(Target { read: Box::new(read), ..target });
 }
 
-/// The library that decodes PDFs is not ours, and may break down: that is the business of the
-/// process that reads them. What our own code does on the way is not.
+/// The PDF library is third-party and may crash: the sandboxed process that parses contains that.
+/// Our own code on top of it may not.
 #[test]
 fn pdf() {
     let target = target("pdf", &["pdf"], Shape::Objects, Format::Pdf);
     contained::run(Target { is_contained: |place| !place.contains("src/extract/"), ..target });
 }
 
-/// Method: the name and the media type are made of the bytes, and each format is then read.
+/// Goal: format detection never panics, and the detected format can be read. Method: the name and
+/// the media type are derived from the bytes.
 #[test]
 fn detection() {
     const NAMES: [&str; 8] =

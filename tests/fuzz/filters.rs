@@ -1,4 +1,4 @@
-//! Filters as requests carry them.
+//! Filters as in requests.
 
 use lodestone_storage::filter;
 

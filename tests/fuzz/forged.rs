@@ -1,7 +1,7 @@
-//! A sound segment file and changes to its sections, whose checksums are made right again: the
-//! readers behind the checksums get them.
+//! Valid segment files with changes to their sections and corrected checksums, so that the readers
+//! behind the checksums see the changes.
 //!
-//! An input is a list of changes, so that every mutation of it is one too:
+//! An input is a list of changes, so that every mutation of it is one as well:
 //!
 //! ```text
 //! 0  u8  segment       1  u8  section       2  u8  change      3  u8  wide offset
@@ -26,7 +26,7 @@ use lodestone_types::{
 };
 use uuid::Uuid;
 
-/// Bytes of a change.
+/// Size of a change in bytes.
 pub const CHANGE_BYTES: usize = 16;
 pub const COLLECTION: CollectionId = CollectionId(Uuid::from_u128(1));
 const DIMENSION: usize = 4;
@@ -92,14 +92,14 @@ pub fn source(number: u32, kind: SourceKind, texts: &[&str]) -> NewSource {
     NewSource { record, title_text, searchable: String::new(), rows }
 }
 
-/// A segment in parts.
+/// A segment split into its parts.
 #[derive(Clone)]
 struct Parts {
     header: Vec<u8>,
     sections: Vec<(u32, Vec<u8>)>,
 }
 
-/// Sound segments, of documents and of vectors.
+/// Valid segments, of documents and of vectors.
 pub struct Forge {
     store: Arc<MemoryBlobs>,
     sound: Vec<Parts>,
@@ -129,7 +129,7 @@ impl Forge {
         Self { store, sound }
     }
 
-    /// The segment that an input makes, opened; its file stays until the next one.
+    /// Builds and opens the segment that an input describes; its file remains until the next call.
     pub fn open(&self, input: &[u8]) -> Result<Segment, SegmentError> {
         let first = input.first().copied().unwrap_or_default();
         let mut parts = self.sound[usize::from(first) % self.sound.len()].clone();
@@ -194,7 +194,7 @@ impl Parts {
         }
     }
 
-    /// The file, all of whose checksums fit, and what a manifest says of it.
+    /// The file with valid checksums throughout, and its manifest entry.
     fn sealed(mut self) -> (Vec<u8>, SegmentMeta) {
         let sum = lodestone_io::checksum(&self.header[..64]);
         self.header[64..].copy_from_slice(&sum.to_le_bytes());

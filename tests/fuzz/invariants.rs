@@ -1,16 +1,16 @@
-//! Invariants of the text of any document, and of the chunks made of it.
+//! Invariants of the text of any document, and of its chunks.
 
 use std::ops::Range;
 
 use lodestone_text::chunk::{ChunkSizes, TokenOffsets, chunk};
 use lodestone_types::{Extracted, PageRef};
 
-/// Bytes of text beyond which chunks are not looked at: readers may expand an input, and the
-/// chunker has tests of its own for long texts.
+/// Length of a text in bytes up to which chunks are checked: readers may expand an input, and the
+/// chunker has its own tests for long texts.
 const CHUNKED_BYTES_MAX: usize = 1 << 20;
 const SMALL: ChunkSizes = ChunkSizes { tokens: 20, overlap: 6 };
 
-/// Words of a text: runs of characters that are not white space.
+/// The words of a text: runs of non-whitespace characters.
 struct Words;
 
 impl TokenOffsets for Words {
@@ -20,7 +20,7 @@ impl TokenOffsets for Words {
     }
 }
 
-/// Panics where `extracted` breaks a promise.
+/// Panics if `extracted` violates an invariant.
 pub fn check(extracted: &Extracted) {
     check_blocks(extracted);
     check_pages(extracted);

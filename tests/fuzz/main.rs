@@ -1,30 +1,33 @@
-//! Fuzzes every parser of bytes that others have made: mutated inputs, for a given time, each
-//! checked against the invariants.
+//! Fuzz tests of every parser of untrusted bytes: mutated inputs, for a given time, each checked
+//! against invariants.
 //!
 //! ```text
 //! seeds (made here, shared) -> mutate by the rules of the format -> read on a small stack
 //!   -> no panic, 6 s of CPU time, 256 MiB, and the invariants of the target
 //!   -> kept as a seed if it passed new edges (only in builds that count them, see `coverage`)
 //! ```
-//! A failure names the file with its input. The environment sets the rest:
+//! A failure names the file that holds its input. Environment variables control the runs:
 //!
-//! - `LODESTONE_FUZZ_SECONDS`: time for each target, one second unless told otherwise;
-//!   `scripts/fuzz` gives ten minutes
-//! - `LODESTONE_FUZZ_SEED`: another run; the same seed gives the same inputs
-//! - `LODESTONE_FUZZ_REPLAY=target:path`: one input, with what it costs
-//! - `LODESTONE_FUZZ_CORPUS`: a directory in which inputs stay from one run to the next
+//! - `LODESTONE_FUZZ_SECONDS`: time for each target, by default one second; `scripts/fuzz` sets ten
+//!   minutes
+//! - `LODESTONE_FUZZ_SEED`: another run; equal seeds give equal inputs
+//! - `LODESTONE_FUZZ_REPLAY=target:path`: runs a single input and prints its cost
+//! - `LODESTONE_FUZZ_CORPUS`: a directory that keeps inputs from one run to the next
 //!
-//! Children:
-//! - `documents`, `web`: what tenants upload and sites send; `seeds`: first documents
-//! - `requests`, `filters`: what clients send; `operations`: the server that gets it
-//! - `replies`: what generators, embedding servers and buckets answer; `peer`: one of them
+//! Modules:
+//! - `documents`, `web`: uploads of tenants and responses of web sites; `seeds`: initial documents
+//! - `requests`, `filters`: requests of clients; `operations`: the server that receives them
+//! - `replies`: responses of generators, embedding servers and buckets; `peer`: a server that sends
+//!   them
 //! - `nodes`: messages between nodes
-//! - `stored`: files of collections behind checksums that fit; `forged`: segments among them
-//! - `catalogs`: descriptors of tenants, logs; `archives`: of tenants, backups, files of models
+//! - `stored`: files of collections with valid checksums; `forged`: segments among them
+//! - `catalogs`: tenant descriptors and catalog logs; `archives`: tenant archives, backups and
+//!   model files
 //! - `mutations`: changes to inputs; `chance`: random numbers
-//! - `runner`: the loop and its report; `contained`: the same in child processes
+//! - `runner`: the loop and its report; `contained`: the loop in child processes
 //! - `invariants`: checks of texts and chunks
-//! - `allocation`, `coverage`: memory and edges of an input; `memory`: that of searches and merges
+//! - `allocation`, `coverage`: memory and edges of an input; `memory`: memory of searches and
+//!   merges
 
 mod allocation;
 mod archives;

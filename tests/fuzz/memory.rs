@@ -20,8 +20,8 @@ use uuid::Uuid;
 use crate::allocation;
 use crate::chance::Chance;
 
-/// Goal: a small sub-tenant does not pay for the rows of others in the same segment, nor for their
-/// postings of its words.
+/// Goal: a search of a small sub-tenant does not pay for other sub-tenants' rows in the segment,
+/// nor for their postings of its words.
 #[test]
 fn a_keyword_search_takes_memory_for_its_scope_only() {
     const ROWS: u32 = 200_000;
@@ -41,7 +41,7 @@ fn a_keyword_search_takes_memory_for_its_scope_only() {
     let (top, peak) = (scores.top(30), allocation::peak_bytes());
     assert_eq!(top.len(), 25);
     assert!(scores.get(RowId(70_000)) > scores.get(RowId(70_001)));
-    // One window of sums, and a block of each term.
+    // One window of scores, and a block for each term.
     assert!(peak < 64 << 10, "{peak} bytes for 25 rows of {ROWS}");
 }
 
@@ -91,8 +91,8 @@ fn source(number: usize, chance: &mut Chance) -> NewSource {
     NewSource { record, title_text: title.clone(), searchable: String::new(), rows }
 }
 
-/// Goal: a merge takes no more memory than it says before it begins, so that a budget can hold it;
-/// and what it says is less than the texts and the text index that it writes.
+/// Goal: a merge takes no more memory than it announces in advance, so that a budget can reserve
+/// it; and that is less than the texts and the text index that it writes.
 #[test]
 fn a_merge_takes_the_memory_that_it_says() {
     let root = tempfile::tempdir().unwrap();

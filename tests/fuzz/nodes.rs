@@ -1,4 +1,4 @@
-//! Messages between nodes: what is taken from them is the same when it is sent again.
+//! Messages between nodes: accepted messages are unchanged when sent again.
 
 use lodestone_engine::ingest::nodes::wire;
 use lodestone_engine::query::shares::wire::{ShareAnswer, ShareStep, ShareTask};
@@ -9,7 +9,7 @@ use lodestone_types::{Filter, Metric};
 use crate::mutations::Shape;
 use crate::replies::fuzz;
 
-/// Vectors and parsed documents as ingest nodes send them.
+/// Vectors and parsed documents as sent by ingest nodes.
 #[test]
 fn ingest_nodes() {
     let parsed = |format: &str| {
@@ -46,7 +46,7 @@ fn ingest_nodes() {
     });
 }
 
-/// Shares of searches between query nodes, and the work on their words.
+/// Shares of searches between query nodes, and the full-text work on them.
 #[test]
 fn shares() {
     let mut builder = TextIndexBuilder::new();

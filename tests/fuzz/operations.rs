@@ -1,5 +1,5 @@
-//! The frame of the server over the inputs of all operations, whose handlers only tell what was
-//! read; and an example of a request to each.
+//! The HTTP layer of the server with the inputs of all operations; the handlers only report what
+//! they received. And an example request for each operation.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt;
 
-/// Keys that may do anything.
+/// Accepts any key, with full access.
 struct Keys;
 
 impl Authenticator for Keys {
@@ -127,7 +127,7 @@ fn table() -> Vec<Route<()>> {
     }
 }
 
-/// A value that fits a JSON schema.
+/// A value that conforms to a JSON schema.
 fn sample(name: &str, schema: &Value) -> Value {
     if let Some(one) = schema["enum"].get(0).or(schema.get("default")) {
         return one.clone();
@@ -149,7 +149,7 @@ fn sample(name: &str, schema: &Value) -> Value {
     }
 }
 
-/// A request to an operation with a value for every field, or for those that it needs.
+/// A request to an operation with values for all fields or for the required ones.
 fn example(spec: &RouteSpec, is_whole: bool) -> Vec<u8> {
     let wanted = |field: &&&Field| is_whole || field.is_required;
     let fields = spec.fields.iter().filter(wanted);
@@ -182,14 +182,14 @@ fn example(spec: &RouteSpec, is_whole: bool) -> Vec<u8> {
     format!("{} {path}\n\n{body}", spec.method).into_bytes()
 }
 
-/// The server, its files and a thread's worth of time to run it.
+/// The server, its files and a runtime to run it.
 pub struct Api {
     router: Router,
     runtime: Runtime,
     _root: tempfile::TempDir,
 }
 
-/// An answer: its status, and what it says.
+/// A response: its status and content.
 #[derive(Debug, PartialEq)]
 pub struct Answer {
     pub status: u16,
@@ -198,7 +198,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The operation's input, or the reason of a refusal.
+    /// The input that the operation received, or the reason of its rejection.
     pub fn meaning(&self) -> (u16, &Value) {
         let reasons = ["/reason", "/error/code"];
         let reason = reasons.into_iter().find_map(|place| self.json.pointer(place));
@@ -243,7 +243,7 @@ impl Api {
     }
 }
 
-/// Examples of requests to the operations that are wanted.
+/// Example requests for the selected operations.
 pub fn examples(is_wanted: impl Fn(&RouteSpec) -> bool) -> Vec<Vec<u8>> {
     let specs = table().into_iter().map(|route| route.spec).filter(|spec| is_wanted(spec));
     specs.flat_map(|spec| [example(&spec, true), example(&spec, false)]).collect()

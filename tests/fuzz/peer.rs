@@ -1,4 +1,4 @@
-//! A server of others on this machine: answers every request with what a target wants it to.
+//! A local third-party server that answers every request with the bytes that a target chooses.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,12 +8,12 @@ use std::thread;
 
 use crate::chance::Chance;
 
-/// Answers that wait for their requests; the last one is given again and again.
+/// The pending responses; the last one is repeated.
 type Answers = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
 /// The server.
 pub struct Peer {
-    /// Its address, without a path.
+    /// Its URL, without a path.
     pub url: String,
     answers: Answers,
 }
@@ -33,7 +33,7 @@ impl Peer {
         Self { url, answers }
     }
 
-    /// The answers to the next requests.
+    /// Sets the responses to the next requests.
     pub fn answer(&self, answers: impl IntoIterator<Item = Vec<u8>>) {
         *self.answers.lock().unwrap() = answers.into_iter().collect();
     }
@@ -64,7 +64,7 @@ fn serve(connection: TcpStream, answers: &Answers) -> Option<()> {
     }
 }
 
-/// An answer with this body.
+/// A response with this body.
 pub fn whole(kind: &str, body: &[u8]) -> Vec<u8> {
     let bytes = body.len();
     let head =
@@ -72,7 +72,7 @@ pub fn whole(kind: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The same in pieces.
+/// A response with this body in chunked encoding.
 pub fn in_pieces(kind: &str, body: &[u8], chance: &mut Chance) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
@@ -85,7 +85,7 @@ pub fn in_pieces(kind: &str, body: &[u8], chance: &mut Chance) -> Vec<u8> {
     answer
 }
 
-/// Something in pieces of one byte and more.
+/// Splits bytes into pieces of at least one byte.
 pub fn pieces<'a>(mut rest: &'a [u8], chance: &mut Chance) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     while !rest.is_empty() {

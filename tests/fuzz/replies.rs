@@ -1,7 +1,7 @@
-//! Answers of others: generators, embedding servers and stores of buckets.
+//! Responses of third parties: generators, embedding servers and object stores.
 //!
-//! Invariants: whatever is taken from an answer keeps the limits that are stated for it, and does
-//! not depend on how the network cuts it.
+//! Invariants: everything accepted from a response respects its documented limits, and does not
+//! depend on how the network splits the response.
 
 use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ use crate::mutations::Shape;
 use crate::peer::{Peer, in_pieces, pieces, whole};
 use crate::runner::{Target, fingerprint, run};
 
-/// Bytes of the text of a reply at most, as the client of generators states.
+/// Maximum length of a reply's text in bytes, as stated by the generator client.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 
 pub fn fuzz<S: AsRef<[u8]>>(
@@ -40,7 +40,7 @@ pub fn fuzz<S: AsRef<[u8]>>(
     run(Target { name, seeds, shape, read: Box::new(read), is_contained: |_| false });
 }
 
-/// Streams of a generator, cut anywhere.
+/// Streams of a generator, split at any point.
 #[test]
 fn generator() {
     const PIECES: &[&str] = &[
@@ -159,14 +159,14 @@ impl Generator for Parrot {
     }
 }
 
-/// The numbers of the marks in a text.
+/// The numbers of the citation marks in a text.
 fn numbers(text: &str) -> impl Iterator<Item = usize> {
     let inside = text.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     inside.filter_map(move |(text, _)| text.parse::<usize>().ok().filter(|_| is_number(text)))
 }
 
-/// Replies as text: citations, queries and sentences out of them.
+/// Replies as text: the citations, queries and sentences parsed from them.
 #[test]
 fn written() {
     const PIECES: &[&str] = &[
@@ -181,7 +181,7 @@ fn written() {
         "NONE",
     ];
     let mut seeds = seeds.map(str::to_owned).to_vec();
-    // Models repeat themselves without end: what is quadratic takes seconds here.
+    // Models may repeat themselves endlessly; anything quadratic takes seconds on these.
     seeds.extend(["[1]", "The tower [9]. ", "No. - "].map(|said| said.repeat(4000)));
     let chunks = [
         chunk("a", 0, "The tower is red and was built in 1900.", 0.9),
@@ -210,7 +210,7 @@ fn written() {
                 ControlFlow::Continue(())
             };
             let written = writer.write(&question, &sources, &chunks, delivery, &context, &mut tell);
-            // The prompt has a fence by chance.
+            // The text contains the prompt's delimiter by chance.
             (written.map(|written| Written { usage: Usage::default(), ..written }), told)
         };
         *parrot.0.lock().unwrap() = vec![text.clone()];
@@ -325,7 +325,8 @@ fn embeddings() {
     });
 }
 
-/// Listings of stores of buckets, whose credentials are in the environment: a child has it.
+/// Listings of object stores. Credentials come from the environment, so the test runs in a child
+/// process.
 #[test]
 fn buckets() {
     const CHILD: &str = "AWS_ACCESS_KEY_ID";
@@ -364,7 +365,7 @@ fn buckets() {
             assert!(found.iter().all(is_below), "keys outside of what was asked for");
         }
         let _ = bucket.holds_only(|key| key.len() < 5);
-        // Each upload is one request more.
+        // Each upload costs one more request.
         peer.answer([answer, whole("application/xml", b"<ListMultipartUploadsResult/>")]);
         let _ = bucket.abandon_parts("a");
     });

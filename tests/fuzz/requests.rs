@@ -1,8 +1,8 @@
 //! Requests of clients.
 //!
-//! An input is a head (method and address, then headers), an empty line and a body. The answer is
-//! never a fault of the server, and a refusal has the form that is documented; the same request in
-//! pieces, or with its JSON written otherwise, means the same.
+//! An input consists of a head (method and URL, then headers), an empty line and a body. The
+//! response is never an internal error, and an error has the documented format; the same request
+//! sent in pieces, or with its JSON formatted differently, has the same meaning.
 
 use axum::body::Body;
 use http::{Method, Request};
@@ -15,7 +15,7 @@ use crate::operations::{Answer, Api, examples};
 use crate::peer::pieces;
 use crate::runner::{Target, fingerprint, run};
 
-/// An input taken apart; `None` where no client could send it.
+/// Parses an input; `None` if no client could send it.
 fn request(input: &[u8], kind: Option<&str>) -> Option<(http::request::Builder, Vec<u8>)> {
     let end = input.windows(2).position(|two| two == b"\n\n").unwrap_or(input.len());
     let head = String::from_utf8_lossy(&input[..end]);
@@ -58,7 +58,7 @@ fn sent(api: &Api, input: &[u8], kind: Option<&str>, body: Body) -> Option<Answe
     Some(answer)
 }
 
-/// A request as it is, in pieces, and with its JSON written anew.
+/// Sends a request unchanged, in pieces, and with its JSON formatted anew.
 fn check(api: &Api, input: &[u8], kind: Option<&str>) {
     let Some((_, body)) = request(input, kind) else { return };
     let Some(answer) = sent(api, input, kind, Body::from(body.clone())) else { return };
@@ -173,7 +173,7 @@ fn heads() {
     fuzz("heads", seeds.collect(), Shape::Text(PARTS), None);
 }
 
-/// Messages to the tools of models, whose protocol another library reads.
+/// Messages to MCP tools, whose protocol a library implements.
 #[test]
 fn tools() {
     let call = |name: &str, arguments: Value| {

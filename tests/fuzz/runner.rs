@@ -1,7 +1,7 @@
-//! The loop of a target: mutate, read, check, keep; and the report at its end.
+//! The loop of a fuzz target (mutate, read, check, keep) and its final report.
 //!
-//! Each input is written to a file before it is read: if the process dies, the file names the
-//! input. A reader that does not end is noticed by another thread.
+//! Each input is written to a file before it is read: if the process dies, the file holds the
+//! input. A watchdog thread notices readers that do not terminate.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,19 +20,19 @@ use crate::chance::Chance;
 use crate::coverage::Coverage;
 use crate::mutations::Shape;
 
-/// Bytes of an input.
+/// Maximum size of an input in bytes.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
-/// The limits of one input. Readers need milliseconds, on slow machines and without optimisation
-/// some more: what needs this long has cost that is not linear.
+/// The limits for one input. Readers need milliseconds, somewhat more on slow machines and in
+/// unoptimized builds; a reader that needs this long has a cost that is not linear.
 const CPU_TIME_MAX: Duration = Duration::from_secs(6);
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// The stack of threads that serve; a reader that recurses over its input does not fit.
+/// The stack size of the server's threads; readers that recurse over their input overflow it.
 const STACK_BYTES: usize = 2 << 20;
-/// Time after which an input is held to be one without an end, on a machine that is busy.
+/// Wall time after which an input is considered not to terminate, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Inputs that are kept because they passed new edges.
+/// Maximum number of inputs that are kept because they reached new edges.
 const KEPT_MAX: usize = 4096;
-/// Findings after which a run ends.
+/// Number of findings after which a run ends.
 const FINDINGS_MAX: usize = 20;
 
 pub const SEED: &str = "LODESTONE_FUZZ_SEED";
@@ -40,39 +40,39 @@ pub const SECONDS: &str = "LODESTONE_FUZZ_SECONDS";
 const REPLAY: &str = "LODESTONE_FUZZ_REPLAY";
 const CORPUS: &str = "LODESTONE_FUZZ_CORPUS";
 const SEED_USUAL: u64 = 20_261_122;
-/// All targets together then take about a minute.
+/// With this, all targets together take about a minute.
 const SECONDS_USUAL: f64 = 1.0;
 
-/// The function under test: it takes an input, and panics where an invariant is broken.
+/// The function under test: takes an input, and panics if an invariant is violated.
 pub type Reader = Box<dyn Fn(&[u8]) + Send>;
 
-/// A reader of bytes that come from outside.
+/// A reader of untrusted bytes.
 pub struct Target {
     pub name: &'static str,
     pub seeds: Vec<Vec<u8>>,
     pub shape: Shape,
     pub read: Reader,
-    /// Whether a panic at this place of the source is left to the parent process.
+    /// Whether a panic at this source location is tolerated, because the product contains it.
     pub is_contained: fn(&str) -> bool,
 }
 
-/// The counts of a run.
+/// The statistics of a run.
 #[derive(Debug, Default)]
 struct Run {
     executions: u64,
-    /// Time of all of it, mutations and checks included.
+    /// CPU time of everything, including mutations and checks.
     cpu: Duration,
     kept: usize,
     edges: usize,
     slowest: Duration,
     largest_bytes: usize,
-    /// Findings and how often each was met.
+    /// Findings, with the number of occurrences and the input file.
     findings: BTreeMap<String, (u64, PathBuf)>,
     contained: BTreeMap<String, u64>,
 }
 
 thread_local! {
-    /// Place and message of the panic of this thread; `None` in threads that are not watched.
+    /// Locations and messages of this thread's panics; `None` in threads that are not watched.
     static PANICS: RefCell<Option<Vec<(String, String)>>> = const { RefCell::new(None) };
 }
 
@@ -82,22 +82,22 @@ fn setting<T: std::str::FromStr>(name: &str, usual: T) -> T {
     text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}"))
 }
 
-/// Whether one input is to be read again, and nothing else.
+/// Whether only a single input is to be replayed.
 pub fn is_replay() -> bool {
     std::env::var_os(REPLAY).is_some()
 }
 
-/// The form of the inputs.
+/// The seed of the run, which determines the inputs.
 pub fn seed() -> u64 {
     setting(SEED, SEED_USUAL)
 }
 
-/// Time for each target.
+/// The time for each target.
 pub fn time() -> Duration {
     Duration::from_secs_f64(setting(SECONDS, SECONDS_USUAL))
 }
 
-/// Runs a target as the environment says. Panics with what was found.
+/// Runs a target as the environment specifies. Panics if there are findings.
 pub fn run(target: Target) {
     let name = target.name;
     watch_panics();
@@ -155,7 +155,7 @@ fn replay_one(target: &Target, input: &[u8]) {
     assert!(verdict.findings.is_empty(), "{}", verdict.findings.join("\n"));
 }
 
-/// Prints the report of a run; panics if it has found anything.
+/// Prints the report of a run; panics if there are findings.
 fn tell(name: &str, run: &Run, took: Duration) {
     println!(
         "fuzz {name}: {} executions, {:.0}/s of CPU time, {:.0} s, {} inputs kept, {} edges, \
@@ -180,7 +180,7 @@ fn tell(name: &str, run: &Run, took: Duration) {
     assert!(lines.is_empty(), "{name}: {} findings\n{}", lines.len(), lines.join("\n"));
 }
 
-/// Sends panics of watched threads to their verdicts, and all others where they went before.
+/// Records the panics of watched threads, and passes all others to the previous hook.
 fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -215,7 +215,7 @@ fn cpu_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Reads an input; returns the problem, if there was one.
+/// Runs the target on an input and checks the result and its costs.
 fn judge(target: &Target, input: &[u8]) -> Verdict {
     allocation::begin();
     PANICS.set(Some(Vec::new()));
@@ -247,9 +247,9 @@ struct Worker<'a> {
     current: &'a Path,
     chance: Chance,
     coverage: Coverage,
-    /// Inputs to mutate: the seeds, then those that passed new edges.
+    /// Inputs to mutate: the seeds, then inputs that reached new edges.
     corpus: Vec<Vec<u8>>,
-    /// Directory in which these stay between runs.
+    /// The directory in which these are kept between runs.
     shelf: Option<PathBuf>,
     run: Run,
 }
@@ -290,7 +290,7 @@ impl<'a> Worker<'a> {
     }
 
     fn next(&mut self) -> Vec<u8> {
-        // Recent inputs lead to new edges most often.
+        // Recent inputs are the most likely to lead to new edges.
         let recent = self.chance.one_in(2) && self.corpus.len() > 16;
         let from = if recent { self.corpus.len() - 16 } else { 0 };
         let base = from + self.chance.below(self.corpus.len() - from);
@@ -306,7 +306,7 @@ impl<'a> Worker<'a> {
         input
     }
 
-    /// Whether the input passed new edges.
+    /// Runs one input; returns whether it reached new edges.
     fn take(&mut self, input: &[u8]) -> bool {
         fs::write(self.current, input).expect("a file for the input");
         Coverage::reset();
@@ -345,7 +345,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// FNV-1a.
+/// The FNV-1a hash.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, mix)

@@ -1,5 +1,5 @@
-//! Stored bytes behind checksums that fit, as a hostile archive or a fault of another release could
-//! bring them: what is accepted is read to its end and is the same when it is written again.
+//! Stored bytes with valid checksums, as a hostile archive or a bug of another release might
+//! produce them: accepted data can be read completely, and is unchanged when written again.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::runner::{Target, run};
 
 const NOTHING: Shape = Shape::Text(&["\0\0\0\0", "\u{1}\0\0\0"]);
 
-/// The libraries behind the text index assert on bytes that they did not expect, and are caught.
+/// The libraries behind the text index panic on unexpected bytes; the product catches that.
 fn of_the_library(place: &str) -> bool {
     ["/tantivy", "/ownedbytes-", "/bitpacking-"].iter().any(|name| place.contains(*name))
 }
@@ -41,7 +41,7 @@ fn fuzz(
     run(Target { name, seeds, shape, read: Box::new(read), is_contained: of_the_library });
 }
 
-/// Everything that a search or a listing could read of a segment, as far as it can be read.
+/// Reads everything of a segment that a search or a listing could read, as far as possible.
 fn walk(segment: &Segment) -> Result<(), SegmentError> {
     let default = SubTenantId::default_name();
     let mut first = Ok(());
@@ -77,7 +77,7 @@ fn walk(segment: &Segment) -> Result<(), SegmentError> {
         let _ = impacts.score(&[(9, 1.0), (1, 0.5)], None)?;
         Ok(())
     }));
-    // What its bytes say is no part of the walk.
+    // The content of its bytes does not affect the result of the walk.
     let _ = walk_text(segment.text_index());
     let tiers = segment.tiers().map(|tiers| {
         let query = PreparedQuery::new(&[0.6, 0.8, 0.0, 0.0]).expect("a query");
@@ -124,8 +124,8 @@ fn walk_graph(graph: &GraphIndex, rows: u32) {
     let _ = graph.called("marta lindqvist").1.count();
 }
 
-/// Goal: a segment that opens can be read or says what is damaged; one that passes the walk can be
-/// read.
+/// Goal: a segment that opens can be read or reports its damage; one that passes verification can
+/// be read.
 #[test]
 fn segments() {
     let forge = Forge::new();
@@ -220,7 +220,7 @@ fn manifests() {
     });
 }
 
-/// Lists of the sources of a segment that cannot be read.
+/// Source lists of a segment that cannot be read.
 #[test]
 fn source_lists() {
     let store = Arc::new(MemoryBlobs::default());
@@ -272,7 +272,7 @@ fn graph() {
     let seed = writer.finish(3, 2);
     let empty = GraphWriter::new().finish(3, 2);
     fuzz("graph", vec![seed, empty], NOTHING, |bytes| {
-        // As in a file: aligned.
+        // Aligned, as in a file.
         let aligned: Vec<u64> = bytes
             .chunks(8)
             .map(|some| some.iter().rev().fold(0, |all, b| all << 8 | u64::from(*b)))

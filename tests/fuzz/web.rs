@@ -1,4 +1,4 @@
-//! Addresses of pages, and the rules of sites.
+//! URLs of pages, and the robots rules of sites.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use crate::chance::Chance;
 use crate::mutations::Shape;
 use crate::runner::{Target, fingerprint, run};
 
-/// A resolver without answers: no name leads anywhere.
+/// A resolver that knows no name.
 struct Nobody;
 
 impl Resolver for Nobody {
@@ -31,7 +31,7 @@ const PARTS: &[&str] = &[
     "1e3", "-", "_",
 ];
 
-/// Whether an address is surely not one of the public internet, told without the code under test.
+/// Whether an address is certainly not public, determined independently of the code under test.
 fn is_forbidden(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -64,7 +64,7 @@ fn is_forbidden(address: IpAddr) -> bool {
     }
 }
 
-/// Whether the C library would take a name for an IPv4 address: one to four numbers, in base 8, 10
+/// Whether the C library would parse a name as an IPv4 address: one to four numbers in base 8, 10
 /// or 16.
 fn is_number(name: &str) -> bool {
     let parts: Vec<&str> = name.split('.').collect();
@@ -75,7 +75,7 @@ fn is_number(name: &str) -> bool {
     parts.len() <= 4 && parts.iter().all(is_one)
 }
 
-/// Nothing forbidden gets past the gate, and an address means the same when it is read again.
+/// Checks that no forbidden address passes the filter, and that a URL parses to itself.
 fn check(url: &WebUrl) {
     let again = WebUrl::parse(url.as_str()).map(|again| again.as_str().to_owned());
     if url.as_str().chars().count() <= 2048 {
@@ -85,7 +85,7 @@ fn check(url: &WebUrl) {
     assert!(url.origin().starts_with("http") && url.port() > 0);
     match url.host() {
         WebHost::Name(name) => assert!(!is_number(name), "a number passes for a name: {name}"),
-        // Public addresses are not asked for: tests connect to no one.
+        // Public addresses are not fetched: tests connect to nobody.
         WebHost::Address(address) if is_forbidden(address) => {
             let outcome = FETCHER.fetch(url);
             assert!(outcome.is_err_and(|failure| failure.is_blocked()), "{url} is not blocked");
@@ -120,7 +120,7 @@ fn addresses() {
     });
 }
 
-/// Method: an address that is forbidden, in a spelling that any program takes for it.
+/// Goal: a forbidden address is recognized in every spelling that some program accepts.
 #[test]
 fn literals() {
     let read = |bytes: &[u8]| {
@@ -143,7 +143,7 @@ fn literals() {
     });
 }
 
-/// A forbidden address as somebody might write it who wants to get past a check.
+/// A forbidden address in a spelling that an attacker might choose to bypass a check.
 fn spelt(chance: &mut Chance) -> String {
     let networks: [[u8; 4]; 10] = [
         [127, 0, 0, 1],

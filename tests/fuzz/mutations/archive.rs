@@ -1,4 +1,4 @@
-//! Parts of a ZIP: changed and packed again, so that sizes and checksums are right.
+//! Mutations of the parts of a ZIP, which is repacked so that sizes and checksums are valid.
 
 use std::io::{Cursor, Read, Write};
 
@@ -8,12 +8,12 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use crate::chance::Chance;
 use crate::mutations::{bytes, markup};
 
-/// Bytes that a part may have after a change: 64 KiB of ZIP may hold much more.
+/// Maximum size of a part after a mutation in bytes: 64 KiB of ZIP may expand to much more.
 const PART_BYTES_MAX: u64 = 256 << 10;
 
 type Part = (String, Vec<u8>);
 
-/// One change to a part, or to the list of them.
+/// Mutates a part, or the list of parts.
 pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     let Some(mut parts) = unpack(base).filter(|parts| !parts.is_empty()) else {
         return bytes::mutate(chance, base, other);
@@ -31,7 +31,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
         }
         3 => parts[which].1 = bytes::mutate(chance, &parts[which].1, other),
         _ => {
-            // Where the text is, more is to be found.
+            // The part with the text is the most rewarding.
             let largest = (0..parts.len()).max_by_key(|&at| parts[at].1.len()).unwrap_or(which);
             let which = if chance.one_in(3) { largest } else { which };
             let theirs = unpack(other).unwrap_or_default();
@@ -68,7 +68,7 @@ fn pack(parts: &[Part], is_deflated: bool) -> Option<Vec<u8>> {
     let options = SimpleFileOptions::default().compression_method(method);
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
-        // No two parts may have one name.
+        // No two parts may have the same name.
         if writer.start_file(name.as_str(), options).is_ok() {
             writer.write_all(content).ok()?;
         }

@@ -1,12 +1,12 @@
-//! Changes that need to know nothing.
+//! Mutations that need no knowledge of the format.
 
 use crate::chance::Chance;
 use crate::runner::INPUT_BYTES_MAX;
 
-/// Bytes at the edges of what programs tell apart.
+/// Bytes at boundaries that programs distinguish.
 const EDGES: [u8; 16] = [0, 1, 9, 10, 13, 27, 32, 34, 38, 60, 92, 127, 128, 0xC3, 0xED, 0xFF];
 
-/// One change.
+/// Applies one mutation.
 pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = base.to_vec();
     let part = chance.part(bytes.len());
@@ -59,7 +59,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The same part again and again, now and then until the input is full.
+/// Repeats a part, occasionally until the input is full.
 pub fn repeat(chance: &mut Chance, bytes: &mut Vec<u8>, part: std::ops::Range<usize>) {
     let copy = bytes[part.clone()].to_vec();
     let room = INPUT_BYTES_MAX.saturating_sub(bytes.len()) / copy.len().max(1);

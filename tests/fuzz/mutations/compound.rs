@@ -1,5 +1,5 @@
-//! A compound file: streams changed and written anew, or sectors changed under a header that is
-//! left as it is.
+//! Mutations of a compound file: of its streams, which are written anew, or of its sectors while
+//! the header stays unchanged.
 
 use std::io::{Cursor, Read, Write};
 
@@ -7,10 +7,10 @@ use crate::chance::Chance;
 use crate::mutations::bytes;
 
 const SECTOR_BYTES: usize = 512;
-/// Numbers of sectors that mean something: free, end, table, table of tables.
+/// Special sector numbers: free, end of chain, FAT, DIFAT; and small ones.
 const SECTORS: [u32; 8] = [0xFFFF_FFFF, 0xFFFF_FFFE, 0xFFFF_FFFD, 0xFFFF_FFFC, 0, 1, 2, 3];
 
-/// One change.
+/// Applies one mutation.
 pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     if chance.one_in(2)
         && let Some(file) = rewritten(chance, base, other)
@@ -48,7 +48,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The same file with one stream changed, doubled under another name, or left out.
+/// Rewrites the file with one stream changed, duplicated under another name, or omitted.
 fn rewritten(chance: &mut Chance, base: &[u8], other: &[u8]) -> Option<Vec<u8>> {
     let mut old = cfb::CompoundFile::open(Cursor::new(base)).ok()?;
     let entries: Vec<_> =

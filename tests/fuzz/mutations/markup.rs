@@ -1,4 +1,4 @@
-//! Tags, attributes and what stands between them.
+//! Mutations of tags, attributes and the text between them.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::chance::Chance;
 use crate::mutations::tokens::NUMBERS;
 use crate::mutations::{bytes, tokens};
 
-/// Pieces with a meaning in markup.
+/// Tokens with a meaning in markup.
 const PIECES: &[&str] = &[
     "&amp;", "&#0;", "&#x110000;", "&#xD800;", "&#13;", "&nope;", "&lt", "<![CDATA[", "]]>",
     "<!--", "-->", "--!>", "<?x ?>", "<!DOCTYPE html>", "<!DOCTYPE a [<!ENTITY b 'c'>]>", "</",
@@ -20,11 +20,11 @@ const PIECES: &[&str] = &[
     "<meta charset=utf-16>", "<base href='//x'>", "<code>", "<blockquote>", "<caption>", "<thead>",
     "<tbody>", "<iframe>", "<plaintext>",
 ];
-/// Values of attributes.
+/// Attribute values.
 const VALUES: &[&str] =
     &["true", "false", "none", "restart", "s", "str", "b", "e", "A1:XFD1048576"];
 
-/// One change to markup.
+/// Applies one mutation to markup.
 pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     let mut markup = base.to_vec();
     let tags = tags(base);
@@ -69,7 +69,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     markup
 }
 
-/// The ranges of tags.
+/// The ranges of all tags.
 fn tags(markup: &[u8]) -> Vec<Range<usize>> {
     let mut tags = Vec::new();
     let mut start = None;
@@ -83,7 +83,7 @@ fn tags(markup: &[u8]) -> Vec<Range<usize>> {
     tags
 }
 
-/// From a tag to the one that closes it, or to any tag behind it where none does.
+/// The range from a tag to its closing tag, or to some later tag if there is none.
 fn element(chance: &mut Chance, tags: &[Range<usize>], markup: &[u8]) -> Range<usize> {
     let name = |tag: &Range<usize>| -> Vec<u8> {
         let inside = markup[tag.clone()].iter().skip(1).skip_while(|b| **b == b'/');
@@ -105,7 +105,7 @@ fn element(chance: &mut Chance, tags: &[Range<usize>], markup: &[u8]) -> Range<u
     tags[first].start..tags[last].end
 }
 
-/// Changes, doubles or removes the value of an attribute.
+/// Changes, duplicates or removes an attribute value.
 fn attribute(chance: &mut Chance, markup: &mut Vec<u8>, tag: Range<usize>) {
     let inside = &markup[tag.clone()];
     let quotes: Vec<usize> = inside

@@ -1,9 +1,9 @@
-//! Mutations: changes to inputs that a format's reader does not refuse at once.
+//! Mutations: changes to inputs that a format's reader does not reject immediately.
 //!
-//! - `bytes`: changes to anything; `tokens`: to numbers and words of a notation
+//! - `bytes`: changes to arbitrary bytes; `tokens`: to numbers and words of a notation
 //! - `markup`: tags of XML and HTML; `values`: JSON
-//! - `archive`: parts of a ZIP, packed again; `compound`: streams and sectors of a compound file
-//! - `objects`: a PDF, whose table of objects is made anew
+//! - `archive`: parts of a repacked ZIP; `compound`: streams and sectors of a compound file
+//! - `objects`: a PDF whose cross-reference table is rebuilt
 
 mod archive;
 mod bytes;
@@ -15,22 +15,22 @@ mod values;
 
 use crate::chance::Chance;
 
-/// The form of an input.
+/// The kind of an input.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// Text with words of its own.
+    /// Text with its own vocabulary.
     Text(&'static [&'static str]),
     Markup,
     Values,
     Archive,
     Compound,
     Objects,
-    /// The seeds are of all kinds.
+    /// The seeds are of several kinds.
     Anything,
 }
 
 impl Shape {
-    /// Another input. `other` gives parts.
+    /// Derives another input from `base`; `other` donates parts.
     pub fn mutate(self, chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
         if chance.one_in(8) {
             return bytes::mutate(chance, base, other);

@@ -1,5 +1,5 @@
-//! A PDF: tokens changed, then the table of objects and the lengths of streams made anew, so that
-//! readers get past them.
+//! Mutations of a PDF: after its tokens are changed, the cross-reference table and the stream
+//! lengths are rebuilt, so that readers accept them.
 
 use std::io::Write;
 use std::ops::Range;
@@ -94,7 +94,7 @@ const PIECES: &[&str] = &[
     "stream\n",
 ];
 
-/// One change.
+/// Applies one mutation.
 pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     let mut file = base.to_vec();
     match chance.below(7) {
@@ -119,7 +119,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     with_table(&file).unwrap_or(file)
 }
 
-/// The text between `obj` and `endobj`.
+/// The ranges between `obj` and `endobj`.
 fn objects(file: &[u8]) -> Vec<Range<usize>> {
     let mut objects = Vec::new();
     let mut at = 0;
@@ -136,7 +136,7 @@ fn find(bytes: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
     rest.windows(needle.len()).position(|window| window == needle).map(|at| from + at)
 }
 
-/// The same objects in a file that is in order; `None` where there are none.
+/// Rewrites the objects into a well-formed file; `None` if there are none.
 fn with_table(file: &[u8]) -> Option<Vec<u8>> {
     let trailer = find(file, 0, b"trailer")?;
     let mut bytes = b"%PDF-1.7\n".to_vec();
@@ -168,7 +168,7 @@ fn with_table(file: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// An object whose stream is as long as it says, where it says a number.
+/// Corrects the stream length of an object if it is given as a number.
 fn with_length(object: &[u8]) -> Vec<u8> {
     let mut fixed = object.to_vec();
     let stream = find(object, 0, b"stream\n");

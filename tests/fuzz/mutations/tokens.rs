@@ -1,11 +1,11 @@
-//! Numbers and words inside a notation.
+//! Mutations of the numbers and words of a notation.
 
 use std::ops::Range;
 
 use crate::chance::Chance;
 use crate::mutations::bytes;
 
-/// Numbers at the edges of what programs hold.
+/// Numbers at the limits of common representations.
 pub const NUMBERS: &[&str] = &[
     "0", "1", "-1", "2", "7", "9", "10", "64", "255", "256", "1000", "16384", "65535", "65536",
     "1048577", "99999999", "2147483647", "2147483648", "-2147483648", "4294967295", "4294967296",
@@ -13,7 +13,7 @@ pub const NUMBERS: &[&str] = &[
     "99999999999999999999999999999999999999", "00000000000001", "+3", "1.", ".5", "",
 ];
 
-/// Puts in a word of the notation, or changes a number, or repeats a stretch around one.
+/// Inserts words of the notation, changes a number, or removes, repeats or moves a line.
 pub fn mutate(chance: &mut Chance, base: &[u8], words: &[&str]) -> Vec<u8> {
     let mut bytes = base.to_vec();
     match chance.below(4) {
@@ -48,7 +48,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// A number that stands somewhere.
+/// The range of a number at a random position.
 pub fn number(chance: &mut Chance, bytes: &[u8]) -> Option<Range<usize>> {
     let from = chance.below(bytes.len());
     let is_digit = |at: usize| bytes[at].is_ascii_digit();
@@ -57,7 +57,7 @@ pub fn number(chance: &mut Chance, bytes: &[u8]) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// A line that stands somewhere, with its end.
+/// The range of a line at a random position, including its line feed.
 fn line(chance: &mut Chance, bytes: &[u8]) -> Range<usize> {
     let at = chance.below(bytes.len());
     let start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);

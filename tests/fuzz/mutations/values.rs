@@ -1,4 +1,4 @@
-//! JSON: values, keys and brackets.
+//! Mutations of JSON: values, keys and brackets.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const PIECES: &[&str] = &[
     "\"$in\":[1]", "\"$not\":{}",
 ];
 
-/// One change.
+/// Applies one mutation.
 pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     let mut json = base.to_vec();
     let tokens = tokens_of(base);
@@ -43,7 +43,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     json
 }
 
-/// Strings, and runs of what is none.
+/// The ranges of strings and of the runs between them.
 fn tokens_of(json: &[u8]) -> Vec<Range<usize>> {
     let mut tokens = Vec::new();
     let mut at = 0;

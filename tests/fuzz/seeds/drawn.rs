@@ -1,4 +1,4 @@
-//! Pages of PDF.
+//! PDF pages.
 
 use std::io::Write;
 
@@ -88,7 +88,8 @@ pub fn pages() -> Vec<Vec<u8>> {
     files
 }
 
-/// A file of these objects, the first being the catalog and the fourth what it says of itself.
+/// Builds a file of these objects; the first is the catalog, and the fourth the document
+/// information.
 fn file(objects: &[String]) -> Vec<u8> {
     let mut bytes = b"%PDF-1.7\n".to_vec();
     let mut places = Vec::new();

@@ -1,4 +1,4 @@
-//! Messages as they travel, and as Outlook keeps them.
+//! E-mail messages as transmitted, and as stored by Outlook.
 
 use std::io::{Cursor, Write};
 
@@ -29,7 +29,7 @@ pub fn outlook() -> Vec<Vec<u8>> {
     let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
     let properties = {
         let mut properties = vec![0; 32];
-        // A code page (0x3FFD0003) and a time of delivery (0x0E060040).
+        // A code page (0x3FFD0003) and a delivery time (0x0E060040).
         properties.extend([0x03, 0, 0xFD, 0x3F, 6, 0, 0, 0, 0xE4, 4, 0, 0, 0, 0, 0, 0]);
         properties.extend([0x40, 0, 6, 0x0E, 6, 0, 0, 0, 0, 0x80, 0x3E, 0xD5, 0xDE, 0xB1, 0x9D, 1]);
         properties
@@ -69,7 +69,7 @@ pub fn outlook() -> Vec<Vec<u8>> {
     bodies.into_iter().map(file).collect()
 }
 
-/// Rich text as messages hold it (MS-OXRTFCP), all of it literal.
+/// Compressed RTF as in messages (MS-OXRTFCP), with literals only.
 fn compressed(text: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     for run in text.chunks(8) {

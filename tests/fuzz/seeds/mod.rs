@@ -1,7 +1,7 @@
-//! Small documents of every format, and the shared ones where the checkout has them beside it.
+//! Small documents of every format, and the shared documents if they are next to the checkout.
 //!
-//! - `text`: formats that are text; `packed`: those that are a ZIP; `mail`: messages
-//! - `drawn`: pages of PDF
+//! - `text`: text formats; `packed`: ZIP-based formats; `mail`: messages
+//! - `drawn`: PDF pages
 
 mod drawn;
 mod mail;
@@ -16,7 +16,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use crate::runner::INPUT_BYTES_MAX;
 
-/// The documents made here that have this extension.
+/// The documents built here with this extension.
 pub fn made(extension: &str) -> Vec<Vec<u8>> {
     match extension {
         "docx" => packed::word(),
@@ -33,7 +33,7 @@ pub fn made(extension: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// The same, and the shared ones that are small enough.
+/// The documents built here, and the shared ones that are small enough.
 pub fn of(extension: &str) -> Vec<Vec<u8>> {
     let mut seeds = made(extension);
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/documents/files");
@@ -48,7 +48,7 @@ pub fn of(extension: &str) -> Vec<Vec<u8>> {
         if bytes.len() <= INPUT_BYTES_MAX {
             seeds.push(bytes);
         } else if matches!(extension, "html" | "md" | "nxml" | "csv" | "rtf" | "eml") {
-            // The head of a text is a text.
+            // The beginning of a text is a text.
             seeds.push(bytes[..INPUT_BYTES_MAX / 2].to_vec());
         }
     }

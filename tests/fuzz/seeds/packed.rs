@@ -1,4 +1,4 @@
-//! Formats that are a ZIP of XML.
+//! Formats that are ZIPs of XML.
 
 use crate::seeds::zipped;
 

@@ -1,4 +1,4 @@
-//! Formats that are text.
+//! Text formats.
 
 const TXT: &[&str] = &[
     "One paragraph\nof two lines.\n\nAnother; with € and \u{1f600}.\r\n\x0CNext page\r\rend",
@@ -92,7 +92,7 @@ pub fn of(extension: &str) -> Vec<Vec<u8>> {
     if matches!(extension, "txt" | "html" | "xml" | "csv") {
         let wide = texts[0].encode_utf16().flat_map(u16::to_le_bytes);
         seeds.push([0xFF, 0xFE].into_iter().chain(wide).collect());
-        // Cyrillic in an encoding that is not declared.
+        // Cyrillic in an undeclared encoding.
         seeds.push([texts[0].as_bytes(), b"\xCF\xF0\xE8\xE2\xE5\xF2, \xEC\xE8\xF0"].concat());
     }
     seeds
