@@ -251,7 +251,7 @@ fn a_catalog_is_rebuilt_whole_or_not_at_all() {
                 std::fs::remove_file(&path).expect("a file");
             }
         }
-        // The reserve would provide the room, so remove it.
+        // Remove the reserve, which would free enough space.
         let _ = std::fs::remove_dir_all(data.join("reserve"));
         disk.fill(kilobytes << 10);
         let mut server = Server::run(disk.command());

@@ -70,7 +70,7 @@ fn innocent_is_served(client: &Client, turn: usize) {
     let id = format!("during-{turn}");
     let body = json!({"content": "pears fall", "file_id": id});
     ask(client, "POST", "/upload/upload_text?tenant_id=other", body);
-    // Large enough to be stored separately.
+    // More than a connection may hold without reserving memory.
     let mut broken = b"%PDF-1.7\n".to_vec();
     broken.resize(200 << 10, 0xe9);
     let path = "/upload/upload_document?tenant_id=other";

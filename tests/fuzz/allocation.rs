@@ -22,34 +22,34 @@ fn count(bytes: isize) -> isize {
     held
 }
 
-// SAFETY: every call goes to the system's allocator with what it was given; a null pointer is an
-// answer that the trait allows.
+// SAFETY: every call is passed unchanged to the system allocator; returning a null pointer is
+// allowed by the trait.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
-    // SAFETY: the caller's contract is that of the system's allocator.
+    // SAFETY: the caller upholds the contract of the system allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if HELD.get() + layout.size() as isize > BYTES_MAX {
             return std::ptr::null_mut();
         }
         count(layout.size() as isize);
-        // SAFETY: passed on as it came.
+        // SAFETY: passed on unchanged.
         unsafe { System.alloc(layout) }
     }
 
-    // SAFETY: the caller's contract is that of the system's allocator.
+    // SAFETY: the caller upholds the contract of the system allocator.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if HELD.get() + layout.size() as isize > BYTES_MAX {
             return std::ptr::null_mut();
         }
         count(layout.size() as isize);
-        // SAFETY: passed on as it came. Pages of zeros cost nothing until they are written to.
+        // SAFETY: passed on unchanged. Zeroed pages cost nothing until they are written to.
         unsafe { System.alloc_zeroed(layout) }
     }
 
-    // SAFETY: the caller's contract is that of the system's allocator.
+    // SAFETY: the caller upholds the contract of the system allocator.
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: passed on as it came.
+        // SAFETY: passed on unchanged.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -86,7 +86,7 @@ impl Coverage {
 
 /// Splits the counters into aligned groups of eight, most of which are 0.
 fn words(counters: &[AtomicU8]) -> (&[AtomicU8], &[AtomicU64], &[AtomicU8]) {
-    // SAFETY: any eight bytes are a number, and both types are their integers with other methods.
+    // SAFETY: any eight bytes are a valid u64, and both types have the layout of their integers.
     #[allow(unsafe_code)]
     unsafe {
         counters.align_to::<AtomicU64>()

@@ -23,7 +23,7 @@ pub struct Sees {
     pub echo: Vec<String>,
 }
 
-/// What an operation requires of its caller and of the scope it names.
+/// Requirements of an operation on its caller and on the scope it names.
 #[derive(Debug, Clone, Copy)]
 pub struct Need<'a> {
     pub role: Role,
@@ -208,7 +208,7 @@ impl Walk {
         }
     }
 
-    /// What a response about one scope may contain.
+    /// The owners whose canaries a response about one scope may contain.
     pub fn sees(&self, tenant: TenantAt, sub_tenant: &str) -> Sees {
         let mut homes = BTreeSet::from([self.model.tenants[tenant].name_home]);
         homes.extend(self.model.sub_tenant(tenant, sub_tenant).map(|scope| scope.home));

@@ -1,4 +1,4 @@
-//! Deletions that a hold puts off, and copies of blobs on a disk.
+//! Deletions that a hold defers, and local copies of blobs.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -106,7 +106,7 @@ impl MappedFile {
     }
 }
 
-/// Names of blobs, as a bucket has them.
+/// The names of blobs, as in a bucket.
 #[derive(Debug, Default)]
 struct Names(Mutex<BTreeSet<Key>>);
 
@@ -167,7 +167,7 @@ fn key(name: &str) -> Key {
     Key::parse(&format!("v1/{name}")).unwrap()
 }
 
-/// Two backups, one behind the other or side by side, while their blobs are deleted.
+/// Two backups, one after the other or concurrently, while the blobs they list are deleted.
 fn a_hold_finds_what_it_has_listed() {
     let names = Arc::new(Names::default());
     let store = Arc::new(HeldBlobs::new(Arc::clone(&names) as Arc<dyn BlobStore>));
@@ -192,7 +192,7 @@ fn a_hold_finds_what_it_has_listed() {
     assert_eq!((store.waiting(), names.0.lock().len()), (0, 0), "something is left");
 }
 
-/// A folder of its own for one execution.
+/// A folder for a single execution.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -200,7 +200,7 @@ impl Folder {
         static NUMBER: ::std::sync::atomic::AtomicUsize = ::std::sync::atomic::AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, SeqCst);
         let name = format!("interleavings-{}-{number}", std::process::id());
-        // In memory, where the system has such a folder.
+        // In memory if the system has such a folder.
         let folder = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir());
         let path = folder.unwrap_or_else(std::env::temp_dir).join(name);
         fs::create_dir_all(&path).unwrap();
@@ -214,7 +214,7 @@ impl Drop for Folder {
     }
 }
 
-/// Fetches of blobs of 100 bytes.
+/// Fetches blobs of 100 bytes.
 #[derive(Debug, Default)]
 struct Fetches {
     under_way: [AtomicUsize; 2],
@@ -231,7 +231,7 @@ impl Fetches {
     }
 }
 
-/// Two blobs where one fits, and one that is forgotten now and then.
+/// Two blobs compete for room for one, and one of them is forgotten now and then.
 fn callers_of_a_blob_share_one_fetch() {
     let folder = Folder::new();
     let cache = Arc::new(Cache::open(folder.0.join("blobs"), |_| Ok(100)).unwrap());

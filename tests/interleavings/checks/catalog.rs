@@ -1,4 +1,4 @@
-//! The writer of the catalog, its readers, its cache, and the signals of its queue.
+//! The catalog's writer, readers and cache, and the signals of its queue.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -16,7 +16,7 @@ mod work;
 mod writer;
 
 mod error {
-    /// As the product's, without what no check meets.
+    /// The product's error type, reduced to the variants that checks need.
     #[derive(Debug, thiserror::Error)]
     pub enum CatalogError {
         #[error("full")]
@@ -55,7 +55,7 @@ mod log {
     use crate::{Connection, error::Result};
     use std::time::Duration;
 
-    /// No check has a log.
+    /// A stub, as no check has a log.
     pub struct Shipper;
 
     impl Shipper {
@@ -156,8 +156,8 @@ impl<M, const N: usize> Labelled<M, N> {
 }
 
 thread_local! {
-    /// Connections that are open, and changes of the file that they would not know of. All tasks of
-    /// an execution run on one thread of the system.
+    /// The number of open connections, and of changes to the file that they would not notice. All
+    /// tasks of an execution run on the same OS thread.
     static OPEN: Cell<usize> = const { Cell::new(0) };
     static CHANGES: Cell<usize> = const { Cell::new(0) };
 }
@@ -177,7 +177,7 @@ impl BitOr for OpenFlags {
     }
 }
 
-/// A connection: what is written in a transaction, and what is committed.
+/// A connection, with uncommitted and committed writes.
 pub struct Connection {
     changes: usize,
     pending: RefCell<Vec<u8>>,
@@ -234,7 +234,7 @@ impl Drop for Connection {
     }
 }
 
-/// Goal: each caller is told what became of its own change, after it was committed.
+/// Goal: each caller learns the outcome of its own change, after it was committed.
 fn callers_are_told_of_their_own_commit() {
     let committed = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::new(Writer::start(Connection::new(Arc::clone(&committed)), None).unwrap());
@@ -260,7 +260,7 @@ fn callers_are_told_of_their_own_commit() {
     assert_eq!(Arc::strong_count(&committed), 1, "the writer is still open");
 }
 
-/// Five readers and changes of the file, of which one panics.
+/// Five readers, and changes of the file, one of which panics.
 fn nobody_reads_a_file_that_changes() {
     (OPEN.set(0), CHANGES.set(0));
     let (readers, reading) =
@@ -298,7 +298,7 @@ fn nobody_reads_a_file_that_changes() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Goal: what was read before a change is not kept after it.
+/// Goal: a value that was read before a change is not cached after it.
 fn a_cache_keeps_nothing_old() {
     let (cache, file) =
         (Arc::new(Cache::new(2).with_negative_entries()), Arc::new(AtomicU64::new(0)));
@@ -325,7 +325,7 @@ fn a_cache_keeps_nothing_old() {
     read(&cache, &file, &told);
 }
 
-/// Two workers, which loop as those of the product do, over a queue of numbers.
+/// Two workers with the same loop as the product's, on a queue of numbers.
 fn every_job_is_taken_and_workers_end() {
     let (signals, jobs) = (Arc::new(WorkSignals::default()), Arc::new(Mutex::new(VecDeque::new())));
     let (is_over, taken) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));

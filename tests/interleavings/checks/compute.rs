@@ -1,4 +1,4 @@
-//! The batcher of queries for a device, its cache and its uploads.
+//! The query batcher of a device, and its cache and uploads.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -73,7 +73,8 @@ fn found(query: u32) -> DeviceCandidates {
     Some(vec![Candidate { row: query, estimate: 0.0, residual: 0.0 }])
 }
 
-/// Each query finds the row of its own number. Fails with 66 among them, panics with 67.
+/// Finds for each query the row with its own number. Fails if a batch contains 66, panics if it
+/// contains 67.
 fn search(run: QueryBatch<u32>) -> Answer {
     assert!(run.queries.len() <= 3 && run.k >= run.queries.len().min(2));
     if run.queries.contains(&67) {
@@ -85,7 +86,7 @@ fn search(run: QueryBatch<u32>) -> Answer {
     }
 }
 
-/// Asks in a thread; `None` after a panic.
+/// Asks in a thread; the result is `None` after a panic.
 fn ask(batcher: &Arc<Batcher>, queries: &'static [u32]) -> thread::JoinHandle<Option<Answer>> {
     let batcher = Arc::clone(batcher);
     thread::spawn(move || {
@@ -122,14 +123,14 @@ fn a_failed_run_ends_all_its_requests() {
         assert!(!matches!(bad.join().unwrap(), Some(Ok(_))));
     }
     for (asked, queries) in good {
-        // It may have run with one that fails.
+        // It may have run in a batch with one that fails.
         let answer = asked.join().unwrap();
         assert!(answer == rows(queries) || !matches!(answer, Some(Ok(_))), "{answer:?}");
     }
     assert_empty(&batcher);
 }
 
-/// A clock that no entry is too young for.
+/// A clock for which no entry is too young to be evicted.
 #[derive(Debug, Default)]
 struct Hurrying(AtomicU64);
 
@@ -139,7 +140,7 @@ impl Clock for Hurrying {
     }
 }
 
-/// Memory of a device.
+/// An allocation on the device.
 struct Block {
     device: Arc<AtomicU64>,
     id: u128,
@@ -165,7 +166,7 @@ fn key(id: u128) -> CacheKey {
     (id, Part::Rows(numbers::Numbers::Codes))
 }
 
-/// Entries for three segments where two fit, and uploads that fail now and then.
+/// Entries for three segments compete for room for two, and uploads fail now and then.
 fn a_device_holds_no_more_than_its_budget() {
     let cache = DeviceCache::new(100, Arc::new(Hurrying::default()), Arc::default());
     let (cache, device) = (Arc::new(cache), Arc::new(AtomicU64::new(0)));

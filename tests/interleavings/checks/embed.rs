@@ -1,4 +1,4 @@
-//! The queue in front of the model, and weights that come and go.
+//! The queue in front of the model, and weights that are loaded and released.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -80,8 +80,8 @@ impl EmbedMeters {
     fn begin_batch(&self, _: Lane, _: usize, _: impl Iterator<Item = f64>) {}
 }
 
-/// Gives each text a vector of its first token, after a pause. Fails at 66, panics at 67, and at 68
-/// waits until it may go on.
+/// Returns for each text a vector made of its first token, after a pause. Fails on 66, panics on
+/// 67, and blocks on 68 until released.
 #[derive(Debug, Default)]
 struct Echo {
     policy: Option<BatchPolicy>,
@@ -146,7 +146,7 @@ impl Forward for Echo {
     }
 }
 
-/// Texts have ten tokens: a batch holds one of them, a call or a lane may have two waiting.
+/// Texts have ten tokens: a batch holds one text, and a call or a lane may have two waiting.
 const BOUNDS: QueueBounds = QueueBounds { batch: 10, call: 20, lane: 20, query: 40 };
 const POLICY: BatchPolicy = BatchPolicy { batch: 10, share: 10, workers: 2 };
 
@@ -162,7 +162,7 @@ fn start_with_gate(workers: usize, policy: BatchPolicy) -> (Arc<Queue>, Arc<Gate
     (Arc::new(Queue::start(Arc::new(echo), workers, BOUNDS)), gate)
 }
 
-/// Embeds one text for each tag as the product does: text by text, and gives up after an error.
+/// Embeds one text per tag like the product: text by text, stopping after an error.
 fn call(
     queue: &Arc<Queue>,
     context: &RequestContext,
@@ -185,7 +185,7 @@ fn of(tags: &[u32]) -> Vec<Vec<f32>> {
     tags.iter().map(|tag| vec![*tag as f32]).collect()
 }
 
-/// Ends the workers; nobody holds anything of a call that has ended.
+/// Ends the workers and checks that nothing of a finished call is still referenced.
 fn end(queue: Arc<Queue>, replies: &[Arc<Reply>]) {
     drop(Arc::into_inner(queue).expect("all callers have ended"));
     assert!(replies.iter().all(|reply| Arc::strong_count(reply) == 1), "something is left");
@@ -199,12 +199,12 @@ fn calls_of_all_lanes_get_their_own_vectors() {
     let query = call(&queue, &context, Lane::Query, &[6]);
     let (bulk, other, query) = (bulk.join().unwrap(), other.join().unwrap(), query.join().unwrap());
     assert_eq!((bulk.0, other.0, query.0), (Ok(of(&[1, 2, 3])), Ok(of(&[4, 5])), Ok(of(&[6]))));
-    // Hooks hold the queue for as long as the request.
+    // Cancellation hooks reference the queue for as long as the request exists.
     drop(context);
     end(queue, &[bulk.1, other.1, query.1]);
 }
 
-/// One worker in bulk batches: the other one must not sleep on what it was barred from.
+/// Only one worker may run bulk batches: the other must not miss work while it is barred from them.
 fn a_barred_worker_loses_no_work() {
     let queue = start(2, BatchPolicy { workers: 1, ..POLICY });
     let context = RequestContext::default();
@@ -215,7 +215,7 @@ fn a_barred_worker_loses_no_work() {
     end(queue, &[bulk.1, answer.1]);
 }
 
-/// The model works on something else meanwhile, so that no batch makes room.
+/// The model is occupied with another batch, so that no batch makes room.
 fn a_cancelled_call_ends_and_leaves_room() {
     let (queue, gate) = start_with_gate(1, POLICY);
     let held = call(&queue, &RequestContext::default(), Lane::Query, &[68]);
@@ -281,7 +281,7 @@ fn a_call_ends_with_its_time() {
     end(queue, &[late.1, other.1]);
 }
 
-/// Batches, a thread that has the weights leave the memory, and the counters of both.
+/// Batches, a thread that releases idle weights, and the counters of both.
 fn weights_come_and_go_between_batches() {
     let (loads, at_once) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counted = Arc::clone(&loads);

@@ -1,5 +1,5 @@
-//! The memory budget, the queues of background work, the gate of an embedding server, and helpers
-//! of a search.
+//! The memory budget, the queues of background work, the gate of an embedding server, and the
+//! helper threads of a search.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -102,7 +102,7 @@ pub trait MemoryGauge: Send + Sync + fmt::Debug {
     fn own_bytes(&self) -> Option<u64>;
 }
 
-/// A process without memory of its own.
+/// A gauge of a process that uses no memory of its own.
 #[derive(Debug)]
 struct Nothing;
 
@@ -118,7 +118,7 @@ fn budget() -> Arc<MemoryBudget> {
     Arc::new(MemoryBudget::new(Box::new(Nothing), Some(LIMIT), 0))
 }
 
-/// Counts bytes of one that goes on; one alone may have more than the limit.
+/// Counts the bytes of a running claim; a single claim may exceed the limit.
 fn take_bytes(used: &AtomicU64, bytes: u64) {
     let before = used.fetch_add(bytes, SeqCst);
     assert!(before == 0 || before + bytes <= LIMIT, "{bytes} beside {before}");
@@ -146,8 +146,8 @@ fn claims_share_the_memory_and_none_waits_for_ever() {
     assert_given_back(&budget);
 }
 
-/// Goal: claims that wait one behind the other go on together where both fit. Method: each waits
-/// for the other one before it ends.
+/// Goal: consecutive waiting claims proceed together if both fit. Method: each waits for the other
+/// before it ends.
 fn claims_that_fit_run_side_by_side() {
     let (budget, running) = (budget(), Arc::new((Mutex::new(0), Condvar::new())));
     let first = budget.share(LIMIT, &Stopping::default()).expect("nothing stops");
@@ -168,7 +168,7 @@ fn claims_that_fit_run_side_by_side() {
     assert_given_back(&budget);
 }
 
-/// Requests wait for each other. Returns how many had their share.
+/// Requests wait for each other. Returns the number that got their share.
 fn requests_share_the_memory() -> usize {
     let (budget, used) = (budget(), Arc::new(AtomicU64::new(0)));
     let requests = [60, 50, 120, 30].map(|bytes| {
@@ -209,7 +209,7 @@ fn a_stop_ends_claims_that_wait() {
     assert_given_back(&budget);
 }
 
-/// Work that the threads in the background have seen.
+/// The work that the background threads have seen.
 #[derive(Debug, Default)]
 struct Seen {
     state: Mutex<(Vec<CollectionId>, Vec<CollectionId>, bool)>,
@@ -230,7 +230,7 @@ impl Seen {
     }
 }
 
-/// The loops of the threads of the product, over the queue.
+/// Starts the loops of the product's threads on the queue.
 fn start_work(
     queue: &Arc<Maintenance>,
     stopping: &Arc<Stopping>,
@@ -267,7 +267,7 @@ fn what_is_woken_is_looked_at_before_the_end() {
     queue.wake(&collections[0]);
     queue.wake_for_large(&collections[1]);
     seen.wait_until(|(looked_at, merged, _)| looked_at.len() == 1 && merged.len() == 1);
-    // As the end of a tenant has it done.
+    // As when a tenant is deleted.
     queue.has_deleted_tenants.store(true, SeqCst);
     queue.interrupt();
     seen.wait_until(|(_, _, has_cleared)| *has_cleared);
@@ -278,7 +278,8 @@ fn what_is_woken_is_looked_at_before_the_end() {
     work.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Goal: the files of a tenant go when no large merge writes any more, and none begins later.
+/// Goal: the files of a tenant are deleted only when no large merge is writing, and none starts
+/// later.
 fn no_large_merge_begins_once_it_is_given_up() {
     let (queue, stopping) = (Arc::new(Maintenance::default()), Arc::new(Stopping::default()));
     let collection = Arc::new(Collection(CollectionId(1)));
@@ -356,7 +357,7 @@ fn closing_ends_every_wait_at_the_gate() {
     assert_passed(&gate);
 }
 
-/// Goal: who gives up stands in nobody's way.
+/// Goal: a request that gives up does not block others.
 fn a_request_that_gives_up_leaves_the_gate() {
     let (gate, under_way) = (Arc::new(Gate::default()), Arc::default());
     let (gone, context) = (RequestContext::default(), RequestContext::default());

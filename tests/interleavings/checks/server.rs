@@ -52,7 +52,7 @@ use interleavings::{Check, explore, is_chosen};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CollectionId(pub u8);
 
-/// Ends of the requests.
+/// The outcomes of the requests.
 #[derive(Debug, Default)]
 struct Counts {
     running: AtomicUsize,
@@ -60,7 +60,7 @@ struct Counts {
     refused: AtomicUsize,
 }
 
-/// A request of each of some owners, of whom some leave after a look. Returns the counts.
+/// Runs a request for each owner, some of which leave after polling once. Returns the counts.
 fn run(
     turns: &FairQueue<u8>,
     running_max: usize,
@@ -120,7 +120,8 @@ fn a_wait_ends_with_the_time_of_its_request() {
     assert_eq!(counts.served.load(SeqCst) + counts.refused.load(SeqCst), 3);
 }
 
-/// Goal: a hook runs once, whether it comes before, after or during the cancellation.
+/// Goal: a hook runs exactly once, whether it is registered before, after or during the
+/// cancellation.
 fn hooks_run_once() {
     let (context, runs) = (RequestContext::default(), Arc::new(AtomicUsize::new(0)));
     let threads: Vec<_> = (0..2)

@@ -1,4 +1,4 @@
-//! The registry of open collections, and rows that are kept for filters.
+//! The registry of open collections, and cached filter results.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -17,7 +17,7 @@ mod segment {
         use crate::RoaringBitmap;
         use std::marker::PhantomData;
 
-        /// Forty bytes, and ten more where it is condensed.
+        /// A filter result of forty bytes, and ten more once it is condensed.
         #[derive(Debug)]
         pub struct RowFilter<'a>(PhantomData<&'a ()>);
 
@@ -99,7 +99,7 @@ pub struct CommitHead;
 
 pub struct RoaringBitmap;
 
-/// A segment of one tenant.
+/// A segment of a tenant.
 pub struct Segment {
     header: Header,
 }
@@ -144,7 +144,7 @@ impl BlobStore for Shared {
 }
 
 thread_local! {
-    /// Open collections by their ids. All tasks of an execution run on one thread of the system.
+    /// The number of open collections by id. All tasks of an execution run on the same OS thread.
     static OPEN: Cell<[usize; 3]> = const { Cell::new([0; 3]) };
 }
 
@@ -158,7 +158,7 @@ fn count(id: CollectionId, change: impl FnOnce(usize) -> usize) {
     OPEN.set(open);
 }
 
-/// A collection, of which only one of each id may be open.
+/// A collection, of which only one per id may be open.
 #[derive(Debug)]
 pub struct Collection(CollectionId);
 
@@ -210,8 +210,8 @@ fn registry(is_shared: bool) -> Arc<Registry> {
     Arc::new(Registry::new(Arc::new(Shared(is_shared)), Arc::new(SimdBackend), 1, 1))
 }
 
-/// Goal: two writers of one collection would overwrite each other. Method: a registry that keeps
-/// one open, so that it closes others all the time.
+/// Goal: a collection is never open twice, because two writers would overwrite each other. Method:
+/// a registry that keeps only one open, and so closes others all the time.
 fn open_once(is_shared: bool) {
     let registry = registry(is_shared);
     let users = [[0, 1], [0, 2], [1, 0]].map(|ids| {
@@ -239,7 +239,8 @@ fn so_it_is_where_others_do_not_wait() {
     open_once(true);
 }
 
-/// Goal: the files of a deleted tenant go when nobody has its collection, and nobody gets it later.
+/// Goal: the files of a deleted tenant are deleted once nobody uses its collection, and nobody gets
+/// it later.
 fn a_deleted_collection_is_not_opened_again() {
     let (registry, is_deleted) = (registry(false), Arc::new(AtomicBool::new(false)));
     let are_gone = Arc::new(AtomicBool::new(false));
@@ -264,8 +265,8 @@ fn a_deleted_collection_is_not_opened_again() {
     users.into_iter().for_each(|user| user.join().unwrap());
 }
 
-/// Goal: what is kept stays within its bytes, and goes with its segment. Method: filters of forty
-/// bytes of three segments where two fit.
+/// Goal: cached filters stay within their byte limit, and are dropped with their segment. Method:
+/// filters of forty bytes over three segments, with room for two.
 fn kept_filters_go_with_their_segments() {
     let kept = KeptFilters::new(100);
     let segments = [0, 1, 1].map(|tenant| {

@@ -1,4 +1,4 @@
-//! Runs of checks: each many times, each time in another order of steps.
+//! Runs checks many times, each time with another interleaving.
 
 use std::cell::Cell;
 use std::panic::catch_unwind;
@@ -9,54 +9,54 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
-/// Changes of the running thread that the second scheduler makes against its own priorities.
+/// Number of times that the second scheduler switches threads against its own priorities.
 const CHANGES_MAX: usize = 3;
-/// Steps of an execution, above which it does not come to an end.
+/// Number of steps above which an execution is considered not to terminate.
 const STEPS_MAX: usize = 100_000;
-/// Schedules of each check unless told otherwise.
+/// Default number of schedules per check.
 const SCHEDULES: usize = 10_000;
 
 std::thread_local! {
     static TIMEOUTS: Cell<Timeouts> = const { Cell::new(Timeouts::Never) };
 }
 
-/// The ends of waits with a time limit.
+/// Possible ends of waits with a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeouts {
-    /// None: a wait ends when it is woken, so that a lost wake-up is a deadlock.
+    /// Waits never time out: they end when notified, so that a lost wake-up is a deadlock.
     Never,
-    /// At any time, early and late.
+    /// Waits may time out at any moment, early or late.
     Any,
 }
 
 /// A check.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
-    /// Its name.
+    /// The name of the check.
     pub name: &'static str,
-    /// Ends of its waits.
+    /// The possible ends of its waits.
     pub timeouts: Timeouts,
-    /// One execution, which panics where something is wrong.
+    /// Runs one execution; panics if something is wrong.
     pub run: fn(),
 }
 
-/// The ends of the waits of this execution.
+/// The possible ends of this execution's waits.
 pub(crate) fn timeouts() -> Timeouts {
     TIMEOUTS.get()
 }
 
-/// A choice that the scheduler makes.
+/// A random choice made by the scheduler.
 pub fn is_chosen() -> bool {
     thread_rng().gen_bool(0.5)
 }
 
 impl Check {
-    /// A check of code that needs no timeouts to go on.
+    /// Creates a check of code that must make progress without timeouts.
     pub const fn patient(name: &'static str, run: fn()) -> Self {
         Self { name, timeouts: Timeouts::Never, run }
     }
 
-    /// A check of code whose waits may end at any time.
+    /// Creates a check of code whose waits may time out at any moment.
     pub const fn hasty(name: &'static str, run: fn()) -> Self {
         Self { name, timeouts: Timeouts::Any, run }
     }
@@ -76,8 +76,8 @@ impl Check {
     }
 }
 
-/// Runs checks as the arguments of the program say:
-/// `[--schedules N] [--seed S] [--replay SCHEDULE] [NAME...]`.
+/// Runs checks as specified by the program's arguments: `[--schedules N] [--seed S] [--replay
+/// SCHEDULE] [NAME...]`.
 pub fn explore(checks: &[Check]) -> ExitCode {
     let (mut schedules, mut seed, mut replay, mut names) = (SCHEDULES, 1, None, Vec::new());
     let mut arguments = std::env::args().skip(1);

@@ -1,5 +1,6 @@
-//! The standard library, `parking_lot` and parts of `tokio`, as the product names them, with a
-//! scheduler of [`shuttle`] behind locks, threads, channels and atomics.
+//! Stand-ins for the standard library, `parking_lot` and parts of `tokio` under the names that the
+//! product uses, whose locks, threads, channels and atomics are controlled by a [`shuttle`]
+//! scheduler.
 //!
 //! ```text
 //! checks/NAME.rs   extern crate interleavings as std, as parking_lot, as tokio
@@ -7,13 +8,14 @@
 //!    v
 //! explore          each check many times, each time in another order of steps
 //! ```
-//! A check includes the source of what it checks and stands in for the rest of the crate around it.
-//! One thread runs at a time, and another one may go on at every lock, atomic and channel: what a
-//! check proves holds for sequentially consistent memory. In the product weaker orders are for
-//! counters and for flags that publish nothing else.
+//! A check includes the source that it checks, and substitutes the rest of the crate around it. One
+//! thread runs at a time, and another may take over at every lock, atomic and channel; the results
+//! thus hold for sequentially consistent memory. The product uses weaker orderings only for
+//! counters, and for flags that publish nothing else.
 //!
-//! - `explore`: runs checks; `locks`, `rw_lock`: `parking_lot`; `time`: a clock that timeouts move
-//! - `sync`, `thread`, `once_lock`: the standard library's; `oneshot`: `tokio`'s
+//! - `explore`: runs checks; `locks`, `rw_lock`: `parking_lot`; `time`: a clock advanced by
+//!   timeouts
+//! - `sync`, `thread`, `once_lock`: the standard library; `oneshot`: `tokio`
 
 mod explore;
 mod locks;
@@ -28,7 +30,7 @@ pub use explore::{Check, Timeouts, explore, is_chosen};
 pub use locks::{Condvar, Mutex, MutexGuard, WaitTimeoutResult};
 pub use rw_lock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The synchronisation of the standard library, and that of `tokio`.
+/// The synchronization primitives of the standard library, and those of `tokio`.
 pub mod sync {
     pub use crate::once_lock::OnceLock;
     pub use crate::oneshot;

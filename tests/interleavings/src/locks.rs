@@ -1,4 +1,4 @@
-//! `parking_lot`'s mutex and condition variable. As there, a panic leaves no poison.
+//! The mutex and condition variable of `parking_lot`. As in the original, panics do not poison.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -13,22 +13,22 @@ use shuttle::thread::{Thread, current, park, yield_now};
 use crate::explore::{Timeouts, timeouts};
 use crate::time::Instant;
 
-/// Steps of others at most between the begin of a wait and its timeout.
+/// Maximum number of steps of other threads between the start of a wait and its timeout.
 const STEPS_MAX: usize = 8;
 
 /// A mutex.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized>(scheduled::Mutex<T>);
 
-/// A locked mutex.
+/// The guard of a locked mutex.
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
-    /// None only while it is unlocked for a moment.
+    /// `None` only while the mutex is temporarily unlocked.
     locked: Option<scheduled::MutexGuard<'a, T>>,
 }
 
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
+    /// Creates an unlocked mutex.
     pub const fn new(value: T) -> Self {
         Self(scheduled::Mutex::new(value))
     }
@@ -41,7 +41,7 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { mutex: self, locked: Some(locked) }
     }
 
-    /// The lock, if it is free.
+    /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let locked = match self.0.try_lock() {
             Ok(locked) => locked,
@@ -51,7 +51,7 @@ impl<T: ?Sized> Mutex<T> {
         Some(MutexGuard { mutex: self, locked: Some(locked) })
     }
 
-    /// The lock, unless it is not free for so long.
+    /// Waits for the lock up to a time limit.
     pub fn try_lock_for(&self, time: Duration) -> Option<MutexGuard<'_, T>> {
         match timeouts() {
             Timeouts::Never => Some(self.lock()),
@@ -76,7 +76,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// Runs `work` while the mutex is unlocked.
+    /// Runs `work` while the mutex is temporarily unlocked.
     pub fn unlocked<R>(guard: &mut Self, work: impl FnOnce() -> R) -> R {
         struct Again<'g, 'a, T: ?Sized>(&'g mut MutexGuard<'a, T>);
         impl<T: ?Sized> Drop for Again<'_, '_, T> {
@@ -104,11 +104,11 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// A condition variable. A wait with a time limit ends early where [`Timeouts::Any`] are made.
+/// A condition variable. Waits with a time limit may end early under [`Timeouts::Any`].
 #[derive(Default)]
 pub struct Condvar {
     waiters: Uncontended<Vec<Arc<Waiter>>>,
-    /// Looked at where another thread may go on.
+    /// Accessed wherever the scheduler may switch to another thread.
     step: scheduled::atomic::AtomicBool,
 }
 
@@ -117,19 +117,19 @@ struct Waiter {
     is_woken: AtomicBool,
 }
 
-/// The end of a wait with a time limit.
+/// The result of a wait with a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether nobody has woken it.
+    /// Whether the wait ended without being notified.
     pub fn timed_out(&self) -> bool {
         self.0
     }
 }
 
 impl Condvar {
-    /// One on which nobody waits.
+    /// Creates a condition variable without waiters.
     pub const fn new() -> Self {
         let step = scheduled::atomic::AtomicBool::new(false);
         Self { waiters: Uncontended::new(Vec::new()), step }
@@ -139,7 +139,7 @@ impl Condvar {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes any one that waits; returns whether there was one.
+    /// Wakes a random waiter; returns whether there was one.
     pub fn notify_one(&self) -> bool {
         self.step.load(Ordering::SeqCst);
         let count = self.waiters().len();
@@ -152,7 +152,7 @@ impl Condvar {
         true
     }
 
-    /// Wakes all that wait; returns their number.
+    /// Wakes all waiters; returns their number.
     pub fn notify_all(&self) -> usize {
         self.step.load(Ordering::SeqCst);
         let waiters = std::mem::take(&mut *self.waiters());
@@ -160,12 +160,12 @@ impl Condvar {
         waiters.len()
     }
 
-    /// Waits until it is woken.
+    /// Waits until notified.
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         self.wait_up_to(guard, None);
     }
 
-    /// The same, or until a moment.
+    /// Waits until notified, or until a deadline.
     pub fn wait_until<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -174,7 +174,7 @@ impl Condvar {
         self.wait_up_to(guard, Some(until))
     }
 
-    /// The same, for a time.
+    /// Waits until notified, or until a time limit.
     pub fn wait_for<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -183,7 +183,7 @@ impl Condvar {
         self.wait_up_to(guard, Some(Instant::now() + time))
     }
 
-    /// The same, while something holds.
+    /// Waits while a condition holds, up to a time limit.
     pub fn wait_while_for<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -208,7 +208,7 @@ impl Condvar {
         self.waiters().push(Arc::clone(&waiter));
         MutexGuard::unlocked(guard, || match until {
             Some(until) if timeouts() == Timeouts::Any => {
-                // One who has waited until then does not wait again.
+                // A wait whose deadline has passed ends at once.
                 let steps = match Instant::now() < until {
                     true => thread_rng().gen_range(0..STEPS_MAX),
                     false => 0,

@@ -1,28 +1,29 @@
-//! A cell that is set once, by one of those who want its value.
+//! A cell that is initialized once, by one of the threads that request its value.
 
 use std::fmt;
 use std::sync::OnceLock as Cell;
 
 use crate::locks::Mutex;
 
-/// `std::sync::OnceLock`. That one would block the thread of the system that all tasks run on.
+/// `std::sync::OnceLock`, reimplemented because the original would block the OS thread on which all
+/// tasks run.
 pub struct OnceLock<T> {
     cell: Cell<T>,
     setting: Mutex<()>,
 }
 
 impl<T> OnceLock<T> {
-    /// One without a value.
+    /// Creates an empty cell.
     pub const fn new() -> Self {
         Self { cell: Cell::new(), setting: Mutex::new(()) }
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn get(&self) -> Option<&T> {
         self.cell.get()
     }
 
-    /// The value, which `make` makes where there is none.
+    /// Returns the value, initializing it with `make` if there is none.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         let _one_at_a_time = self.setting.lock();
         if self.cell.get().is_none() {

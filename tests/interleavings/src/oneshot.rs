@@ -1,4 +1,5 @@
-//! `tokio`'s channel for one value. A value that was sent and not received goes with the receiver.
+//! The oneshot channel of `tokio`. A value that was sent but not received is dropped with the
+//! receiver.
 
 use std::fmt;
 use std::future::Future;
@@ -15,17 +16,17 @@ struct Slot<T> {
     is_closed: bool,
 }
 
-/// The end that sends.
+/// The sending end.
 pub struct Sender<T>(Arc<Mutex<Slot<T>>>);
 
-/// The end that receives.
+/// The receiving end.
 pub struct Receiver<T>(Arc<Mutex<Slot<T>>>);
 
-/// Nothing was sent.
+/// The sender was dropped without sending a value.
 #[derive(Debug)]
 pub struct RecvError;
 
-/// Both ends.
+/// Creates both ends of a channel.
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let slot = Slot { value: None, receiver: None, is_sender_gone: false, is_closed: false };
     let slot = Arc::new(Mutex::new(slot));
@@ -33,10 +34,10 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends a value, which comes back where nobody receives.
+    /// Sends a value.
     ///
     /// # Errors
-    /// The value.
+    /// Returns the value if the receiver is gone.
     pub fn send(self, value: T) -> Result<(), T> {
         let mut slot = self.0.lock();
         if slot.is_closed {
@@ -46,7 +47,7 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Whether nobody receives any more.
+    /// Whether the receiver is gone.
     pub fn is_closed(&self) -> bool {
         self.0.lock().is_closed
     }

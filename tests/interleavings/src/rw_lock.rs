@@ -1,4 +1,4 @@
-//! `parking_lot`'s lock for many readers or one writer.
+//! The read-write lock of `parking_lot`.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -6,30 +6,30 @@ use std::sync::PoisonError;
 
 use shuttle::sync as scheduled;
 
-/// The lock.
+/// A read-write lock.
 #[derive(Default)]
 pub struct RwLock<T: ?Sized>(scheduled::RwLock<T>);
 
-/// The lock of a reader.
+/// The guard of a reader.
 pub struct RwLockReadGuard<'a, T: ?Sized>(scheduled::RwLockReadGuard<'a, T>);
 
-/// The lock of a writer.
+/// The guard of a writer.
 pub struct RwLockWriteGuard<'a, T: ?Sized>(scheduled::RwLockWriteGuard<'a, T>);
 
 impl<T> RwLock<T> {
-    /// One that nobody holds.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> Self {
         Self(scheduled::RwLock::new(value))
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody writes.
+    /// Waits until there is no writer.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         RwLockReadGuard(self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until nobody reads or writes.
+    /// Waits until there are no readers and no writer.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         RwLockWriteGuard(self.0.write().unwrap_or_else(PoisonError::into_inner))
     }

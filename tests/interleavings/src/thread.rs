@@ -1,26 +1,26 @@
-//! Threads that the scheduler of the checker runs.
+//! Threads that are run by the checker's scheduler.
 
 use std::io;
 
 pub use shuttle::thread::*;
 
-/// `std::thread::Builder`, which starts scoped threads too.
+/// `std::thread::Builder`, which can also start scoped threads.
 #[derive(Debug, Default)]
 pub struct Builder(String);
 
 impl Builder {
-    /// A builder of a thread.
+    /// Creates a builder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a name.
+    /// Sets the name of the thread.
     #[must_use]
     pub fn name(self, name: String) -> Self {
         Self(name)
     }
 
-    /// The same: stacks are the checker's.
+    /// Ignores the stack size, which the checker determines.
     #[must_use]
     pub fn stack_size(self, _: usize) -> Self {
         self
@@ -38,7 +38,7 @@ impl Builder {
         shuttle::thread::Builder::new().name(self.0).spawn(run)
     }
 
-    /// Starts a thread of a scope.
+    /// Starts a scoped thread.
     ///
     /// # Errors
     /// None.
@@ -55,7 +55,7 @@ impl Builder {
     }
 }
 
-/// Three cores.
+/// Reports three cores.
 ///
 /// # Errors
 /// None.

@@ -1,4 +1,4 @@
-//! Time that passes only where something waits for it and gives up.
+//! Time that passes only when a wait times out.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -11,49 +11,49 @@ use crate::explore::{Timeouts, is_chosen, timeouts};
 pub use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 std::thread_local! {
-    // All tasks of an execution run on one thread of the system.
+    // All tasks of an execution run on the same OS thread.
     static NOW: Cell<Duration> = const { Cell::new(START) };
 }
 
-/// The time at which every execution begins, so that earlier moments can be computed.
+/// The time at which every execution starts, so that earlier instants can be computed.
 const START: Duration = Duration::from_secs(1 << 32);
 
-/// A moment.
+/// An instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(Duration);
 
-/// Begins an execution.
+/// Resets the clock for a new execution.
 pub(crate) fn reset() {
     NOW.set(START);
 }
 
 impl Instant {
-    /// The present moment.
+    /// The current time.
     pub fn now() -> Self {
         Self(NOW.get())
     }
 
-    /// Lets the time until this moment pass.
+    /// Advances the clock to this instant.
     pub fn await_it(self) {
         NOW.set(NOW.get().max(self.0));
     }
 
-    /// Time since then.
+    /// Time since this instant.
     pub fn elapsed(&self) -> Duration {
         Self::now().duration_since(*self)
     }
 
-    /// Time between two moments, 0 if `earlier` is later.
+    /// Time between two instants, 0 if `earlier` is later.
     pub fn duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The same.
+    /// Time between two instants, 0 if `earlier` is later.
     pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
         self.duration_since(earlier)
     }
 
-    /// A later moment, if there is one.
+    /// A later instant, unless it overflows.
     pub fn checked_add(&self, time: Duration) -> Option<Self> {
         self.0.checked_add(time).map(Self)
     }
@@ -75,14 +75,14 @@ impl Sub<Duration> for Instant {
     }
 }
 
-/// The end of a time limit of `tokio`.
+/// The error of a `tokio` future that timed out.
 #[derive(Debug)]
 pub struct Elapsed;
 
-/// `tokio`'s time limit of a future, which ends at any time where timeouts happen.
+/// Runs a future with the time limit of `tokio`, which may expire at any moment if timeouts occur.
 ///
 /// # Errors
-/// The time is over.
+/// Returns [`Elapsed`] if the time limit expired.
 pub async fn timeout_at<F: Future>(until: Instant, future: F) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future);
     poll_fn(move |context| {
