@@ -1,14 +1,14 @@
-//! Cost of the GPU's kernels beside a plain search, next to the CPU's ways of doing the same.
-//! Tells when list building, encoding and filters should use the device (the limits in
+//! Question: what do the GPU kernels other than plain searches cost, compared with the CPU? The
+//! results determine when list building, encoding and filters should use the device (the limits in
 //! `src/compute/src/cuda/backend.rs` and `held.rs`).
 //!
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!
-//! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
-//! `assign` the nearest of 512 points for each row (G4, G6), `encode` makes T0 of 20,000 rows (G6),
-//! `halves` finds the best 10 of all rows by T2 for 1 and 256 queries (G1 and G2 over f16).
-//! Elements are rows. Copies to and from the device count; rows are on it before. Without a GPU
-//! only the CPU is timed.
+//! 100,000 rows of 384 components, f16. `masked` finds the best 10 among a random hundredth of the
+//! rows (G3), `assign` the nearest of 512 points for each row (G4, G6), `encode` computes T0 of
+//! 20,000 rows (G6), `halves` finds the best 10 of all rows by T2 for 1 and 256 queries (G1 and G2
+//! over f16). Elements are rows. Times include copies to and from the device, but not the upload of
+//! the rows. Without a GPU only the CPU is timed.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ mod vectors;
 const ROWS: usize = 100_000;
 const ENCODED_ROWS: usize = 20_000;
 const POINTS: usize = 512;
-/// Names the rows on the device.
+/// Identifies the rows on the device.
 const IDENTITY: u128 = 1;
 
 fn device() -> Option<CudaBackend> {
@@ -134,7 +134,7 @@ fn encoded(group: &mut Group<'_>, rows: &VectorRows<'_>, cuda: Option<&CudaBacke
     }
 }
 
-/// Only on a GPU: the CPU reads T1 and a few rows of T2.
+/// Measured only on a GPU, because the CPU reads T1 and a few rows of T2 instead.
 fn halves(
     group: &mut Group<'_>,
     rows: &VectorRows<'_>,

@@ -1,10 +1,11 @@
-//! Question: how fast is one dot product, and how near to the memory's speed is a row after the
-//! other?
+//! Question: how fast is a dot product, and how close to the memory bandwidth is a scan of
+//! consecutive rows?
 //!
 //! `cargo bench --bench distance`
 //!
-//! 384 components: i8 codes (T1), f32 (T2 of clients) and f16 (T2 of the model). `near` takes the
-//! same 64 rows again and again, `far` 200,000 rows from end to end. Bytes are those of the rows.
+//! 384 components: i8 codes (T1), f32 (T2 of client vectors) and f16 (T2 of model vectors). `near`
+//! reads the same 64 rows repeatedly, `far` reads 200,000 rows from end to end. Bytes are those of
+//! the rows.
 
 use std::hint::black_box;
 

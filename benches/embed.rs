@@ -1,15 +1,16 @@
-//! Question: how many passages a CPU-second does the model embed in each precision, how does a
-//! second worker help, and how long does one query take alone?
+//! Question: how many passages per CPU-second does the model embed in each precision, how much does
+//! a second worker help, and how long does a single query take?
 //!
-//! Data: 126-token and 252-token passages and a mix of 14 to 256 tokens, from a fixed list of
-//! words by a fixed seed. Command (the model as `scripts/setup` puts it, or LODESTONE_MODEL_DIR):
+//! Data: passages of 126 tokens, of 252 tokens, and of 14 to 256 tokens mixed, generated from a
+//! fixed list of words with a fixed seed. Command (with the model as installed by `scripts/setup`,
+//! or LODESTONE_MODEL_DIR):
 //!
 //! ```text
 //! cargo bench --bench embed
 //! ```
 //!
-//! The first table counts CPU time of all threads (Linux), which neighbours on the machine
-//! disturb less than wall time; criterion's figures behind it are wall time.
+//! The first table counts the CPU time of all threads (Linux), which other load on the machine
+//! disturbs less than wall time; criterion's figures after it are wall time.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use lodestone_embed::{Embedder, Lane, Model, ModelFiles, Precision};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// One token each in the vocabulary of all-MiniLM-L6-v2.
+/// Each word is a single token in the vocabulary of all-MiniLM-L6-v2.
 const WORDS: [&str; 24] = [
     "river", "stone", "market", "light", "engine", "paper", "theory", "garden", "signal", "city",
     "winter", "bridge", "music", "letter", "forest", "market", "ocean", "teacher", "metal",
@@ -58,7 +59,7 @@ fn files() -> Option<ModelFiles> {
     }
 }
 
-/// Seconds on a CPU, over all threads of this process.
+/// CPU seconds of all threads of this process.
 fn cpu_seconds() -> f64 {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return f64::NAN };
     let nanos = |path: PathBuf| {

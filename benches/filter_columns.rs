@@ -1,10 +1,10 @@
-//! Question: what do opening the columns of a segment of 100,000 rows and evaluating typical
-//! filters over them cost, as against a budget of a few milliseconds for a whole query?
+//! Question: what does it cost to open the columns of a segment of 100,000 rows and to evaluate
+//! typical filters over them, relative to a budget of a few milliseconds for a whole query?
 //!
 //! Command: `cargo bench --bench filter_columns`
 //!
-//! Data: 25,000 sources of 4 rows; per source a department (12 values), a year (25), an author
-//! (500), two tags (50), a price of its own and the fields that each source has. Seed 7.
+//! Data: 25,000 sources of 4 rows; each source has a department (12 values), a year (25), an author
+//! (500), two tags (50), a unique price and the fields common to all sources. Seed 7.
 
 use std::hint::black_box;
 
@@ -19,7 +19,7 @@ use lodestone_types::{SubTenantId, Timestamp};
 const SOURCES: u32 = 25_000;
 const ROWS_EACH: u32 = 4;
 
-/// SplitMix64: a fixed sequence that needs no dependency.
+/// SplitMix64: a deterministic sequence that needs no dependency.
 struct Seed(u64);
 
 impl Seed {

@@ -1,11 +1,10 @@
-//! Question: from how many queries on is one pass over T1 faster than one scan after the other?
-//! Sets
-//! `TILED_QUERIES_MIN` of `compute::candidates`.
+//! Question: from how many queries on is a single pass over T1 faster than consecutive scans?
+//! Determines `TILED_QUERIES_MIN` of `compute::candidates`.
 //!
 //! `cargo bench --bench flat_batch`
 //!
-//! 100,000 rows of 384 components without T0, f16, k = 10, exact, one core. `alone` asks one query
-//! after the other, `together` all at once; elements are queries.
+//! 100,000 rows of 384 components without T0, f16, k = 10, exact, one core. `alone` runs the
+//! queries one after the other, `together` all at once; elements are queries.
 
 use std::hint::black_box;
 

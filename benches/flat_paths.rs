@@ -1,14 +1,13 @@
 //! Question: up to how many passing rows is reading all of them from T2 cheaper than scanning their
-//! T1 codes first, and from how many is T0 of all rows cheaper than T1 of those? Sets
-//! `GATHER_ROWS_MAX` and
-//! `ROWS_A_PASSING_ROW` of `segment::flat::path`.
+//! T1 codes first, and from how many on is scanning T0 of all rows cheaper than T1 of those?
+//! Determines `GATHER_ROWS_MAX` and `ROWS_A_PASSING_ROW` of `segment::flat::path`.
 //!
 //! `cargo bench --bench flat_paths`
 //!
-//! 100,000 rows of 384 components, clustered like embeddings, f16 rows, k = 10, every 100,000/m-th
-//! row passes. `gather` reads T2 of all m rows; `scan` is the T1 half alone of a masked scan, to
-//! which the rescoring (a few hundred rows of T2) must be added; `search` is what a segment without
-//! T0 does; `one_bit` one with T0, which it scans where it thinks that pays.
+//! 100,000 rows of 384 components, clustered like embeddings, f16 rows, k = 10; every 100,000/m-th
+//! row passes. `gather` reads T2 of all m rows; `scan` is only the T1 part of a masked scan, to
+//! which the rescoring (a few hundred rows of T2) must be added; `search` is a search of a segment
+//! without T0; `one_bit` is one with T0, which it scans if it estimates that this pays off.
 
 use std::hint::black_box;
 

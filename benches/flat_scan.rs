@@ -1,11 +1,11 @@
-//! Question: how long does one exact flat search take, and how near is it to the memory's speed?
+//! Question: how long does one exact flat search take, and how close is it to the memory bandwidth?
 //!
 //! `cargo bench --bench flat_scan`
 //!
-//! Once over T1 alone, once with T0 before it.
+//! Measured once over T1 alone, and once with T0 before it.
 //!
 //! 5,000 and 100,000 rows of 384 components, clustered like embeddings, f16 rows, k = 10, no mask,
-//! one core. Bytes are those of the T1 scan; what is rescored from T2 comes on top.
+//! one core. Bytes are those of the T1 scan; the rows rescored from T2 are extra.
 
 use std::hint::black_box;
 

@@ -1,10 +1,12 @@
-//! Question: what does a probe cost for the recall it finds, and what do lists cost to build?
+//! Question: what does a probe of lists cost for the recall it achieves, and what does building the
+//! lists cost?
 //!
 //! `cargo bench --bench lists`
 //!
-//! 200,000 rows of 384 components round 64 centres with as much noise again: every list of a
-//! centre is about as near, the hardest case for lists. Prints recall@10 of 200 rows of the
-//! segment as queries for each patience, then times one query, and a build of 50,000 rows.
+//! 200,000 rows of 384 components around 64 centres, with noise of the same magnitude: all lists of
+//! a centre are about equally near, which is the hardest case for lists. Prints recall@10 with 200
+//! rows of the segment as queries for each patience, then times one query, and a build of 50,000
+//! rows.
 
 use std::hint::black_box;
 

@@ -1,10 +1,10 @@
-//! Question: how fast is a scan of T0, and how much of it is memory?
+//! Question: how fast is a scan of T0, and how much of it is memory bandwidth?
 //!
 //! `cargo bench --bench one_bit_scan`
 //!
-//! Rows of 384 components in blocks of 64, once a thousand rows that stay in the cache and once
-//! 500,000 that do not; nothing reaches the threshold, so that only the scan is timed. Bytes are
-//! those of the blocks.
+//! Rows of 384 components in blocks of 64: a thousand rows, which stay in the cache, and 500,000,
+//! which do not. No row reaches the threshold, so that only the scan is timed. Bytes are those of
+//! the blocks.
 
 use std::hint::black_box;
 

@@ -1,9 +1,9 @@
-//! Question: what does keeping the best k of a stream of scores cost?
+//! Question: what does it cost to keep the best k of a stream of scores?
 //!
 //! `cargo bench --bench select_k`
 //!
-//! A million scores in no order, and ascending, where every score displaces another: the worst
-//! case. Bytes are those of the scores.
+//! A million scores in random order, and in ascending order, the worst case, in which every score
+//! displaces another. Bytes are those of the scores.
 
 use std::hint::black_box;
 

@@ -1,11 +1,11 @@
-//! Question: what does the text leg cost over 100,000 rows of 80 words, for queries of 8 terms,
-//! over all rows and under a mask of 1 % of them, scoring all rows and finding the best 100 alone;
-//! and how fast are rows indexed?
+//! Question: what does the full-text leg cost over 100,000 rows of 80 words with queries of 8
+//! terms, over all rows and under a mask of 1 % of them, when scoring all rows and when finding
+//! only the best 100; and how fast are rows indexed?
 //!
 //! cargo bench --bench text_search
 //!
-//! Words are drawn from 50,000 by Zipf's law (exponent 1), with a fixed seed; query terms likewise,
-//! so that a query holds common words and rare ones, as a question does.
+//! Words are drawn from a vocabulary of 50,000 by Zipf's law (exponent 1) with a fixed seed, and so
+//! are query terms; like a question, a query thus contains common and rare words.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ const ROW_WORDS: usize = 80;
 const VOCABULARY: u32 = 50_000;
 const QUERY_WORDS: usize = 8;
 
-/// SplitMix64, so that the data are the same on every machine.
+/// SplitMix64, so that the data are identical on every machine.
 struct Random(u64);
 
 impl Random {
@@ -33,11 +33,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Rank r with a probability of about 1 / r.
+    /// A word of rank r with a probability of about 1 / r.
     fn word(&mut self) -> String {
         let uniform = self.next() as f64 / u64::MAX as f64;
         let rank = f64::from(VOCABULARY).powf(uniform) as u32;
-        // Letters only: digits would be cut off as parts of an identifier.
+        // Letters only, as digits would be split off as parts of an identifier.
         let letter = |place: u32| char::from(b'a' + (rank / 17_u32.pow(place) % 17) as u8);
         ["w"].into_iter().map(str::to_owned).chain((0..4).map(|p| letter(p).to_string())).collect()
     }
@@ -57,7 +57,7 @@ fn build(texts: &[String]) -> Vec<u8> {
     bundle.to_vec().expect("memory takes all bytes")
 }
 
-/// All that one segment does for one query, but the statistics of the scope.
+/// Everything that one segment does for one query, except the statistics of the scope.
 fn search<Q: TextQuery>(
     index: &TextIndex,
     stats: &CorpusStats,
@@ -68,7 +68,7 @@ fn search<Q: TextQuery>(
     index.score(query, &stats, scope).expect("the index is sound").top(100).len()
 }
 
-/// The same without a look at all rows.
+/// Finds the best rows without scoring all rows.
 fn best<Q: TextQuery>(
     index: &TextIndex,
     stats: &CorpusStats,

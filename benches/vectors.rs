@@ -1,20 +1,21 @@
-//! Vectors that lie like embeddings, determined by a seed; shared by the benches over segments.
+//! Seeded vectors that are distributed like embeddings, shared by the benches of segments.
 
 use lodestone_compute::{FullKind, PreparedQuery, VectorColumns};
 use lodestone_types::{IdSource, SeededIds};
 
-/// Components of a row: those of the default model.
+/// Number of components per row, as in the default model.
 const DIMENSION: usize = 384;
 const CENTRES: usize = 64;
 const SEED: u64 = 0x10DE;
 
-/// `rows` f16 rows round 64 centres, and a query near one of them. A row is its centre and as much
-/// noise again, so that cosines within a cluster are about .5, as between passages of one topic.
+/// Generates `rows` f16 rows around 64 centres, and a query near one of them. A row is its centre
+/// plus noise of the same magnitude, so that cosines within a cluster are about 0.5, as between
+/// passages on one topic.
 pub fn clustered(rows: usize) -> (VectorColumns, PreparedQuery) {
     clustered_as(rows, FullKind::F16)
 }
 
-/// As [`clustered`] with rows of this kind.
+/// Generates vectors like [`clustered`] with rows of the given kind.
 pub fn clustered_as(rows: usize, kind: FullKind) -> (VectorColumns, PreparedQuery) {
     let ids = SeededIds::new(SEED);
     let centres: Vec<Vec<f32>> = (0..CENTRES).map(|_| noise(&ids)).collect();
@@ -30,7 +31,7 @@ pub fn clustered_as(rows: usize, kind: FullKind) -> (VectorColumns, PreparedQuer
     (columns, query)
 }
 
-/// Near to normal: the sum of eight uniform bytes a component, centred.
+/// Approximately normal noise: the centred sum of eight uniform bytes per component.
 fn noise(ids: &SeededIds) -> Vec<f32> {
     let mut bytes = vec![0; DIMENSION * 8];
     ids.fill(&mut bytes);

@@ -1,9 +1,9 @@
-//! Rules of the source tree that neither Cargo nor clippy can state: sizes of files, dependencies
-//! between crates, files with `unsafe`, and the words of comments.
+//! Rules of the source tree that neither Cargo nor clippy can express: file sizes, dependencies
+//! between crates, files with `unsafe`, and the wording of comments.
 //!
-//! Plain Rust over plain text. A small lexer tells code, comments and literals apart; everything
-//! else is lines and words. Each rule is a function from one file to its violations, and each has
-//! a test below that shows it failing. Run: `cargo test --test tidy`.
+//! A small lexer distinguishes code, comments and literals; everything else works on lines and
+//! words. Each rule is a function from a file to its violations, and has a test below that shows it
+//! failing. Run: `cargo test --test tidy`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ const FILE_LINES_MAX: usize = 400;
 const LINE_CHARS_MAX: usize = 100;
 const FIXTURE_BYTES_MAX: u64 = 256 << 10;
 
-/// Crates under `src/`, and which of our crates each may depend on, tests aside.
+/// The crates under `src/`, with the crates of ours on which each may depend, except in tests.
 const CRATES: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("metrics", &[]),
@@ -46,13 +46,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules of `src/answer`; each uses only those before it, tests aside.
+/// The modules of `src/answer`; each uses only those before it, except in tests.
 const ANSWER_LAYERS: &[&str] = &[
     "error", "text", "translation", "passages", "question", "rows", "versions", "relevance",
     "selection", "sources", "compose", "extract", "stream", "generate",
 ];
 
-/// Foreign crates and the one crate of ours that may depend on each, tests aside.
+/// Third-party crates, each with the only crate of ours that may depend on it, except in tests.
 const OWNERS: &[(&str, &str)] = &[
     ("memmap2", "io"),
     ("cudarc", "compute"),
@@ -73,22 +73,22 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "tests/cuda/compile.rs", "tests/cuda/emulated.rs", "tests/fuzz/allocation.rs",
     "tests/fuzz/coverage.rs",
 ];
-/// Waiting for a killed process is the one good reason to sleep.
+/// Waiting to kill a process and polling are the only good reasons to sleep.
 const SLEEP_ALLOWED: &[&str] = &["tests/crash/", "tests/process/patience.rs"];
 const MODULE_NAMES_BANNED: &[&str] = &["util", "utils", "helper", "helpers", "misc", "common"];
 
-/// Words that do not stand for a noun at the beginning of a doc comment.
+/// Words that do not name the item at the beginning of a doc comment.
 const OPENINGS_BANNED: &[&str] =
     &["What", "Where", "Who", "How", "Whoever", "Whatever", "Whose", "Whom"];
-/// Beginnings of a doc comment of the product that can be read only with the item above it.
+/// Beginnings of a product doc comment that make sense only together with the item above.
 const BACKWARD_OPENINGS_BANNED: &[&str] = &["The same", "So", "Those of", "That of"];
-/// Words for modules, crates and layers that the field does not have.
+/// Words for modules, crates and layers that are not terms of the field.
 const METAPHORS_BANNED: &[&str] = &[
     "rooms", "this room", "a room", "the room", "each room", "every room", "corridor", "corridors",
     "this floor", "floors", "one floor", "lower floor", "the house", "house style",
 ];
 
-/// Names of types that say little: one type in the whole tree may have each of them.
+/// Vague type names, each of which may be used for only one type in the whole tree.
 const TYPE_NAMES_ONCE: &[&str] = &["Floor", "Found", "Passage", "Place"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +98,12 @@ enum Class {
     Literal,
 }
 
-/// One source file with the class of every byte.
+/// A source file and the class of each of its bytes.
 struct Source {
     path: String,
     text: String,
     classes: Vec<Class>,
-    /// Byte at which its tests begin: 0 for files that hold nothing else.
+    /// The byte at which its tests begin: 0 for files that contain nothing else.
     tests_from: usize,
 }
 
@@ -112,7 +112,7 @@ impl Source {
         let classes = classify(text);
         let mut source = Self { path: path.into(), text: text.into(), classes, tests_from: 0 };
         if !is_test {
-            // Test modules stand at the foot of a file, at the left margin.
+            // Test modules are at the end of a file, without indentation.
             let foot =
                 source.code().match_indices("\n#[cfg(test)]\nmod ").find_map(|(at, start)| {
                     let rest = &text[at + start.len()..];
@@ -148,7 +148,7 @@ impl Source {
     }
 }
 
-/// Tells code, comments and literals apart, byte by byte.
+/// Classifies every byte of a text as code, comment or literal.
 fn classify(text: &str) -> Vec<Class> {
     let bytes = text.as_bytes();
     let mut classes = vec![Class::Code; bytes.len()];
@@ -201,7 +201,8 @@ fn block_comment_len(rest: &[u8]) -> usize {
     at.min(rest.len())
 }
 
-/// `r"..."`, `r#"..."#`, `br"..."` and so on; a plain `b"..."` is found at its quote.
+/// The length of `r"..."`, `r#"..."#`, `br"..."` and the like; a plain `b"..."` is found at its
+/// quote.
 fn raw_string_len(rest: &[u8]) -> Option<usize> {
     let prefix = if rest.starts_with(b"br") { 2 } else { usize::from(rest[0] == b'r') };
     let hashes = rest.get(prefix..)?.iter().take_while(|b| **b == b'#').count();
@@ -214,7 +215,7 @@ fn raw_string_len(rest: &[u8]) -> Option<usize> {
     Some(end.map_or(rest.len(), |end| open + end + close.len()))
 }
 
-/// `'a'` and `'\n'`, but not the lifetime `'a`.
+/// The length of `'a'` or `'\n'`, but not of the lifetime `'a`.
 fn character_len(rest: &str) -> Option<usize> {
     let mut characters = rest.chars();
     match (characters.next()?, characters.next()?) {
@@ -224,7 +225,7 @@ fn character_len(rest: &str) -> Option<usize> {
     }
 }
 
-/// Positions of `word` in `code` with no word character on either side that it lacks itself.
+/// Positions at which `word` occurs in `code` as a whole word.
 fn find_words(code: &str, word: &str) -> Vec<usize> {
     let bytes = code.as_bytes();
     let begins_word = is_word(word.as_bytes()[0]);
@@ -276,7 +277,8 @@ fn check_code(source: &Source) -> Vec<String> {
     found
 }
 
-/// Letters beyond ASCII stand in literals only, where word lists are best read as what they are.
+/// Allows non-ASCII characters only in literals, such as word lists, which are more readable that
+/// way.
 fn check_characters(source: &Source) -> Vec<String> {
     let is_fine = |at: usize| source.classes[at] == Class::Literal;
     let foreign = source.text.char_indices().filter(|(at, c)| !c.is_ascii() && !is_fine(*at));
@@ -285,7 +287,7 @@ fn check_characters(source: &Source) -> Vec<String> {
     found
 }
 
-/// Doc comments say what a thing is, in words of the field.
+/// Checks that doc comments say what an item is, in terms of the field.
 fn check_comments(source: &Source) -> Vec<String> {
     let mut found = Vec::new();
     let (mut start, mut is_inside) = (0, false);
@@ -316,7 +318,7 @@ fn check_comments(source: &Source) -> Vec<String> {
     found
 }
 
-/// Types of the product that share one of [`TYPE_NAMES_ONCE`].
+/// Types of the product that share one of the names in [`TYPE_NAMES_ONCE`].
 fn repeated_types(sources: &[Source]) -> Vec<String> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     for source in sources {
@@ -334,8 +336,8 @@ fn repeated_types(sources: &[Source]) -> Vec<String> {
     found
 }
 
-/// Violations of [`CRATES`] and [`OWNERS`] by one manifest; `name` is a folder below `src/`, or
-/// empty for the package at the root.
+/// Violations of [`CRATES`] and [`OWNERS`] in one manifest; `name` is a folder below `src/`, or
+/// empty for the root package.
 fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
     let manifest: serde_json::Value = basic_toml::from_str(manifest).unwrap();
     let used = manifest["dependencies"].as_object().into_iter().flatten();
@@ -353,7 +355,7 @@ fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
     found
 }
 
-/// Uses of a module of `src/answer` by one that stands before it in [`ANSWER_LAYERS`].
+/// Uses, in `src/answer`, of modules that come later in [`ANSWER_LAYERS`].
 fn check_layers(source: &Source) -> Vec<String> {
     let layer = |text: &str| {
         let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
@@ -382,7 +384,7 @@ fn check_names(source: &Source) -> Vec<String> {
     found
 }
 
-/// Test binaries that a manifest must declare, because it finds none by itself.
+/// Test binaries that a manifest must declare because auto-discovery does not find them.
 fn undeclared_tests(manifests: &str, paths: &[String]) -> Vec<String> {
     let is_root = |path: &&String| match path.strip_prefix("tests/") {
         Some(below) => {
@@ -395,8 +397,8 @@ fn undeclared_tests(manifests: &str, paths: &[String]) -> Vec<String> {
     missing.map(|path| format!("{path}: not declared in Cargo.toml")).collect()
 }
 
-/// Files that hold nothing of the product: benches, `tests.rs`, what stands under `tests/`, and
-/// modules that are declared `#[cfg(test)] mod name;`.
+/// Whether a file contains nothing of the product: benches, `tests.rs`, files under `tests/`, and
+/// modules declared as `#[cfg(test)] mod name;`.
 fn is_test_file(path: &str, declared: &BTreeSet<String>) -> bool {
     path.starts_with("tests/")
         || path.starts_with("benches/")
@@ -477,7 +479,7 @@ fn the_tree_is_tidy() {
     assert!(found.is_empty(), "{} violations:\n{}", found.len(), found.join("\n"));
 }
 
-/// Goal: each fault that `scripts/planted_faults` plants still meets the code that it breaks.
+/// Goal: each fault planted by `scripts/planted_faults` still applies to the code that it breaks.
 #[test]
 fn planted_faults_apply() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -500,7 +502,7 @@ fn planted_faults_apply() {
     }
 }
 
-/// Goal: the same for the faults that `scripts/interleavings --faults` plants.
+/// Goal: each fault planted by `scripts/interleavings --faults` still applies.
 #[test]
 fn planted_faults_of_concurrency_apply() {
     let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));

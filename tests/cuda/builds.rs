@@ -1,4 +1,5 @@
-//! G6: assignment and encoding of builds through the backend: the CPU's answers, or none.
+//! Assignment and encoding in builds (G6) through the backend: results equal the CPU's, or there
+//! are none.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,7 @@ use lodestone_types::{IdSource, SeededIds};
 use crate::families::devices;
 use crate::recording::{Faults, Recording, backend_over};
 
-/// As many as a build asks a device for.
+/// The minimum number of rows for which a build uses a device.
 const ROWS: usize = 16_384;
 const DIMENSION: usize = 64;
 
@@ -62,7 +63,7 @@ fn check_held(device: Arc<dyn Device>) {
     let points = Centroids::new(&points, DIMENSION);
     assert!(backend.hold_rows(&rows, ROWS - 1).is_none(), "too few to be worth it");
     let held = backend.hold_rows(&rows, ROWS).unwrap();
-    // Every second row, from the last on.
+    // Every second row, starting with the last.
     let listed: Vec<u32> = (0..ROWS as u32).rev().step_by(2).collect();
     let count = |name| backend.counters().get(name);
     assert_eq!(held.nearest(&points, &listed[..100], 1), None, "little work");
@@ -70,8 +71,8 @@ fn check_held(device: Arc<dyn Device>) {
     faults.calls_left.store(2, Ordering::SeqCst);
     assert_eq!(held.nearest(&points, &listed, 1), None, "refused");
     assert_eq!(count("gpu_fallbacks_refused"), 1);
-    // The second nearest is found by the kernel that finds all later ones. Each pass takes ten
-    // seconds in the emulator, and less work is none for a device.
+    // The second nearest is found by the kernel for all further ones. Each pass takes ten seconds
+    // in the emulator, but a device is not used for less work.
     for nearest in [1, 2] {
         let found = held.nearest(&points, &listed, nearest).unwrap();
         let found: Vec<_> = found.rows().map(<[_]>::to_vec).collect();

@@ -1,4 +1,4 @@
-//! Rows, queries and selections that are likely to reveal errors.
+//! Rows, queries and selections that are likely to reveal bugs.
 
 use lodestone_compute::{
     BoundedQuery, ErrorBound, FullKind, PreparedQuery, RowMask, Selection, VectorColumns,
@@ -6,32 +6,32 @@ use lodestone_compute::{
 };
 use lodestone_types::{IdSource, RowId, SeededIds};
 
-/// Distribution of the rows.
+/// The distribution of the rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Data {
     /// Independent directions.
     Random,
-    /// Eight centres with a little noise: many rows within the bound of each other.
+    /// Eight centres with a little noise, so that many rows are within each other's bound.
     Clustered,
-    /// Five vectors, repeated, one of them zero: ties everywhere.
+    /// Five vectors, repeated, one of them zero, which causes many ties.
     Duplicates,
-    /// Huge, subnormal, one-hot and zero rows among others.
+    /// Includes huge, subnormal, one-hot and zero rows.
     Extremes,
 }
 
-/// Which rows may be found.
+/// The selection of rows that may be found.
 #[derive(Debug, Clone, Copy)]
 pub enum Chosen {
     All,
-    /// Every n-th row, from the second on.
+    /// Every n-th row, starting with the second.
     Masked(usize),
-    /// A run of rows that leaves most words empty.
+    /// A run of consecutive rows, which leaves most words of the mask empty.
     MaskedRun,
-    /// Every n-th row, in falling order.
+    /// Every n-th row, in descending order.
     Listed(usize),
 }
 
-/// One comparison.
+/// A comparison of the device with the CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub dimension: usize,
@@ -40,7 +40,7 @@ pub struct Case {
     pub k: usize,
     pub data: Data,
     pub chosen: Chosen,
-    /// The certain bound; otherwise the likely one.
+    /// Whether to use the certain error bound instead of the likely one.
     pub is_certain: bool,
 }
 
@@ -78,7 +78,7 @@ fn row(case: &Case, ids: &SeededIds, centres: &[Vec<f32>], row: usize) -> Vec<f3
     own
 }
 
-/// Rows, queries and selection of a case.
+/// The rows, queries and selection of a case.
 pub struct Asked {
     pub columns: VectorColumns,
     pub queries: Vec<PreparedQuery>,
@@ -94,7 +94,7 @@ impl Asked {
         let mut columns = VectorColumns::new(case.dimension, FullKind::F32).unwrap();
         (0..case.rows).for_each(|at| columns.push(&row(case, &ids, &centres, at)).unwrap());
         let query = |at: usize| {
-            // Some queries are rows: the best score is theirs, and shared with their twins.
+            // Some queries equal rows, which then share the best score with their duplicates.
             let own = match at % 3 {
                 0 => centres[at % 8].clone(),
                 _ => vector(&ids, case.dimension),

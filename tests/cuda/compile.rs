@@ -1,4 +1,4 @@
-//! Every kernel compiles for every generation of cards, and is named where it must be.
+//! Every kernel compiles for every generation of cards, and is listed wherever it must be.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,13 +9,13 @@ use lodestone_compute::cuda::modules::FAMILIES;
 
 use crate::emulated;
 
-/// Names of the kernels that a source defines, as it lists them at its foot.
+/// The names of the kernels that a source defines, as listed at its end.
 fn defined(text: &str) -> Vec<&str> {
     let listed = text.lines().filter_map(|line| line.trim().strip_prefix("LAUNCHABLE("));
     listed.filter_map(|rest| rest.strip_suffix(')')).collect()
 }
 
-/// Threads of a block, and blocks a multiprocessor, that a kernel is compiled for (`KERNEL`).
+/// Threads per block and blocks per multiprocessor for which a kernel is compiled (`KERNEL`).
 pub fn launch_bounds(kernel: &str) -> (u32, u32) {
     let head = format!(") __global__ void {kernel}(");
     let bounds = FAMILIES.iter().find_map(|family| {
@@ -27,7 +27,7 @@ pub fn launch_bounds(kernel: &str) -> (u32, u32) {
     bounds.unwrap_or_else(|| panic!("the bounds of {kernel}"))
 }
 
-/// The server loads every source and every kernel of it.
+/// Goal: the server loads every kernel of every source.
 #[test]
 fn every_source_and_kernel_is_loaded() {
     for family in FAMILIES {
@@ -46,7 +46,7 @@ fn every_source_and_kernel_is_loaded() {
     assert_eq!(sources, loaded);
 }
 
-/// The emulator has every kernel, with the parameters that its source declares.
+/// Goal: the emulator has every kernel, with the parameters that its source declares.
 #[test]
 fn the_emulator_knows_every_kernel() {
     if emulated::device().is_none() {
@@ -71,12 +71,12 @@ mod nvrtc {
     use super::launch_bounds;
     use crate::skip;
 
-    /// Registers of a multiprocessor, and those that a warp takes together.
+    /// Registers of a multiprocessor, and the granularity in which a warp allocates them.
     const REGISTERS: u32 = 65_536;
     const REGISTERS_TOGETHER: u32 = 256;
 
-    /// The libraries of the Python package in the project's virtual environment, those that others
-    /// need first.
+    /// The libraries of the Python packages in the project's virtual environment, dependencies
+    /// first.
     fn packaged() -> Vec<PathBuf> {
         let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/lib");
         let entries = |folder: PathBuf| {
@@ -98,8 +98,8 @@ mod nvrtc {
 
     fn compiler() -> Option<Nvrtc> {
         for path in packaged() {
-            // SAFETY: NVRTC's initialisers may run in any thread. A library that is loaded is
-            // found again by its name alone.
+            // SAFETY: NVRTC's initializers may run in any thread. A library that is already loaded
+            // is later found by its name alone.
             let library = unsafe { Library::new(path) };
             std::mem::forget(library);
         }
@@ -114,11 +114,11 @@ mod nvrtc {
         for family in FAMILIES {
             let compiled = compiler.compile_reported(family.name, &family.text(), capability);
             let (code, report) = compiled.unwrap_or_else(|log| panic!("{}.cu: {log}", family.name));
-            // Names are in the symbol table of the machine code.
+            // The names are in the symbol table of the machine code.
             for entry in family.entries_on(capability) {
                 let found = code.windows(entry.len()).any(|bytes| bytes == entry.as_bytes());
                 assert!(found, "{entry} is in the code of {}", family.name);
-                // The driver makes code of PTX, and reports nothing here.
+                // The driver compiles PTX, and no register counts are reported here.
                 if capability <= Capability::HOPPER {
                     check_registers(entry, &report);
                 }
@@ -131,8 +131,8 @@ mod nvrtc {
         number.unwrap().parse().unwrap_or_else(|_| panic!("{words} in {text}"))
     }
 
-    /// A kernel keeps everything in registers, and as many blocks of it run on a multiprocessor as
-    /// it is launched for.
+    /// Checks that a kernel does not spill registers, and that as many of its blocks fit on a
+    /// multiprocessor as it is launched for.
     fn check_registers(kernel: &str, report: &str) {
         let head = format!("Compiling entry function '{kernel}'");
         let (_, own) = report.split_once(&head).unwrap_or_else(|| panic!("{kernel}: {report}"));
@@ -157,7 +157,7 @@ mod nvrtc {
         compile_all("every_kernel_compiles_for_sm_90", Capability { major: 9, minor: 0 });
     }
 
-    /// A card newer than the compiler gets code that its driver translates.
+    /// Goal: a card newer than the compiler gets PTX, which its driver translates.
     #[test]
     fn every_kernel_compiles_for_cards_to_come() {
         compile_all("every_kernel_compiles_for_cards_to_come", Capability { major: 19, minor: 0 });

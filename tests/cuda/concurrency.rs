@@ -1,4 +1,4 @@
-//! Searches of concurrent callers: the same answers as alone, in fewer runs.
+//! Concurrent searches: the same results as alone, in fewer runs.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use crate::recording::{Faults, backend_timed};
 const DIMENSION: usize = 64;
 const ROWS: usize = 500;
 
-/// A clock that stands still, and counts the sleeps until it moves.
+/// A clock that stands still, and counts the sleeps on it.
 #[derive(Debug, Default)]
 struct Still {
     sleeps: Mutex<usize>,
@@ -55,7 +55,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Holds the next launch: the first end hears when it is there, the second lets it go.
+    /// Holds the next launch: the receiver reports its arrival, the sender releases it.
     fn shut(&self) -> (Receiver<()>, Sender<()>) {
         let ((begun, begins), (end, ends)) = (channel(), channel());
         *self.next.lock().unwrap() = Some((begun, ends));
@@ -125,7 +125,7 @@ impl Queue for Gated<Box<dyn Queue>> {
     }
 }
 
-/// A segment, a backend that searches it, and its planned errors.
+/// A segment, a backend that searches it, and its planned failures.
 struct Fixture {
     asked: Asked,
     backend: CudaBackend,
@@ -145,7 +145,7 @@ impl Fixture {
         Self { asked, backend, faults, gate }
     }
 
-    /// The answer for the caller of one query; each wants another number of rows.
+    /// The result for the caller of one query; each caller wants a different number of rows.
     fn ask(&self, query: usize) -> Answer {
         self.ask_filtered(query, Selection::All)
     }
@@ -158,8 +158,8 @@ impl Fixture {
         self.backend.counters().get(name)
     }
 
-    /// Query 0 is held on the device while queries 1, 2 and 3 come, one after the other; then it is
-    /// let go, after `before`. Everybody's answer.
+    /// Holds query 0 on the device while queries 1, 2 and 3 arrive one after the other, calls
+    /// `before` and releases it. Returns all results.
     fn together(
         &self,
         still: &Still,
@@ -174,7 +174,7 @@ impl Fixture {
             let mut callers = vec![first];
             for query in 1..4 {
                 callers.push(scope.spawn(move || ask(query)));
-                // The first of these sleeps; each that joins it wakes it to look around.
+                // The first of these sleeps; each caller that joins wakes it up to look again.
                 still.until(sleeps + query);
             }
             before();
@@ -211,7 +211,7 @@ fn concurrent_callers_share_a_run_and_get_what_they_get_alone() {
     }
 }
 
-/// Callers under the same mask share a run; others do not.
+/// Goal: callers with the same mask share a run, and others do not.
 #[test]
 fn concurrent_callers_share_a_run_under_the_same_filter() {
     let mask = |step: u32| {
@@ -235,7 +235,7 @@ fn concurrent_callers_share_a_run_under_the_same_filter() {
     }
 }
 
-/// The run before may last as long as it likes: a caller alone in its batch does not wait for it.
+/// Goal: however long the previous run takes, a caller alone in its batch does not wait for it.
 #[test]
 fn no_caller_waits_beyond_its_deadline() {
     for device in devices("no_caller_waits_beyond_its_deadline") {

@@ -1,19 +1,19 @@
-//! Copies to a device and back. On a card the small ones pass through page-locked memory.
+//! Copies to and from a device. On a card, small ones pass through page-locked memory.
 
 use lodestone_compute::cuda::workspace::Workspace;
 
 use crate::families::workspaces;
 
-/// Page-locked memory of a queue, by which copies are sorted.
+/// Size of a queue's page-locked memory, which determines how copies are made.
 const STAGING_BYTES: usize = 4 << 20;
 
-/// Bytes that differ from place to place, and from one `salt` to the next.
+/// Bytes that vary with their position and with `salt`.
 fn bytes(count: usize, salt: usize) -> Vec<u8> {
     (0..count).map(|at| ((at * 31 + at / 253 + salt * 101) % 251) as u8).collect()
 }
 
-/// Copies of every size, and in all many times what fits into page-locked memory, none of them
-/// waited for: each comes back as it was when it was sent.
+/// Goal: copies of every size, in total many times the size of the page-locked memory and without
+/// waiting in between, come back as they were sent.
 #[test]
 fn copies_come_home_as_they_were_sent() {
     for mut workspace in workspaces("copies_come_home_as_they_were_sent") {
@@ -30,7 +30,7 @@ fn check_copies(workspace: &mut Workspace, sizes: &[usize]) {
     for (salt, size) in sizes.iter().enumerate() {
         let mut sent = bytes(*size, salt);
         workspace.queue.upload(&buffer, at, &sent).unwrap();
-        // The sender may use its bytes again at once.
+        // The sender may reuse its bytes immediately.
         sent.fill(0xff);
         at += size;
     }

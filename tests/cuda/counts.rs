@@ -1,13 +1,13 @@
-//! Counting instead of timing: launches, copies and bytes of each kind of work, held to exact
-//! figures on a device that runs nothing; and the time that a card needs at least for what was
-//! launched, beside the targets. An estimate that misses a target fails, unless the table expects
-//! that: then one that reaches it does.
+//! Counts instead of timings: exact numbers of launches, copies and bytes for each kind of work, on
+//! a device that executes nothing; and the minimum time that a card needs for what was launched,
+//! compared with the targets. An estimate that misses its target fails the test unless the table
+//! expects the miss; if it does, reaching the target fails.
 //!
-//! The estimate of a launch is the longer of its memory traffic and its arithmetic at the card's
-//! limits, and [`LAUNCH_SECONDS`]. Caches count for nothing: each byte comes once from memory. A
-//! search finds rank x step rows a query: those within two bounds of the threshold, which depend
-//! on the data, come on top. Work within a block that is neither (tests of products, atomics) is
-//! not in it.
+//! The estimate for a launch is the larger of its memory traffic and its arithmetic at the limits
+//! of the card, plus [`LAUNCH_SECONDS`]. Caches are ignored: each byte is read from memory once. A
+//! search is assumed to find rank x step rows per query; the rows within two bounds of the
+//! threshold, which depend on the data, are extra. Other work within a block (comparing products,
+//! atomics) is not included.
 
 use std::sync::Arc;
 
@@ -30,23 +30,24 @@ use crate::recording::{Noted, Recording, Traffic};
 
 const DIMENSION: usize = 384;
 const K: usize = 10;
-/// Rows of a build, and points that they are assigned to.
+/// Number of rows in a build, and of points to which they are assigned.
 const BUILT_ROWS: usize = 1 << 18;
 const POINTS: usize = 4096;
 
-/// A million, for the table.
+/// One million, for the table.
 const M: usize = 1_000_000;
 
-/// Multiprocessors, and shared memory of one: of a block at most, and what the system keeps.
+/// Number of multiprocessors, and maximum shared memory of a block; shared memory that the system
+/// reserves per block.
 const CARD: (u32, u32) = SHAPES[1];
 const SHARED_KEPT: u32 = 1 << 10;
 
-/// Limits of a card, in bytes a second.
+/// Limits of a card, in bytes per second.
 struct Card {
     name: &'static str,
-    /// By the vendor.
+    /// Memory bandwidth according to the vendor.
     memory: f64,
-    /// Measured: a copy, bytes read and written.
+    /// Measured bandwidth of a copy, counting bytes read and written.
     copied: f64,
 }
 
@@ -54,32 +55,33 @@ const CARDS: [Card; 2] = [
     Card { name: "H100", memory: 3.35e12, copied: 3.0e12 },
     Card { name: "H200", memory: 4.8e12, copied: 4.3e12 },
 ];
-/// Operations a second of both, dense, by the vendor.
+/// Dense operations per second of both cards, according to the vendor.
 const INT8: f64 = 1979e12;
 const F16: f64 = 990e12;
-/// Bytes of shared memory a second: 132 multiprocessors, 128 bytes a clock of 1.98 GHz.
+/// Shared memory bandwidth in bytes per second: 132 multiprocessors, 128 bytes per clock at 1.98
+/// GHz.
 const SHARED: f64 = 33e12;
-/// Bytes a second between host and card: PCIe 5, 16 lanes.
+/// Bandwidth between host and card in bytes per second: PCIe 5, 16 lanes.
 const BUS: f64 = 64e9;
-/// Cost of each launch and of each copy, beside its bytes.
+/// Fixed cost of each launch and each copy, in addition to its bytes.
 const LAUNCH_SECONDS: f64 = 2.5e-6;
 const COPY_SECONDS: f64 = 8e-6;
 
-/// Rows of a search.
+/// The rows that a search visits.
 #[derive(Clone, Copy)]
 enum Chosen {
     All,
-    /// A mask that one row in so many passes, for the second time.
+    /// A mask that one in this many rows passes, used for the second time.
     Mask(usize),
-    /// A list of so many rows.
+    /// A list of this many rows.
     List(usize),
 }
 
 #[derive(Clone, Copy)]
 enum Work {
-    /// Rows, queries.
+    /// Numbers of rows and queries.
     Search(usize, usize, Chosen),
-    /// Nearest points of each row.
+    /// Number of nearest points found for each row.
     Assign(usize),
     Encode,
     Embed,
@@ -87,13 +89,14 @@ enum Work {
 use Chosen::{All, List, Mask};
 use Work::{Assign, Embed, Encode, Search};
 
-/// A target of the kernels or of the whole.
+/// A target, for the kernels or for everything.
 enum Goal {
-    /// Share of the copied bytes a second at which the kernels read the codes of passing rows.
+    /// Fraction of the copy bandwidth at which the kernels read the codes of passing rows.
     Memory(f64),
-    /// The same of all launches and copies.
+    /// Fraction of the copy bandwidth over all launches and copies.
     Whole(f64),
-    /// Share of so many operations a second at which they make the products asked for.
+    /// Fraction of the given operations per second at which the kernels compute the required
+    /// products.
     Rate(f64, f64),
     /// Milliseconds of all launches and copies.
     Millis(f64),
@@ -103,17 +106,18 @@ use Goal::{Memory, Millis, Rate, Whole};
 struct Case {
     name: &'static str,
     work: Work,
-    /// Launches, uploads, downloads, fills, waits; bytes up, bytes down.
+    /// Numbers of launches, uploads, downloads, fills and synchronizations; bytes uploaded and
+    /// downloaded.
     counts: [u64; 7],
     /// Targets, and whether the estimates reach them on each of [`CARDS`].
     goals: &'static [(Goal, [bool; 2])],
-    /// Milliseconds of the whole on an H200 (benches/runs/2026-11-26-h200).
+    /// Measured milliseconds of everything on an H200 (benches/runs/2026-11-26-h200).
     measured: Option<f64>,
 }
 
 const YES: [bool; 2] = [true; 2];
 const NO: [bool; 2] = [false; 2];
-/// One line a case.
+/// One case per line.
 #[rustfmt::skip]
 const CASES: [Case; 14] = [
     Case { name: "1M rows, 1 query", work: Search(M, 1, All),
@@ -147,7 +151,7 @@ const CASES: [Case; 14] = [
     Case { name: "262,144 rows to the nearest of 4,096", work: Assign(1),
         counts: [1, 3, 1, 1, 0, 2_637_824, 2_097_152],
         goals: &[(Rate(0.5, INT8), YES)], measured: None },
-    // A pass over all points for each of the nearest.
+    // One pass over all points for each of the nearest.
     Case { name: "262,144 rows to the 12 nearest of 4,096", work: Assign(12),
         counts: [12, 3, 1, 1, 0, 2_637_824, 25_165_824],
         goals: &[(Rate(0.5, INT8), NO)], measured: None },
@@ -195,7 +199,7 @@ fn counts_are_exact_and_estimates_reach_the_targets() {
 }
 
 impl Goal {
-    /// The estimate beside the target, and whether it reaches it.
+    /// Describes the estimate and its target, and returns whether it is reached.
     fn compare(&self, work: Work, card: &Card, device: f64, whole: f64) -> (String, bool) {
         let (vectors, against) = work.product();
         let bytes = (vectors * DIMENSION) as f64;
@@ -216,7 +220,7 @@ impl Goal {
 }
 
 impl Work {
-    /// Rows that are looked at, and the number of vectors that each is multiplied with.
+    /// Number of visited rows, and the number of vectors with which each is multiplied.
     fn product(self) -> (usize, usize) {
         match self {
             Search(rows, queries, All) => (rows, queries),
@@ -237,7 +241,8 @@ fn recorded(work: Work) -> (Vec<Noted>, Traffic) {
     }
 }
 
-/// A search after one of the same rows. Nobody reads the rows, so that their zeroes take no memory.
+/// Records a search that follows another over the same rows. The rows are never read, so that their
+/// zero pages take no memory.
 fn searched(rows: usize, queries: usize, chosen: Chosen) -> (Vec<Noted>, Traffic) {
     let (backend, memory) = backend(CARD);
     let (codes, factors) = (vec![0; rows * DIMENSION], vec![0.0; rows]);
@@ -293,8 +298,9 @@ fn encoded(workspace: &mut Workspace) {
     encode_one_bit(workspace, &rotation, &units, &reference, slots).unwrap();
 }
 
-/// A multiprocessor has the shared memory for the blocks that the kernel is compiled for (`compile`
-/// looks at its registers), and a search over many rows sends as many.
+/// Checks that a multiprocessor has enough shared memory for the number of blocks for which the
+/// kernel was compiled (`compile` checks the registers), and that a search over many rows launches
+/// that many.
 fn check_blocks(launch: &Noted) {
     let (threads, blocks) = launch_bounds(launch.kernel);
     let Noted { kernel, grid: [x, y, _], .. } = *launch;
@@ -306,7 +312,7 @@ fn check_blocks(launch: &Noted) {
     }
 }
 
-/// Seconds of all launches at so many bytes a second of memory.
+/// Seconds for all launches at the given memory bandwidth in bytes per second.
 fn device_seconds(launches: &[Noted], work: Work, bandwidth: f64) -> f64 {
     // `rank` of select_threshold, and `step` of the sampling pass before it.
     let found = match launches {
@@ -322,14 +328,14 @@ fn device_seconds(launches: &[Noted], work: Work, bandwidth: f64) -> f64 {
     each.sum()
 }
 
-/// Bytes that a launch moves from and to memory, and the seconds of its arithmetic.
+/// Memory traffic of a launch in bytes, and the seconds of its arithmetic.
 fn needs(launch: &Noted, work: Work, found: f64) -> (f64, f64) {
     let number = |at| f64::from(launch.number(at));
     let [x, y, _] = launch.grid.map(f64::from);
-    // Most kernels move all memory that they name, once.
+    // Most kernels transfer all memory passed to them once.
     let extent = |at: usize| launch.extents[at].bytes as f64;
     let all = (0..launch.extents.len()).map(extent).sum();
-    // Numbers in the name: vectors of a block, or both sides of a tile.
+    // Numbers in the kernel's name: vectors per block, or both sides of a tile.
     let named = launch.kernel.split(['_', 'x']).filter_map(|part| part.parse::<f64>().ok());
     let named: Vec<f64> = named.collect();
     let family = launch.kernel.split('_').next().unwrap();
@@ -342,14 +348,14 @@ fn needs(launch: &Noted, work: Work, found: f64) -> (f64, f64) {
                 Search(_, _, Mask(step)) if has_mask => 1.0 / step as f64,
                 _ => 1.0,
             };
-            // Memory comes in sectors of 32 bytes, eight factors.
+            // Memory is read in sectors of 32 bytes, which hold eight factors.
             let factors = if step > 1.0 || is_listed { 64.0 } else { 8.0 };
             let chosen = if is_listed { 4.0 } else { f64::from(u8::from(has_mask)) / 8.0 };
             let kept = if kernel.contains("sample") { 4.0 * number(104) } else { 8.0 * found };
             let bytes = visited * (passing * stride + factors + chosen) + queries * kept;
             (bytes, 2.0 * visited * stride * named[0] * y / INT8)
         }
-        // Found rows and their estimates, and sectors of their factors.
+        // The rows found and their estimates, and the sectors of their factors.
         (_, "select_candidates") => (x * found * 80.0, 0.0),
         ("assign", _) => {
             let points = extent(3) / 4.0;

@@ -1,6 +1,6 @@
-//! The embedding model on a device: the CPU's vectors but for rounding, and the CPU where the
-//! device fails. The model's layers run in the emulator, so small models of every kind replace
-//! the real one, which embeds a few short texts where its files are.
+//! The embedding model on a device: its vectors equal the CPU's up to rounding, and the CPU takes
+//! over when the device fails. The model's layers run in the emulator, so small models of every
+//! kind stand in for the real one, which embeds only a few short texts if its files are present.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use crate::recording::{Faults, Faulty, Noted, Recording, Traffic};
 use crate::small_model::{Kind, files, files_of_layers, text};
 use crate::{emulated, skip};
 
-/// Vectors of one length are far apart if their cosine is below [`COSINE_MIN`]; this also bounds
-/// each number: the difference of two unit vectors has length sqrt(2 - 2 cosine).
+/// Maximum difference of a component: two unit vectors whose cosine is c differ by a vector of
+/// length sqrt(2 - 2 c), evaluated at [`COSINE_MIN`].
 const NUMBER_SLACK: f32 = 0.0142;
 
-/// Batches that the emulator is not too slow for, on a device that nobody checks before.
+/// Batches for which the emulator is fast enough, on a device without an initial check.
 const UNCHECKED: DeviceLimits =
     DeviceLimits { batch_tokens: 1024, check_tokens: 0, scratch: Scratch::Exact };
 
-/// Workers that keep a card busy: one packs a batch while others' run.
+/// Number of workers that keep a card busy: one packs a batch while the others' batches run.
 const CARD_WORKERS: usize = 4;
 
 struct Fixture {
@@ -42,7 +42,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A model on a device whose errors are planned.
+    /// A model on a device that fails as planned.
     fn new(files: &ModelFiles, inner: Arc<dyn Device>, limits: DeviceLimits) -> Self {
         Self::with_workers(files, inner, limits, 1)
     }
@@ -69,7 +69,7 @@ impl Fixture {
         Self { model, cpu: Model::load(files, 1).unwrap(), faults, clock }
     }
 
-    /// Beside a real card, which takes its batches as it likes.
+    /// A model on a real card, with the default limits.
     #[cfg(feature = "cuda")]
     fn real(test: &str, files: &ModelFiles) -> Option<Self> {
         match crate::oracle::cuda_source().open() {
@@ -97,7 +97,7 @@ impl Fixture {
         Some(Self::new(files, inner, UNCHECKED))
     }
 
-    /// Loses the device; the next batch opens another and brings the weights there.
+    /// Loses the device; the next batch opens it again and uploads the weights.
     fn lose_and_reopen(&self) {
         self.faults.is_loss.store(true, Ordering::SeqCst);
         self.faults.calls_left.store(0, Ordering::SeqCst);
@@ -107,7 +107,8 @@ impl Fixture {
         self.clock.advance_millis(10_000);
     }
 
-    /// Asks both; says whether the device answered. What the CPU answers must be the CPU's bits.
+    /// Embeds on both models; returns whether the device answered. Vectors from the CPU must be
+    /// identical.
     fn ask(&self, texts: &[String]) -> bool {
         let before = self.model.stats();
         let got = self.model.embed(Lane::Bulk, texts.to_vec()).unwrap();
@@ -151,7 +152,8 @@ const KINDS: [Kind; 4] = [
     Kind { heads: 1, head: 64, wide: 8, activation: "gelu", only_first: false },
 ];
 
-/// Every activation, pooling and head; passages of one word, of many and of the whole window.
+/// Compares every activation, pooling and head size, with passages from one word to more than the
+/// window.
 fn compare_kinds(test: &str, fixture: fn(&str, &ModelFiles) -> Option<Fixture>) {
     for kind in KINDS {
         let files = files(&kind);
@@ -191,7 +193,8 @@ fn real_model(test: &str) -> Option<ModelFiles> {
     }
 }
 
-/// The cosine that is promised, and the numbers of an independent computation.
+/// Compares the vectors with the CPU's at the guaranteed cosine, and with numbers computed
+/// independently.
 fn compare_golden(test: &str, words_max: u64, fixture: fn(&str, &ModelFiles) -> Option<Fixture>) {
     let Some(fixture) = real_model(test).and_then(|files| fixture(test, &files)) else { return };
     let golden: Value =
@@ -217,7 +220,7 @@ fn compare_golden(test: &str, words_max: u64, fixture: fn(&str, &ModelFiles) -> 
     assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
-/// The emulator takes its time over long texts.
+/// Only short texts, because the emulator is slow.
 #[test]
 fn the_real_model_embeds_on_the_device() {
     compare_golden("the_real_model_embeds_on_the_device", 20, Fixture::emulated);
@@ -228,7 +231,7 @@ fn the_real_model_embeds_on_a_card() {
     compare_golden("the_real_model_embeds_on_a_card", u64::MAX, Fixture::real);
 }
 
-/// Rate in passages of 128 tokens a second: printed, for a card's first run. All by the card.
+/// Goal: a card embeds all passages itself. Prints the rate in passages of 128 tokens per second.
 #[test]
 fn the_real_model_tells_its_rate_on_a_card() {
     const CALLERS: usize = 12;
@@ -260,7 +263,8 @@ fn the_real_model_tells_its_rate_on_a_card() {
     assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
-/// One call after the other fails once: the CPU answers the same batch, the next goes well.
+/// Goal: whichever device call fails, the CPU embeds that batch, and the next one succeeds on the
+/// device.
 #[test]
 fn every_call_may_fail() {
     let files = files(&KINDS[0]);
@@ -270,7 +274,7 @@ fn every_call_may_fail() {
     let mut failed = 0;
     for call in 0..200 {
         fixture.faults.calls_left.store(call, Ordering::SeqCst);
-        // Other sizes, so that memory is asked for.
+        // Other sizes, so that memory is allocated.
         let by_device = fixture.ask(&[text(3 + call, 1), text(70, 2)]);
         let left = fixture.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
         if left != usize::MAX {
@@ -296,7 +300,7 @@ fn a_full_device_is_a_fallback() {
     assert_eq!(fixture.stats().device_fallbacks, 2);
 }
 
-/// The weights go to the device that comes back, too.
+/// Goal: a lost device is not used until its pause is over, and then gets the weights again.
 #[test]
 fn a_lost_device_is_left_alone_for_a_while() {
     let files = files(&KINDS[0]);
@@ -316,8 +320,8 @@ fn a_lost_device_is_left_alone_for_a_while() {
     }
 }
 
-/// A device that came back, and fails once while the weights go there or are checked: they are
-/// brought again after a pause.
+/// Goal: if a reopened device fails while the weights are uploaded or checked, they are uploaded
+/// again after a pause.
 #[test]
 fn a_copy_of_the_weights_may_fail() {
     let files = files(&KINDS[3]);
@@ -341,11 +345,11 @@ fn a_copy_of_the_weights_may_fail() {
         fixture.clock.advance_millis(30_000);
         assert!(fixture.ask(&texts), "brought again after call {call} failed");
     }
-    // 28 tensors are memory and a copy each, two checks and a batch follow.
+    // 28 tensors take an allocation and a copy each; two checks and a batch follow.
     assert!(failed > (56 + 3 * 20) / 6, "{failed}");
 }
 
-/// A device without memory for the weights is not asked for it again by every batch.
+/// Goal: a device without memory for the weights is not asked for it by every batch.
 #[test]
 fn a_model_that_does_not_fit_is_left_alone_for_a_while() {
     let files = files(&KINDS[3]);
@@ -362,18 +366,18 @@ fn a_model_that_does_not_fit_is_left_alone_for_a_while() {
     assert!(fixture.ask(&texts));
 }
 
-/// A batch that was gathered for a device is cut for the CPU, and nothing is lost of it.
+/// Goal: a batch gathered for a device is split for the CPU, without losing any of it.
 #[test]
 fn a_large_batch_falls_back_whole() {
     let files = files(&KINDS[0]);
     let limits = DeviceLimits { batch_tokens: 4096, ..UNCHECKED };
     let fixture = Fixture::new(&files, Arc::new(Recording::new(132, 227 << 10)), limits);
     let texts: Vec<String> = (0..60).map(|at| text(90 + at % 7, at)).collect();
-    // Vectors of zeroes are no vectors.
+    // The device returns vectors of zeros, which the model rejects.
     assert!(!fixture.ask(&texts));
 }
 
-/// Shapes and bounds of every launch of a batch, for a card and a small card.
+/// Goal: launches have correct shapes and bounds for a whole batch, on a large and a small card.
 #[test]
 fn launches_cover_a_batch() {
     let kind = KINDS[2];
@@ -388,7 +392,7 @@ fn launches_cover_a_batch() {
         let of = |name: &str| names.iter().filter(|kernel| kernel.starts_with(name)).count();
         assert_eq!((of("embed_gather"), of("embed_pool")), (1, 1));
         assert_eq!((of("embed_product"), of("embed_attention_32"), of("embed_norm")), (8, 2, 4));
-        // 100 tokens are two tiles of queries, 42 and 3 one each.
+        // 100 tokens take two tiles of queries, 42 and 3 tokens one each.
         let attention = launches.iter().find(|l| l.kernel == "embed_attention_32").unwrap();
         assert_eq!((attention.grid, attention.number(24)), ([4, 3, 1], 96));
         let pool = launches.iter().find(|launch| launch.kernel == "embed_pool").unwrap();
@@ -406,22 +410,22 @@ fn launches_cover_a_batch() {
     }
 }
 
-/// Passages of [`recorded_batch`], and tokens of each: what one caller sends at once.
+/// Number of passages in [`recorded_batch`] and of tokens in each: what one caller sends at once.
 const PASSAGES: usize = 16;
 pub const PASSAGE_TOKENS: usize = 128;
 
-/// Launches and traffic of a batch, by a model as wide and as deep as all-MiniLM-L6-v2.
+/// Launches and traffic of a batch, with a model as wide and deep as all-MiniLM-L6-v2.
 pub fn recorded_batch(card: (u32, u32)) -> (Vec<Noted>, Traffic) {
     let kind = Kind { heads: 12, head: 32, wide: 1536, activation: "gelu", only_first: false };
     let recording = Recording::new(card.0, card.1);
     let memory = Arc::clone(&recording.memory);
     let limits = DeviceLimits { check_tokens: 0, ..DeviceLimits::default() };
     let fixture = Fixture::new(&files_of_layers(&kind, 6), Arc::new(recording), limits);
-    // Every vector has one component, 1: the model takes it for a good one.
+    // Every downloaded vector has one component of 1, so that the model accepts it.
     let mut vector = vec![0.0_f32; 384];
     vector[0] = 1.0;
     *memory.answer.lock().unwrap() = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-    // The tokeniser adds two.
+    // The tokenizer adds two tokens.
     let texts = (0..PASSAGES).map(|at| text(PASSAGE_TOKENS - 2, at)).collect();
     memory.take();
     fixture.model.embed(Lane::Bulk, texts).unwrap();
@@ -429,8 +433,8 @@ pub fn recorded_batch(card: (u32, u32)) -> (Vec<Noted>, Traffic) {
     memory.take()
 }
 
-/// A correct device passes the check of every start, and a faulty one is not used;
-/// where candle is there for GPUs, a card beside it may be.
+/// Goal: a correct device passes the check at every start, and a faulty one is not used. Builds
+/// with candle's GPU support may use a card instead.
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn a_device_is_checked_before_it_is_used() {
@@ -452,7 +456,7 @@ fn a_device_is_checked_before_it_is_used() {
     assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
-/// Unless candle is there for GPUs.
+/// Goal: models without kernels are run on the CPU, in builds without candle's GPU support.
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn models_without_kernels_stay_with_the_cpu() {
@@ -466,7 +470,7 @@ fn models_without_kernels_stay_with_the_cpu() {
         let stats = fixture.stats();
         assert_eq!((stats.device_batches, stats.device_fallbacks), (0, 0), "{kind:?}");
     }
-    // So do weights that f16 cannot hold.
+    // Models with weights beyond the range of f16 stay on the CPU too.
     let mut files = files(&KINDS[0]);
     let large = 1e5_f32.to_le_bytes();
     let end = files.weights.len();
@@ -476,7 +480,7 @@ fn models_without_kernels_stay_with_the_cpu() {
     assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
-/// A head of 16 numbers has no kernel.
+/// Goal: candle embeds on the card if there are no kernels, here for a head size of 16.
 #[cfg(feature = "candle-cuda")]
 #[test]
 fn candle_embeds_what_has_no_kernels_on_a_card() {

@@ -1,7 +1,7 @@
 //! The kernels on the CPU: a device whose launches run in the emulator.
 //!
-//! Buffers have exact extents there, and every access of a kernel is checked. A kernel that breaks
-//! a rule fails its launch with a message.
+//! Buffers have exact extents, and every memory access of a kernel is checked. A kernel that
+//! violates a rule fails its launch with a message.
 
 #![allow(unsafe_code)]
 
@@ -18,29 +18,29 @@ use lodestone_compute::cuda::{
     Queue, Release,
 };
 
-/// `emulated_launch`. SAFETY: as launch.cpp declares it.
+/// `emulated_launch`. SAFETY: as declared in launch.cpp.
 type Run = unsafe extern "C" fn(*const c_char, *const u32, *const u32, u32, *const c_void) -> c_int;
-/// `emulated_error`. SAFETY: as launch.cpp declares it.
+/// `emulated_error`. SAFETY: as declared in launch.cpp.
 type LastError = unsafe extern "C" fn() -> *const c_char;
-/// `emulated_parameter_bytes`. SAFETY: as launch.cpp declares it.
+/// `emulated_parameter_bytes`. SAFETY: as declared in launch.cpp.
 type ParameterBytes = unsafe extern "C" fn(*const c_char) -> u64;
-/// `emulated_order`. SAFETY: as launch.cpp declares it.
+/// `emulated_order`. SAFETY: as declared in launch.cpp.
 type SetOrder = unsafe extern "C" fn(u32);
-/// `emulated_allocate`. SAFETY: as memory.cpp declares it.
+/// `emulated_allocate`. SAFETY: as declared in memory.cpp.
 type Allocate = unsafe extern "C" fn(u64) -> u64;
-/// `emulated_free`. SAFETY: as memory.cpp declares it.
+/// `emulated_free`. SAFETY: as declared in memory.cpp.
 type Free = unsafe extern "C" fn(u64);
-/// `emulated_upload`. SAFETY: as memory.cpp declares it.
+/// `emulated_upload`. SAFETY: as declared in memory.cpp.
 type Upload = unsafe extern "C" fn(u64, *const c_void, u64) -> c_int;
-/// `emulated_download`. SAFETY: as memory.cpp declares it.
+/// `emulated_download`. SAFETY: as declared in memory.cpp.
 type Download = unsafe extern "C" fn(*mut c_void, u64, u64) -> c_int;
-/// `emulated_fill`. SAFETY: as memory.cpp declares it.
+/// `emulated_fill`. SAFETY: as declared in memory.cpp.
 type Fill = unsafe extern "C" fn(u64, u8, u64) -> c_int;
 
-/// One call at a time: the emulator has one set of threads and buffers.
+/// Locked for each call, as the emulator has a single set of threads and buffers.
 static EMULATOR: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
 
-/// The device; `None` where it cannot be built.
+/// Returns the emulated device, or `None` if the emulator cannot be built.
 pub fn device() -> Option<Arc<dyn Device>> {
     EMULATOR.get_or_init(build).as_ref()?;
     Some(Arc::new(Emulated {
@@ -48,7 +48,7 @@ pub fn device() -> Option<Arc<dyn Device>> {
             ordinal: 0,
             name: "emulator".to_owned(),
             capability: Capability { major: 9, minor: 0 },
-            // Few, so that blocks have several tiles each.
+            // Few, so that blocks process several tiles each.
             multiprocessors: 2,
             shared_bytes_max: 227 << 10,
             driver: "tests/cuda/emulator".to_owned(),
@@ -56,11 +56,11 @@ pub fn device() -> Option<Arc<dyn Device>> {
     }))
 }
 
-/// Bytes of a kernel's parameters, as its source declares them.
+/// Size in bytes of a kernel's parameters as declared in its source.
 pub fn parameter_bytes(kernel: &str) -> usize {
     let name = CString::new(kernel).unwrap();
     let library = library();
-    // SAFETY: the signature is that of launch.cpp; the name ends in a zero.
+    // SAFETY: the signature is that in launch.cpp; the name is zero-terminated.
     let bytes = unsafe {
         let call: Symbol<'_, ParameterBytes> = library.get(b"emulated_parameter_bytes\0").unwrap();
         call(name.as_ptr())
@@ -68,17 +68,17 @@ pub fn parameter_bytes(kernel: &str) -> usize {
     bytes as usize
 }
 
-/// Runs blocks and threads in another order.
+/// Runs blocks and threads in another order from now on.
 pub fn set_order(seed: u32) {
     let library = library();
-    // SAFETY: the signature is that of launch.cpp.
+    // SAFETY: the signature is that in launch.cpp.
     unsafe {
         let call: Symbol<'_, SetOrder> = library.get(b"emulated_order\0").unwrap();
         call(seed);
     }
 }
 
-/// Folder of the emulator's sources, if the test runs where it was built.
+/// The folder of the emulator's sources, if the test runs where it was built.
 fn sources() -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/emulator");
     sources.join("run").exists().then_some(sources)
@@ -89,13 +89,13 @@ fn build() -> Option<Mutex<Library>> {
     Command::new("g++").arg("--version").output().ok().filter(|run| run.status.success())?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulator");
     fs::create_dir_all(&folder).unwrap();
-    // Other tests may be other processes that build it too.
+    // Other test processes may build it at the same time.
     let lock = File::create(folder.join("lock")).unwrap();
     lock.lock().unwrap();
     let mut run = Command::new("sh");
     let run = run.arg(sources.join("run")).arg("--build").env("BUILD", &folder).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    // SAFETY: the library was just built from the sources beside this file.
+    // SAFETY: the library has just been built from the sources next to this file.
     let library = unsafe { Library::new(folder.join("libemulator.so")) }.unwrap();
     Some(Mutex::new(library))
 }
@@ -116,7 +116,7 @@ struct Memory;
 impl Release for Memory {
     fn release(&self, address: u64, _: usize) {
         let library = library();
-        // SAFETY: the signature is that of memory.cpp; a buffer is freed once.
+        // SAFETY: the signature is that in memory.cpp; each buffer is freed only once.
         unsafe {
             let call: Symbol<'_, Free> = library.get(b"emulated_free\0").unwrap();
             call(address);
@@ -135,7 +135,7 @@ impl Device for Emulated {
 
     fn allocate(&self, bytes: usize) -> Result<Buffer, DeviceError> {
         let library = library();
-        // SAFETY: the signature is that of memory.cpp.
+        // SAFETY: the signature is that in memory.cpp.
         let address = unsafe {
             let call: Symbol<'_, Allocate> = library.get(b"emulated_allocate\0").unwrap();
             call(bytes as u64)
@@ -148,7 +148,7 @@ impl Device for Emulated {
     }
 }
 
-/// Work is done when it is given.
+/// A queue whose operations complete immediately.
 #[derive(Debug)]
 struct EmulatedQueue;
 
@@ -159,8 +159,8 @@ fn inside(buffer: &Buffer, offset: usize, bytes: usize) -> u64 {
 impl Queue for EmulatedQueue {
     fn upload(&mut self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
         let (to, library) = (inside(buffer, offset, bytes.len()), library());
-        // SAFETY: the signature is that of memory.cpp, which checks the target; the source is as
-        // long as it says.
+        // SAFETY: the signature is that in memory.cpp, which checks the target; the source has the
+        // given length.
         let refused = unsafe {
             let call: Symbol<'_, Upload> = library.get(b"emulated_upload\0").unwrap();
             call(to, bytes.as_ptr().cast(), bytes.len() as u64)
@@ -176,8 +176,8 @@ impl Queue for EmulatedQueue {
         bytes: &mut [u8],
     ) -> Result<(), DeviceError> {
         let (from, library) = (inside(buffer, offset, bytes.len()), library());
-        // SAFETY: the signature is that of memory.cpp, which checks the source; the target is as
-        // long as it says.
+        // SAFETY: the signature is that in memory.cpp, which checks the source; the target has the
+        // given length.
         let refused = unsafe {
             let call: Symbol<'_, Download> = library.get(b"emulated_download\0").unwrap();
             call(bytes.as_mut_ptr().cast(), from, bytes.len() as u64)
@@ -188,7 +188,7 @@ impl Queue for EmulatedQueue {
 
     fn fill(&mut self, buffer: &Buffer, range: Range<usize>, byte: u8) -> Result<(), DeviceError> {
         let (to, library) = (inside(buffer, range.start, range.len()), library());
-        // SAFETY: the signature is that of memory.cpp, which checks the target.
+        // SAFETY: the signature is that in memory.cpp, which checks the target.
         let refused = unsafe {
             let call: Symbol<'_, Fill> = library.get(b"emulated_fill\0").unwrap();
             call(to, byte, range.len() as u64)
@@ -203,8 +203,8 @@ impl Queue for EmulatedQueue {
         assert_eq!(launch.parameters().len(), expected, "{}: its parameters", launch.kernel());
         let (grid, block) = (launch.grid(), launch.block());
         let library = library();
-        // SAFETY: the signatures are those of launch.cpp; the parameters are as long as the kernel
-        // says; the emulator checks every access that the kernel makes.
+        // SAFETY: the signatures are those in launch.cpp; the parameters have the size that the
+        // kernel declares; the emulator checks every access of the kernel.
         let error = unsafe {
             let run: Symbol<'_, Run> = library.get(b"emulated_launch\0").unwrap();
             let parameters = launch.parameters().as_ptr().cast();
@@ -228,7 +228,7 @@ impl Queue for EmulatedQueue {
     }
 }
 
-/// Hands out one device for good.
+/// A source that always returns the same device.
 #[derive(Debug)]
 pub struct Only(pub Arc<dyn Device>);
 

@@ -1,4 +1,4 @@
-//! After any failure on the device the answer is the CPU's and a counter rises.
+//! After any failure of the device the CPU answers and a counter increases.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,7 +63,7 @@ impl Fixture {
     }
 }
 
-/// Asks, checks the answer, and says whether the device gave it.
+/// Searches, checks the result, and returns whether the device answered.
 fn ask(backend: &CudaBackend, identity: u128) -> bool {
     let asked = Asked::new(&CASE, 11);
     let rows = asked.columns.view().with_identity(identity);
@@ -75,10 +75,11 @@ fn ask(backend: &CudaBackend, identity: u128) -> bool {
     backend.counters().get("gpu_queries") > before
 }
 
-/// Bytes of the case's rows on the device.
+/// Size of the case's rows on the device in bytes.
 const ROWS_BYTES: u64 = 700 * (64 + 8);
 
-/// One call after the other fails once: every one is survived, and the next question goes well.
+/// Goal: whichever device call is refused, the CPU answers and the next search succeeds on the
+/// device.
 #[test]
 fn every_call_may_be_refused() {
     let Some(fixture) = Fixture::new("every_call_may_be_refused", 1 << 20) else { return };
@@ -86,7 +87,7 @@ fn every_call_may_be_refused() {
     let mut refused = 0;
     for call in 0..200 {
         fixture.faults.calls_left.store(call, Ordering::SeqCst);
-        // Rows that are not there yet, so that uploads fail too.
+        // Rows that are not on the device yet, so that uploads fail too.
         let by_device = fixture.ask(100 + call as u128);
         let left = fixture.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
         if left != usize::MAX {
@@ -124,7 +125,7 @@ fn what_does_not_fit_the_budget_is_a_fallback() {
     assert!(fixture.ask(1) && fixture.ask(2) && !fixture.ask(3));
     assert!(fixture.ask(1) && fixture.ask(2), "rows in use stay");
     assert_eq!(fixture.count("gpu_uploads"), 2);
-    // Asked for long enough, rows come in for those that nobody asks for any more.
+    // Rows that are requested for long enough replace rows that are no longer used.
     assert!((0..50).all(|_| !fixture.ask(3)));
     fixture.clock.advance_millis(10_000);
     assert!(!fixture.ask(3), "the others were asked for since");
@@ -133,7 +134,8 @@ fn what_does_not_fit_the_budget_is_a_fallback() {
     assert_eq!((fixture.count("gpu_uploads"), fixture.count("gpu_evictions")), (3, 1));
 }
 
-/// Lost at every call in turn; not asked again before its pause is over, and then used again.
+/// Goal: a device that is lost at any call is not tried again until its pause is over, and is then
+/// used again.
 #[test]
 fn a_lost_device_is_left_alone_for_a_while() {
     let Some(fixture) = Fixture::new("a_lost_device_is_left_alone_for_a_while", 1 << 20) else {
@@ -147,12 +149,12 @@ fn a_lost_device_is_left_alone_for_a_while() {
         assert!(!fixture.ask(1), "lost at call {call}");
         assert_eq!(fixture.count("gpu_losses"), losses as u64 + 1);
         fixture.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
-        // The device would work again, but nobody asks it.
+        // The device would work again, but is not tried.
         let before = fixture.count("gpu_fallbacks_lost");
         assert!(!fixture.ask(1) && !fixture.ask(1));
         assert_eq!(fixture.count("gpu_fallbacks_lost"), before + 2);
         assert_eq!(fixture.faults.opened.load(Ordering::SeqCst), opened);
-        // Its pause is over, and it is still gone: the next pause is longer.
+        // The pause is over and the device is still gone, so that the next pause is longer.
         fixture.faults.is_gone.store(true, Ordering::SeqCst);
         fixture.clock.advance_millis(10_000);
         assert!(!fixture.ask(1));
@@ -205,10 +207,10 @@ impl Release for Nobody {
     fn release(&self, _: u64, _: usize) {}
 }
 
-/// A kernel that reads where there is no memory ends a real card's work for this process: the CPU
-/// answers from then on, however often the card is tried again. (Driver 580 retains no context
-/// after such an error, neither after a release nor after a reset.) Alone in its process: the tests
-/// of one process share a context.
+/// Goal: a kernel with an invalid memory access disables a real card for this process: from then on
+/// the CPU answers, however often the card is retried. (Driver 580 cannot create a new context
+/// after such an error, neither after releasing the old one nor after a reset.) Must run in a
+/// process of its own, because the tests of a process share a context.
 #[test]
 fn a_trap_leaves_the_cpu_answering() {
     let Some(source) = oracle::real_source("a_trap_leaves_the_cpu_answering") else { return };
@@ -230,7 +232,7 @@ fn a_trap_leaves_the_cpu_answering() {
     for _ in 0..3 {
         ask(&backend, 1);
         clock.advance_millis(20_000);
-        // A driver that makes a new context is welcome to.
+        // A driver that does create a new context is fine.
         if let Err(error) = backend.manager().active() {
             println!("after a trap: {error}");
         }

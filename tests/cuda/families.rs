@@ -1,4 +1,4 @@
-//! Kernels of builds, each beside its oracle on the CPU.
+//! Kernels used by builds, each compared with its CPU counterpart.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use lodestone_compute::kmeans::Centroids;
 use lodestone_compute::one_bit::OneBitEncoder;
 use lodestone_compute::rotation::Rotation;
 
-/// The emulator and a GPU, as far as they are there.
+/// The available devices: the emulator and a GPU.
 pub fn devices(test: &str) -> Vec<Arc<dyn Device>> {
     if emulated::device().is_none() {
         skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
@@ -21,7 +21,7 @@ pub fn devices(test: &str) -> Vec<Arc<dyn Device>> {
     emulated::device().into_iter().chain(real).collect()
 }
 
-/// One on each of them.
+/// A workspace on each available device.
 pub fn workspaces(test: &str) -> Vec<Workspace> {
     let devices = devices(test).into_iter();
     devices.map(|device| Workspace::new(device, Scratch::Exact).unwrap()).collect()
@@ -112,7 +112,7 @@ fn check_points_are_assigned_as_on_the_cpu(workspace: &mut Workspace) {
             };
             let got = nearest_of(workspace, &listed);
             assert_eq!(got, wanted, "{dimension} components, {nearest} nearest");
-            // Some of the rows, in any order, one of them twice.
+            // Some of the rows, out of order, and one of them twice.
             let some: Vec<u32> = (0..rows.len() as u32).rev().step_by(3).chain([0]).collect();
             let got = nearest_of(workspace, &some);
             let wanted: Vec<_> = some.iter().map(|row| wanted[*row as usize].clone()).collect();

@@ -1,5 +1,5 @@
-//! Searches of T2 as f16: the best rows are among those named, estimates are within their
-//! bound, and a backend uses them where T1 leaves more than fits.
+//! Searches of T2 stored as f16: the candidates include the best rows, estimates are within their
+//! bound, and a backend uses T2 if T1 leaves more candidates than fit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn columns_in_f16(asked: &Asked) -> VectorColumns {
     columns
 }
 
-/// The best `k` of the listed rows by the oracle, and the score of each row.
+/// The best `k` of the selected rows according to the CPU, and the score of every row.
 fn best(
     rows: &VectorRows<'_>,
     query: &PreparedQuery,
@@ -83,7 +83,7 @@ fn check_search(workspace: &mut Workspace, case: &Case) {
     }
 }
 
-/// Many rows round one point, nearer to each other than T1 can tell and farther than f16 can.
+/// Many rows around one point, closer together than T1 can resolve and further apart than f16 can.
 fn crowded(count: usize, dimension: usize) -> (VectorColumns, Vec<PreparedQuery>) {
     let ids = SeededIds::new(12);
     let uniform = || {
@@ -115,7 +115,7 @@ fn backend(device: Arc<dyn Device>, budget_bytes: u64) -> CudaBackend {
     CudaBackend::open(parts, limits).unwrap()
 }
 
-/// Queries that T1 leaves open go to T2 on the device, or to the CPU where T2 does not fit there.
+/// Goal: queries that T1 cannot decide use T2 on the device, or the CPU if T2 does not fit there.
 #[test]
 fn rows_that_t1_cannot_separate_are_told_apart_by_t2() {
     for device in devices("rows_that_t1_cannot_separate_are_told_apart_by_t2") {
@@ -151,7 +151,8 @@ fn check_crowded(device: &Arc<dyn Device>) {
     }
 }
 
-/// Few queries are scanned and many are multiplied, by the kernels of their numbers, on every card.
+/// Goal: few queries are scanned and many are multiplied, with the kernels for their number format,
+/// on every card.
 #[test]
 fn launches_over_halves_stay_inside_their_buffers() {
     for (multiprocessors, shared) in [(108, 163 << 10), (132, 227 << 10), (1, 99 << 10)] {
@@ -173,7 +174,7 @@ fn launches_over_halves_stay_inside_their_buffers() {
             let sent: Vec<_> = asked.bounded(&rows).iter().map(halves).collect();
             search(&mut workspace, &resident, &sent, Selection::All, 4).unwrap();
             let launches = std::mem::take(&mut *memory.launches.lock().unwrap());
-            // Where not even 32 queries and four stages fit, a scan for every sixteen.
+            // If not even 32 queries and four stages fit, one scan per sixteen queries.
             let fits = 32 * (Numbers::F16.stride(dimension) + 8) + 4 * 8192 + 16 + 192 * 12
                 <= shared as usize;
             let family = if queries > 16 && fits { "batch" } else { "scan" };
@@ -184,7 +185,7 @@ fn launches_over_halves_stay_inside_their_buffers() {
             let selects = launches.iter().map(|launch| launch.kernel);
             assert!(selects.clone().any(|kernel| kernel == "select_candidates_halves"));
             assert!(selects.clone().all(|kernel| kernel != "select_candidates"));
-            // Queries in codes are not as wide as rows of halves.
+            // Queries in codes do not have the width of rows in f16.
             let codes: Vec<_> = asked.bounded(&rows).iter().map(DeviceQuery::new).collect();
             assert!(search(&mut workspace, &resident, &codes, Selection::All, 4).is_err());
         }

@@ -1,4 +1,4 @@
-//! Kernels, grids and memory of launches, recorded by a device that runs nothing.
+//! Kernels, grids and memory of launches, recorded by a device that executes nothing.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated::Only;
 use crate::recording::{Memory, Noted, Recording};
 
-/// Offsets of the counts in `SearchParams`, behind eleven addresses.
+/// Offsets of the counts in `SearchParams`, which follow eleven addresses.
 const VISITED: usize = 88;
 const STEP: usize = 92;
 const QUERIES: usize = 100;
 const GROUPS: usize = 104;
 const CAPACITY: usize = 108;
 
-/// Cards as they are: multiprocessors and bytes of shared memory that a block can have.
+/// Real cards: number of multiprocessors, and maximum shared memory of a block in bytes.
 pub const CARDS: [(u32, u32); 3] = [(108, 163 << 10), (132, 227 << 10), (1, 99 << 10)];
 
 pub fn backend(card: (u32, u32)) -> (CudaBackend, Arc<Memory>) {
@@ -56,7 +56,8 @@ const PLAIN: Case = Case {
     is_certain: false,
 };
 
-/// Rows, queries and widths of every kind on every card: the device checks all extents.
+/// Goal: launches stay within their buffers for rows, queries and dimensions of every kind on every
+/// card. Method: the device checks all extents.
 #[test]
 fn launches_stay_inside_their_buffers() {
     for card in CARDS {
@@ -91,12 +92,12 @@ fn few_queries_are_scanned_and_many_are_multiplied() {
     };
     assert_eq!(names(100, 40, card), by_warpgroup(128));
     assert_eq!(names(200, 384, card), by_warpgroup(256));
-    // As many queries a block as fit: two blocks by warpgroups, otherwise one.
+    // As many queries per block as fit: for warpgroups two blocks, otherwise one.
     assert_eq!(names(200, 768, card), by_warpgroup(128));
     assert_eq!(names(200, 1024, card), run("batch_sample_128", "batch_collect_128"));
     assert_eq!(names(200, 3024, card), run("batch_sample_64", "batch_collect_64"));
     assert_eq!(names(200, 1536, CARDS[2]), run("batch_sample_32", "batch_collect_32"));
-    // Where none fit, a scan for every sixteen.
+    // If none fit, one scan per sixteen queries.
     let scans = [run("scan_sample_16", "scan_collect_16"), run("scan_sample_8", "scan_collect_8")];
     assert_eq!(names(20, 3024, CARDS[2]), scans.concat());
 }
@@ -112,13 +113,13 @@ fn a_pass_covers_all_rows_and_a_sample_some() {
     assert_eq!((collect.number(VISITED), collect.number(STEP)), (40_001, 1));
     assert_eq!(collect.number(QUERIES), 3);
     assert!(collect.number(CAPACITY) >= 1024);
-    // Four addresses, then groups and rank: of the best five a sample of one in 64 holds three or
-    // more once in ten thousand queries.
+    // After four addresses come groups and rank: a sample of one in 64 contains three or more of
+    // the best five once in ten thousand queries.
     assert_eq!((step, threshold.number(36)), (64, 3));
     assert_eq!(threshold.number(32), sample.number(GROUPS));
-    // A block a query.
+    // One block per query.
     assert_eq!((threshold.grid, candidates.grid), ([3, 1, 1], [3, 1, 1]));
-    // Not more blocks than run at once, and none without a group of rows.
+    // No more blocks than run concurrently, and none without a group of rows.
     assert_eq!(collect.grid, [264, 1, 1]);
     let small = launches(CARDS[1], &Case { rows: 600, queries: 3, ..PLAIN });
     assert_eq!(small.last().unwrap().kernel, "select_candidates");
@@ -132,15 +133,15 @@ fn few_passing_rows_are_collected_without_a_sample() {
     let kernels: Vec<_> = sent.iter().map(|launch| launch.kernel).collect();
     let search = ["select_threshold", "scan_collect_8", "select_candidates"];
     assert_eq!(kernels, [&["mask_count", "mask_list"][..], &search[..]].concat());
-    // A mask that many rows pass stays one.
+    // A mask that many rows pass remains a mask.
     let sent = launches(CARDS[1], &Case { chosen: Chosen::Masked(2), ..PLAIN });
     assert_eq!((sent.len(), sent[0].kernel), (4, "scan_sample_8"));
     let listed = launches(CARDS[1], &Case { chosen: Chosen::Listed(10), ..PLAIN });
     assert_eq!(listed[1].number(VISITED), 300);
 }
 
-/// A mask is brought to the device once, and so is the list made of one that few rows pass: what
-/// the searches after upload is their query. Another mask is brought too, even of the same rows.
+/// Goal: a mask is uploaded once, as is the list derived from a mask that few rows pass; later
+/// searches upload only their query. A different mask is uploaded even if it selects equal rows.
 #[test]
 fn a_mask_stays_on_the_device() {
     for (step, kernels) in [(2, 4), (100, 3)] {
@@ -165,14 +166,15 @@ fn a_mask_stays_on_the_device() {
     }
 }
 
-/// Answers that cannot be are none: the check of a start finds such a device, and the CPU answers.
+/// Goal: impossible results are rejected and the CPU answers. The check at the start detects such
+/// devices.
 #[test]
 fn answers_that_cannot_be_are_none() {
     let asked = Asked::new(&PLAIN, 3);
     let rows = asked.columns.view().with_identity(1);
     let queries = asked.bounded(&rows);
     let wanted = SimdBackend.candidates(&rows, &queries, asked.selection(), PLAIN.k).unwrap();
-    // A total, the first row of a query and their number, as three words.
+    // A total, the first row of a query, and the number of its rows, as three words.
     for words in [[u32::MAX, 1, 1], [1000, 1, 0], [1, u32::MAX, 0], [7, 7, u32::MAX]] {
         let (backend, memory) = backend(CARDS[1]);
         *memory.answer.lock().unwrap() = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -181,8 +183,8 @@ fn answers_that_cannot_be_are_none() {
     }
 }
 
-/// The recording device has no page-locked memory: searches go on without, and operators can see
-/// it.
+/// Goal: on a device without page-locked memory, as here, searches work nonetheless, and a counter
+/// shows it.
 #[test]
 fn queues_without_page_locked_memory_are_counted() {
     let (backend, _) = backend(CARDS[1]);
@@ -197,7 +199,8 @@ fn queues_without_page_locked_memory_are_counted() {
     assert_eq!((counters.get("gpu_runs"), counters.get("gpu_queues_unpinned")), (3, 1));
 }
 
-/// A product takes so many blocks along the rows that with those across all run at once.
+/// Goal: a product launches as many blocks along the rows as can all run concurrently with those
+/// across.
 #[test]
 fn a_product_fills_the_card_once() {
     let case = Case { rows: 60_000, queries: 1024, dimension: 384, ..PLAIN };
@@ -207,11 +210,12 @@ fn a_product_fills_the_card_once() {
     assert!(collect.shared_bytes > 100 << 10);
 }
 
-/// A grid has 65,535 blocks in its second direction: the next launch goes on where one ended.
+/// Goal: a list that exceeds the 65,535 blocks of a grid's second dimension is continued in further
+/// launches.
 #[test]
 fn a_long_list_is_assigned_in_several_launches() {
     const ROWS: usize = 65_535 * 32;
-    // The widest rows, of which 32 fit a block.
+    // The widest rows, of which 32 fit into a block.
     const WIDTH: usize = 3024;
     let device = Recording::new(CARDS[1].0, 200 << 10);
     let memory = Arc::clone(&device.memory);
@@ -230,7 +234,7 @@ fn a_long_list_is_assigned_in_several_launches() {
     // Rows of the list, and keys of the round.
     assert_eq!(place(1, 1) - place(0, 1), 4 * ROWS);
     assert_eq!(place(1, 4) - place(0, 4), 8 * ROWS);
-    // The second round reads the keys of the first, and writes its own.
+    // The second round reads the keys of the first and writes its own.
     assert_eq!((place(2, 4), place(3, 4)), (place(0, 4), place(1, 4)));
     assert_eq!(place(2, 5) - place(2, 4), 8 * (ROWS + 5));
 }

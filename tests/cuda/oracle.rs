@@ -1,4 +1,4 @@
-//! Answers of the device are those of the CPU, hit for hit and bit for bit.
+//! Results of the device equal those of the CPU, hit for hit and bit for bit.
 
 use std::sync::Arc;
 #[cfg(feature = "cuda")]
@@ -16,12 +16,12 @@ use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated::{self, Only};
 use crate::skip;
 
-/// The backend over a device, asked whatever the size.
+/// A backend that uses the device for searches of any size.
 fn backend(source: Arc<dyn DeviceSource>) -> CudaBackend {
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
     let manager = ManagerLimits { budget_bytes: Some(1 << 30), scratch: Scratch::Exact };
     let limits = CudaLimits { work_min: 0, manager, ..CudaLimits::default() };
-    // The check that every start makes has a test of its own.
+    // The check performed at every start has its own test.
     let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
     CudaBackend::open(parts, limits).unwrap()
 }
@@ -41,7 +41,7 @@ pub fn cuda_source() -> lodestone_compute::cuda::driver::CudaSource {
     lodestone_compute::cuda::driver::CudaSource::new(Arc::clone(&*CACHE) as Arc<dyn CodeCache>)
 }
 
-/// The source of the GPU, if there is one.
+/// A source of the GPU, if there is one.
 #[cfg(feature = "cuda")]
 pub fn real_source(test: &str) -> Option<Arc<dyn DeviceSource>> {
     let source = cuda_source();
@@ -64,10 +64,10 @@ fn real(test: &str) -> Option<CudaBackend> {
     real_source(test).map(backend)
 }
 
-/// Rows times queries up to which the scalar backend is asked too.
+/// Maximum product of rows and queries for which the scalar backend is compared too.
 const SCALAR_WORK_MAX: usize = 1 << 20;
 
-/// Compares one case; says whether the device answered it.
+/// Compares one case; returns whether the device answered it.
 fn compare(backend: &CudaBackend, case: &Case, seed: u64) -> bool {
     let asked = Asked::new(case, seed);
     let rows = asked.columns.view().with_identity(u128::from(seed));
@@ -75,7 +75,7 @@ fn compare(backend: &CudaBackend, case: &Case, seed: u64) -> bool {
     let before = backend.counters().get("gpu_queries");
     let got = backend.candidates(&rows, &queries, asked.selection(), case.k).unwrap();
     let by_device = backend.counters().get("gpu_queries") - before;
-    // The plain loops take minutes over what a card answers in milliseconds.
+    // The scalar loops would take minutes for what a card does in milliseconds.
     let is_small = case.rows * case.queries <= SCALAR_WORK_MAX;
     let scalar = is_small.then_some(&ScalarBackend as &dyn ComputeBackend);
     for cpu in std::iter::once(&SimdBackend as &dyn ComputeBackend).chain(scalar) {
@@ -88,7 +88,7 @@ fn compare(backend: &CudaBackend, case: &Case, seed: u64) -> bool {
     by_device == case.queries as u64
 }
 
-/// Shapes at the borders of tiles, chunks, words and kernels; each with another kind of data.
+/// Shapes at the boundaries of tiles, chunks, words and kernels, with varying kinds of data.
 fn cases(rows: &[usize]) -> Vec<Case> {
     let mut cases = Vec::new();
     let dimensions = [1, 2, 63, 64, 65, 127, 384, 385, 768, 1536];
@@ -124,7 +124,7 @@ fn compare_all(backend: &CudaBackend, cases: &[Case]) {
     for (seed, case) in cases.iter().enumerate() {
         answered += usize::from(compare(backend, case, seed as u64 + 1));
     }
-    // Few rows, or as many as are wanted, are the CPU's affair.
+    // Searches with few rows, or that want all rows, are left to the CPU.
     let counts = backend.counters().read();
     let is_enough = answered * 2 > cases.len();
     assert!(is_enough, "the device answered {answered} of {}: {counts:?}", cases.len());
@@ -140,7 +140,7 @@ fn emulated_answers_are_the_cpus() {
     compare_all(&backend, &cases(&[0, 1, 15, 16, 17, 33, 127, 128, 129, 300, 700]));
 }
 
-/// Blocks and threads may run in any order.
+/// Goal: results do not depend on the order in which blocks and threads run.
 #[test]
 fn emulated_answers_do_not_depend_on_the_order_of_threads() {
     let test = "emulated_answers_do_not_depend_on_the_order_of_threads";
@@ -162,7 +162,7 @@ fn emulated_answers_do_not_depend_on_the_order_of_threads() {
     emulated::set_order(0);
 }
 
-/// Queries whose candidates do not fit run again with more memory.
+/// Goal: queries whose candidates do not fit run again with more memory.
 #[test]
 fn emulated_finds_that_do_not_fit_are_asked_for_again() {
     let test = "emulated_finds_that_do_not_fit_are_asked_for_again";
@@ -179,8 +179,8 @@ fn emulated_finds_that_do_not_fit_are_asked_for_again() {
     assert!(compare(&backend, &case, 77));
 }
 
-/// Requests at the same time, over the same rows and over others, each with its own k: whichever
-/// of them share a run, each gets what it would get alone.
+/// Goal: concurrent requests over the same and other rows, with different k, get the results that
+/// each would get alone, whichever share a run.
 #[test]
 fn emulated_answers_do_not_depend_on_other_requests() {
     let Some(backend) = emulated("emulated_answers_do_not_depend_on_other_requests") else {
@@ -232,7 +232,7 @@ fn an_emulated_device_passes_the_check_of_every_start() {
     assert!(opened.is_ok(), "{opened:?}");
 }
 
-/// Small enough to run under a tool that watches every access.
+/// Small enough for a memory checking tool.
 #[test]
 fn a_tool_checks_a_small_gpu_run() {
     let Some(backend) = real("a_tool_checks_a_small_gpu_run") else { return };

@@ -1,5 +1,5 @@
-//! A device that runs nothing: it notes launches and checks that they stay inside their buffers.
-//! And one that wraps another and fails as planned.
+//! A device that executes nothing, but records launches and checks that they stay within their
+//! buffers; and a device that wraps another and fails as planned.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use lodestone_compute::cuda::{
 
 use lodestone_types::ManualClock;
 
-/// A launch as it was sent.
+/// A recorded launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
     pub kernel: &'static str,
@@ -29,13 +29,13 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// The u32 at a byte of the parameters.
+    /// The u32 at a byte offset of the parameters.
     pub fn number(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.parameters[at..at + 4].try_into().unwrap())
     }
 }
 
-/// Calls beside launches, and bytes of the copies.
+/// Operations other than launches, and the bytes of the copies.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
     pub uploads: u64,
@@ -46,15 +46,15 @@ pub struct Traffic {
     pub synchronisations: u64,
 }
 
-/// Memory, launches and traffic of a recording device.
+/// The memory, launches and traffic of a recording device.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Live buffers: where they begin, and their bytes.
+    /// Live buffers: size in bytes by address.
     live: Mutex<BTreeMap<u64, usize>>,
     next: AtomicU64,
     pub traffic: Mutex<Traffic>,
     pub launches: Mutex<Vec<Noted>>,
-    /// Bytes of every download, over and over; zeroes if there are none.
+    /// Bytes returned by every download, repeated as needed; zeros if empty.
     pub answer: Mutex<Vec<u8>>,
 }
 
@@ -66,13 +66,13 @@ impl Release for Memory {
 }
 
 impl Memory {
-    /// Launches and traffic so far, which begin anew.
+    /// Takes the launches and traffic recorded so far.
     pub fn take(&self) -> (Vec<Noted>, Traffic) {
         let launches = std::mem::take(&mut *self.launches.lock().unwrap());
         (launches, std::mem::take(&mut *self.traffic.lock().unwrap()))
     }
 
-    /// Buffers that nobody freed.
+    /// The number of buffers that have not been freed.
     pub fn live_buffers(&self) -> usize {
         self.live.lock().unwrap().len()
     }
@@ -86,7 +86,7 @@ impl Memory {
     }
 }
 
-/// Runs nothing: what is downloaded is [`Memory::answer`].
+/// A device that executes nothing; downloads return [`Memory::answer`].
 #[derive(Debug)]
 pub struct Recording {
     pub memory: Arc<Memory>,
@@ -94,7 +94,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A card of this size.
+    /// Creates a card of this size.
     pub fn new(multiprocessors: u32, shared_bytes_max: u32) -> Self {
         let traits = DeviceTraits {
             ordinal: 0,
@@ -182,7 +182,7 @@ impl Queue for RecordingQueue {
                 self.memory.check_inside(extent.address, extent.bytes);
             }
         }
-        // Every word of the parameters that looks like an address is that of an extent.
+        // Every parameter word that equals the address of a live buffer must belong to an extent.
         for word in launch.parameters().chunks_exact(8) {
             let word = u64::from_le_bytes(word.try_into().unwrap());
             let live = self.memory.live.lock().unwrap();
@@ -212,20 +212,20 @@ impl Queue for RecordingQueue {
     }
 }
 
-/// Planned errors of a device.
+/// The planned failures of a device.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Calls that go well before one fails; `usize::MAX` for all of them.
+    /// The number of calls that succeed before one fails; `usize::MAX` for no failure.
     pub calls_left: AtomicUsize,
-    /// Whether it is the whole device that fails, and for good.
+    /// Whether a failure is the permanent loss of the whole device.
     pub is_loss: AtomicBool,
     /// Whether allocations fail, and nothing else.
     pub is_full: AtomicBool,
-    /// Whether there is a device to open.
+    /// Whether there is no device to open.
     pub is_gone: AtomicBool,
-    /// Whether opening it panics.
+    /// Whether opening the device panics.
     pub is_panicking: AtomicBool,
-    /// Times that it was opened.
+    /// The number of times that the device was opened.
     pub opened: AtomicUsize,
 }
 
@@ -248,13 +248,13 @@ impl Faults {
     }
 }
 
-/// A backend over a device whose errors are planned, and the plan: none so far. Its budget holds
-/// all rows of the tests; nothing checks the device before it is used.
+/// Creates a backend over a device that fails as planned, initially not at all. Its budget holds
+/// all rows of the tests, and the device is not checked before use.
 pub fn backend_over(inner: Arc<dyn Device>, limits: CudaLimits) -> (CudaBackend, Arc<Faults>) {
     backend_timed(inner, limits, Arc::new(MachineTimer::default()))
 }
 
-/// The same, whose query batchers wait by `timer`.
+/// Creates such a backend whose query batchers wait with `timer`.
 pub fn backend_timed(
     inner: Arc<dyn Device>,
     limits: CudaLimits,
@@ -270,7 +270,7 @@ pub fn backend_timed(
     (CudaBackend::open(parts, limits).unwrap(), faults)
 }
 
-/// A device whose errors are planned.
+/// A device that fails as planned.
 #[derive(Debug)]
 pub struct Faulty {
     pub inner: Arc<dyn Device>,

@@ -1,16 +1,16 @@
-//! Small BERT models whose weights a formula gives, as the files of a model directory.
+//! Small BERT models with weights computed by a formula, as the files of a model directory.
 
 use lodestone_embed::ModelFiles;
 use serde_json::{Map, Value, json};
 
-/// Words of the vocabulary, special ones included.
+/// Size of the vocabulary, including special tokens.
 const WORDS: usize = 40;
-/// Tokens of a passage at most.
+/// Maximum number of tokens in a passage.
 const WINDOW: usize = 200;
-/// Layers, where nobody names another number.
+/// Default number of layers.
 const LAYERS: usize = 2;
 
-/// Properties of a model.
+/// The properties of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     pub heads: usize,
@@ -20,7 +20,7 @@ pub struct Kind {
     pub only_first: bool,
 }
 
-/// So many words, in an order that `salt` decides.
+/// A text of `words` words, whose order depends on `salt`.
 pub fn text(words: usize, salt: usize) -> String {
     let word = |at: usize| format!("w{}", (at * 7 + at * at + salt * 3) % (WORDS - 3) + 3);
     (0..words).map(word).collect::<Vec<_>>().join(" ")
@@ -31,7 +31,7 @@ pub fn files(kind: &Kind) -> ModelFiles {
     files_of_layers(kind, LAYERS)
 }
 
-/// The same of so many layers.
+/// The files of a model with the given number of layers.
 pub fn files_of_layers(kind: &Kind, layers: usize) -> ModelFiles {
     let hidden = kind.heads * kind.head;
     let config = json!({
@@ -54,7 +54,7 @@ pub fn files_of_layers(kind: &Kind, layers: usize) -> ModelFiles {
     }
 }
 
-/// A word is a token.
+/// A tokenizer that makes each word a token.
 fn tokenizer() -> Value {
     let name = |at: usize| match at {
         0 => "[UNK]".to_owned(),
@@ -110,7 +110,7 @@ fn shapes(hidden: usize, wide: usize, layers: usize) -> Vec<(String, Vec<usize>)
     shapes
 }
 
-/// Numbers of a size that real weights have, so that attention is neither flat nor a single key.
+/// A weight of realistic size, so that attention is neither uniform nor limited to a single key.
 fn number(at: usize, salt: usize, name: &str, inputs: usize) -> f32 {
     let wave = ((at as f64 * 0.7391 + salt as f64 * 1.37).sin() * 43_758.545_3).fract();
     let (middle, size) = match name {
@@ -123,7 +123,7 @@ fn number(at: usize, salt: usize, name: &str, inputs: usize) -> f32 {
     (middle + size * wave) as f32
 }
 
-/// A header of names and places, then all numbers.
+/// Encodes a header of names and offsets, followed by all numbers.
 fn safetensors(shapes: &[(String, Vec<usize>)]) -> Vec<u8> {
     let (mut header, mut data) = (Map::new(), Vec::new());
     for (salt, (name, shape)) in shapes.iter().enumerate() {

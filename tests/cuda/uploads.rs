@@ -1,4 +1,5 @@
-//! Segments come to the device in the background: until then the CPU answers, and nobody waits.
+//! Segments are uploaded to the device in the background; until then the CPU answers, and nobody
+//! waits.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, atomic::Ordering};
@@ -15,7 +16,7 @@ use crate::recording::backend_over;
 const LIMITS: fn() -> CudaLimits = || CudaLimits { work_min: 0, ..CudaLimits::default() };
 const K: usize = 4;
 
-/// Rows whose first upload says that it has begun, and goes on when told to.
+/// Rows whose first upload reports that it has begun, and waits until told to continue.
 #[derive(Debug)]
 struct Held {
     columns: VectorColumns,
@@ -34,7 +35,7 @@ impl RowsOwner for Held {
     }
 }
 
-/// A segment, and both ends of its first upload.
+/// A segment, and the channels that control its first upload.
 struct Segment {
     identity: u128,
     asked: Asked,
@@ -52,7 +53,7 @@ impl Segment {
         Self { identity, asked: asked(), owner, begins, go_on }
     }
 
-    /// Asks, checks the answer, and says whether the device gave it.
+    /// Searches, checks the result, and returns whether the device answered.
     fn ask(&self, backend: &CudaBackend) -> bool {
         let rows = self.owner.columns.view().with_owner(self.identity, &self.owner);
         let queries = self.asked.bounded(&rows);
@@ -69,8 +70,8 @@ impl Segment {
         self.begins.recv().unwrap();
     }
 
-    /// Lets the upload go on, and waits for its end: that of `next`, which was asked for meanwhile,
-    /// begins then.
+    /// Lets the upload continue and waits for its end, which is when the upload of `next`,
+    /// requested in the meantime, begins.
     fn until_ended(&self, next: &Self) {
         self.go_on.send(()).unwrap();
         next.until_begun();
@@ -110,7 +111,8 @@ fn damaged_rows_never_come_to_the_device() {
     }
 }
 
-/// The thread that uploads cannot give a device up; the next search does.
+/// Goal: if a device is lost during an upload, the next search gives it up, which the uploading
+/// thread cannot.
 #[test]
 fn a_device_lost_in_an_upload_is_given_up() {
     for device in devices("a_device_lost_in_an_upload_is_given_up") {
