@@ -2,7 +2,7 @@
 //! terms, over all rows and under a mask of 1 % of them, when scoring all rows and when finding
 //! only the best 100; and how fast are rows indexed?
 //!
-//! cargo bench --bench text_search
+//! `cargo bench --bench text_search`
 //!
 //! Words are drawn from a vocabulary of 50,000 by Zipf's law (exponent 1) with a fixed seed, and so
 //! are query terms; like a question, a query thus contains common and rare words.

@@ -225,7 +225,8 @@ fn character_len(rest: &str) -> Option<usize> {
     }
 }
 
-/// Positions at which `word` occurs in `code` as a whole word.
+/// Positions of `word` in `code` where it is not part of a longer word. An end of `word` that is
+/// not a word character may adjoin anything.
 fn find_words(code: &str, word: &str) -> Vec<usize> {
     let bytes = code.as_bytes();
     let begins_word = is_word(word.as_bytes()[0]);

@@ -4,7 +4,7 @@
 //! ```text
 //! seeds (made here, shared) -> mutate by the rules of the format -> read on a small stack
 //!   -> no panic, 6 s of CPU time, 256 MiB, and the invariants of the target
-//!   -> kept as a seed if it passed new edges (only in builds that count them, see `coverage`)
+//!   -> kept as a seed if it reached new edges (only in builds with counters, see `coverage`)
 //! ```
 //! A failure names the file that holds its input. Environment variables control the runs:
 //!

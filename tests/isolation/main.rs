@@ -4,8 +4,8 @@
 //! seed -> walk: pick an operation, a scope, a key -> request -> answer
 //!                    |                                            |
 //!                    v                                            v
-//!         model: may it, and what is there?  == compared with ==  status, sets, counts, bytes
-//!         codes: whose is each canary?       == searched for ==   every byte of body and headers
+//!         model: access and content          == compared with ==  status, sets, counts, bytes
+//!         codes: owner of each canary        == searched for ==   every byte of body and headers
 //! ```
 //! Ids, file names and words are shared by all scopes; canaries are not. For a longer run,
 //! `LODESTONE_ISOLATION_SEED` sets the first seed (which is printed) and

@@ -76,8 +76,8 @@ impl Check {
     }
 }
 
-/// Runs checks as specified by the program's arguments: `[--schedules N] [--seed S] [--replay
-/// SCHEDULE] [NAME...]`.
+/// Runs checks as specified by the program's arguments:
+/// `[--schedules N] [--seed S] [--replay SCHEDULE] [NAME...]`.
 pub fn explore(checks: &[Check]) -> ExitCode {
     let (mut schedules, mut seed, mut replay, mut names) = (SCHEDULES, 1, None, Vec::new());
     let mut arguments = std::env::args().skip(1);
