@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::runner::{self, Target};
 
-/// The variable that marks a child process; its value is the number of the child's seed.
+/// The variable that marks a child process.
 const CHILD: &str = "LODESTONE_FUZZ_CHILD";
 
 /// Runs a target like [`runner::run`], but in child processes of this test.
