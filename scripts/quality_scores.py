@@ -1,8 +1,8 @@
 """Scores a running server on judged collections; called by scripts/quality.
 
-For each collection one tenant is filled, and every system asks all its questions. A minimum that is
-missed, a result of another tenant, or a loss against the recorded reference that chance does not
-explain (paired randomisation test, p < .01, more than half a point) ends with exit code 1.
+Each collection fills one tenant, and every system asks all its questions. Exits with 1 on a missed
+minimum, a result from another tenant, or a loss against the recorded reference that chance does not
+explain (paired randomisation test, p < .01, more than half a point).
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ REFERENCE = Path(__file__).parent.parent / "benches/runs/quality-reference.json"
 SETS = ["cacm", "cranfield", "scifact", "npl", "code-rag", "twowiki", "xquad", "chunking"]
 SHORT = ["cranfield"]
 MEAN_OF = ["cacm", "cranfield", "scifact", "npl", "code-rag", "twowiki", "xquad"]
-# Metric, minimum, goal of the default mode and of `accurate`, by collection (and part of it).
+# Per collection or part: metric, minimum, goal in the default mode, goal of `accurate`.
 GOALS = {
     "scifact": [("ndcg@10", .728, .735, .748)],
     "cacm": [("ndcg@10", .585, .594, .61)],
@@ -38,12 +38,12 @@ GRAPH = {
     "default+graph": {"graph_context": True},
     "accurate+graph": {"mode": "accurate", "graph_context": True},
 }
-# A loss against the reference that counts.
+# Smallest loss against the reference that counts, and its largest p.
 LOSS_MIN, LOSS_P = 0.005, 0.01
 
 
 def ask_all(quality, arguments, name, systems):
-    """Ingests one collection and asks it in every way: system to query id to ranked results."""
+    """Ingests a collection and asks it with every system: results by system and query; leaked results."""
     collection = quality.Collection(str(Path(arguments.shared) / "data" / name))
     options = SimpleNamespace(
         url=arguments.url, token=os.environ["LODESTONE_API_KEY"], depth=100, workers=16,
@@ -67,7 +67,7 @@ def ask_all(quality, arguments, name, systems):
 
 
 def score(quality, collection, run):
-    """All metrics, and the score of each query."""
+    """All metrics of a run, and the main score of each query."""
     if not collection.spans:
         metrics, each = quality.score_run(collection, run)
         return metrics, [float(value) for value in each]
@@ -81,7 +81,7 @@ def score(quality, collection, run):
 
 
 def parts(collection):
-    """The collection, and its languages where it has several."""
+    """The collection's queries and, if they have languages, those of each language."""
     yield "", collection.queries
     by_language = defaultdict(list)
     for query in collection.queries:
@@ -92,7 +92,7 @@ def parts(collection):
 
 
 class Report:
-    """Rows of the table, and the goals that were missed."""
+    """Prints the rows of the table and collects the goals that were missed."""
 
     def __init__(self):
         self.missed, self.scores = [], {}
@@ -119,7 +119,7 @@ class Report:
         print(f"| {name} | {system} | {', '.join(told)} | {loss} |", flush=True)
 
     def compare(self, quality, np, key, each, reference):
-        """The difference to the recorded run, query by query."""
+        """The difference to the recorded run, with its p, from the scores of each query."""
         old = reference.get(key)
         if old is None or len(old) != len(each):
             return "no reference"
@@ -149,7 +149,7 @@ def main():
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--reference", default=str(REFERENCE))
     parser.add_argument("--record")
-    parser.add_argument("--no-ingest", action="store_true", help="the server holds them already")
+    parser.add_argument("--no-ingest", action="store_true", help="the server already holds the collections")
     arguments = parser.parse_args()
     sys.path.insert(0, str(Path(arguments.shared) / "bench"))
     import numpy as np
