@@ -1,4 +1,4 @@
-"""The OpenAPI document of the server as operations and types, for the generators of clients."""
+"""Reads the server's OpenAPI document into operations and types for the client generators."""
 import json
 import re
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ VERBS = {"post": "create", "get": "get", "delete": "delete", "patch": "update", 
 
 @dataclass
 class Operation:
-    """One operation as a client sees it: a method of a group, one request object, one result."""
+    """One operation as clients expose it: a method of a group, one request object, one result."""
 
     group: str
     name: str
@@ -26,16 +26,16 @@ class Operation:
     result: dict
     result_kind: str
     streams: bool
-    items: tuple | None = None  # member of the result that is paged, and its type
+    items: tuple | None = None  # name of the paged list in the result, and the type of its items
 
     @property
     def retry(self):
-        """Whether it may be repeated: it changes nothing, or sets a state, or carries a key."""
+        """Whether a retry is safe: it only reads, is idempotent, or carries an idempotency key."""
         return self.role in (None, "read") or self.method in ("GET", "PATCH", "DELETE") or self.keyed
 
     @property
     def keyed(self):
-        """Whether the server remembers an `Idempotency-Key` of it: uploads and memories."""
+        """Whether the server honours an `Idempotency-Key` for it: uploads and memories."""
         return self.method == "POST" and self.role == "write"
 
 
@@ -66,7 +66,7 @@ def read(document):
         for method, spec in methods.items():
             name = method_name(path, method, methods)
             shape = (spec["tags"][0], re.split("[/{]", path.rstrip("}"))[-1], spec["summary"])
-            if shape in shapes:  # a second path or method of one operation; GET can be repeated
+            if shape in shapes:  # another path or method of the same operation; prefer GET, which can be retried
                 if method == "get":
                     shapes[shape].method = "GET"
                 continue
@@ -81,7 +81,7 @@ def read(document):
 
 
 def own_interface(document):
-    """The document without OpenAI's interface, for which OpenAI's clients are, and without its types."""
+    """The document without OpenAI's interface, which OpenAI's clients cover, and the types only it uses."""
     schemas = document["components"]["schemas"]
 
     def reached(paths):
@@ -100,9 +100,9 @@ def own_interface(document):
 
 
 def method_name(path, method, methods):
-    """`/search/full-text-search` is `full_text_search`; a path of several operations has verbs."""
+    """`full_text_search` for `/search/full-text-search`; verbs if a path has several operations."""
     name = re.sub("[^a-z0-9]+", "_", [part for part in path.split("/") if "{" not in part][-1])
-    if name in ("import", "export"):  # words of the languages
+    if name in ("import", "export"):  # reserved words
         return f"{name}_{path.split('/')[1]}"
     summaries = {spec["summary"] for spec in methods.values()}
     collection = re.fullmatch("/admin/[a-z_]+(/{[a-z_]+})?", path)
@@ -110,13 +110,13 @@ def method_name(path, method, methods):
 
 
 def read_operation(api, group, name, method, path, spec):
-    sent = [each for each in spec.get("parameters", ()) if each["in"] != "header"]  # headers are options of a call
+    sent = [each for each in spec.get("parameters", ()) if each["in"] != "header"]  # headers are call options
     parameters = {each["name"]: (each["schema"], each["required"], each["description"]) for each in sent}
     query = [each["name"] for each in sent if each["in"] == "query"]
     media, is_whole = None, False
     content = spec.get("requestBody", {}).get("content", {})
     for media_type, of_type in content.items():
-        if media_type not in MEDIA and len(content) > 1:  # another form of the same
+        if media_type not in MEDIA and len(content) > 1:  # an alternative form of the same body
             continue
         media, schema = MEDIA[media_type], of_type["schema"]
         if media == "lines":
@@ -154,7 +154,7 @@ def read_operation(api, group, name, method, path, spec):
 
 
 def paged(api, operation):
-    """The one list of objects of a result with `next_cursor`."""
+    """Name and item type of the one list of objects in a result with `next_cursor`."""
     members = api.types[operation.result["$ref"].split("/")[-1]]["properties"]
     lists = [(key, value["items"]) for key, value in members.items() if "$ref" in value.get("items", {})]
     assert "next_cursor" in members and len(lists) == 1, operation.path
@@ -162,7 +162,7 @@ def paged(api, operation):
 
 
 def lifted(schema, name, types, top=False, is_request=False):
-    """The schema with inner objects as types of their own, and without other names of members."""
+    """The schema with inner objects as named types of their own; requests lose aliases of members."""
     schema = dict(schema)
     for key in ("anyOf", "oneOf"):
         if key in schema:
@@ -183,7 +183,7 @@ def lifted(schema, name, types, top=False, is_request=False):
 
 
 def first_names(members):
-    """Members without those that an earlier one lists as its other names."""
+    """The members without those that an earlier member's description lists under "Other names"."""
     kept, others = {}, {}
     for key, value in members.items():
         text = value.get("description", "")
@@ -196,5 +196,5 @@ def first_names(members):
 
 
 def pascal(name):
-    """`full_text_search` as `FullTextSearch`."""
+    """`FullTextSearch` for `full_text_search`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

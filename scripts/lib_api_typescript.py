@@ -1,4 +1,4 @@
-"""TypeScript of the client: types and operations of an API."""
+"""Generates TypeScript for the client: types and operations of an API."""
 import json
 import re
 
@@ -10,7 +10,7 @@ SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean
 
 
 def types(api):
-    """`types.ts`: an interface or alias a type."""
+    """The text of `types.ts`: one interface or alias per type."""
     parts = [MARK, "/** Content of a file, alone or with its name. */",
              "export type FileInput = Blob | Uint8Array | { name: string; content: Blob | Uint8Array | string };\n"]
     parts += [declaration(name, schema) for name, schema in api.types.items()]
@@ -31,7 +31,7 @@ def declaration(name, schema):
 
 
 def type_of(schema, prefix=""):
-    """The TypeScript type of a schema."""
+    """The TypeScript type of a schema, as source text."""
     if "$ref" in schema:
         return prefix + schema["$ref"].split("/")[-1]
     if "const" in schema:
@@ -56,12 +56,12 @@ def type_of(schema, prefix=""):
 
 
 def camel(name):
-    """`full_text_search` as `fullTextSearch`."""
+    """`fullTextSearch` for `full_text_search`."""
     return re.sub("_([a-z0-9])", lambda match: match[1].upper(), name)
 
 
 def operations(api):
-    """`operations.ts`: a class a group, a method an operation."""
+    """The text of `operations.ts`: one class per group, one method per operation."""
     parts = [MARK + 'import type { AnswerEvent, Options, Transport } from "./transport.js";\nimport type * as models from "./types.js";\n']
     for group, members in api.groups.items():
         methods = "\n\n".join(method for operation in members for method in methods_of(operation))
@@ -99,7 +99,7 @@ def methods_of(operation):
 
 
 def spec_of(operation):
-    """The `Operation` of `transport.ts` that tells how to send the request."""
+    """The `Operation` of `transport.ts`, as source text, that tells how to send the request."""
     spec = {"method": operation.method, "path": operation.path}
     if operation.query:
         spec["query"] = operation.query

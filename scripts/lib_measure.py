@@ -1,4 +1,4 @@
-"""Shared by the measuring scripts: a server over a data directory, requests, quantiles."""
+"""Shared by the measuring scripts: a server over a data directory, requests, quantiles, memory limits."""
 import atexit
 import contextlib
 import http.client
@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def add_server_options(parser):
-    """What `lib_measure.Server` needs."""
+    """Adds the options that `Server` needs."""
     target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
     parser.add_argument("--binary", default=os.environ.get("LODESTONE_BINARY", f"{target}/debug/lodestone"))
     parser.add_argument("--model", default=os.environ.get("LODESTONE_MODEL_DIR", ROOT / "models/all-MiniLM-L6-v2"))
 
 
 def free_ports(count):
-    """Ports that are free now; the system gives none of these to whoever asks for any."""
+    """Ports that are free now, outside the range from which Linux picks ephemeral ports by default."""
     ports = []
     for port in random.sample(range(20_000, 32_000), 1_000):
         with contextlib.suppress(OSError), socket.socket() as free:
@@ -35,7 +35,7 @@ def free_ports(count):
 
 
 class Server:
-    """One `lodestone serve` over a data directory, on a port of its own choice unless one is given."""
+    """One `lodestone serve` over a data directory, on a port that it picks itself unless one is given."""
 
     def __init__(self, options, data, port=0):
         self.data = data
@@ -46,7 +46,7 @@ class Server:
         environment = dict(os.environ, LODESTONE_ADMIN_KEY=KEY, LODESTONE_MODEL_DIR=options.model)
         environment["RUST_LOG"] = getattr(options, "log", "warn")
         self.process = subprocess.Popen(command, stderr=self.log, env=environment)
-        atexit.register(self.process.kill)  # where a measurement fails
+        atexit.register(self.process.kill)  # in case a measurement fails
         while True:
             self.log.seek(start)
             url = re.search(rb"url +http://([0-9.]+):(\d+)", self.log.read())
@@ -62,22 +62,22 @@ class Server:
         self.start_ms = (time.monotonic() - begun) * 1e3
 
     def connect(self):
-        """A kept-alive connection."""
+        """A keep-alive connection."""
         return http.client.HTTPConnection(*self.address, timeout=600)
 
     def stop(self):
-        """Ends the server in order."""
+        """Shuts the server down gracefully."""
         self.process.terminate()
         self.process.wait()
 
     def memory_mib(self):
-        """Anonymous and file-backed resident memory."""
+        """Resident memory, anonymous and file-backed, in MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         kib = dict(re.findall(r"(RssAnon|RssFile):\s+(\d+)", status))
         return {name: int(kib[name]) / 1024 for name in ("RssAnon", "RssFile")}
 
     def cpu_seconds(self):
-        """CPU seconds so far: of the threads that run the model, and of all others."""
+        """CPU seconds so far of live threads: those that run the model, and all others."""
         ticks = os.sysconf("SC_CLK_TCK")
         model, other = 0.0, 0.0
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
@@ -95,26 +95,26 @@ class Server:
 
 
 class Group:
-    """A control group of Linux, of version 1 or 2."""
+    """A Linux control group with a memory limit, of cgroup version 1 or 2."""
 
     def __init__(self, name, limit):
-        """A new one, with memory as in "512MiB"; needs root."""
+        """Creates a group with a limit such as "512MiB"; needs root."""
         number, unit = re.fullmatch(r"(\d+)(MiB|GiB)", limit).groups()
         limit = int(number) << {"MiB": 20, "GiB": 30}[unit]
         one, two = Path("/sys/fs/cgroup/memory/lodestone-" + name), Path("/sys/fs/cgroup/lodestone-" + name)
         self.is_first = one.parent.is_dir()
         self.folder = one if self.is_first else two
         if self.folder.is_dir():
-            self.folder.rmdir()  # its counters are of an earlier run
+            self.folder.rmdir()  # left by an earlier run, with its counters
         self.folder.mkdir()
         (self.folder / ("memory.limit_in_bytes" if self.is_first else "memory.max")).write_text(str(limit))
 
     def take(self, server):
-        """Moves a server into it."""
+        """Moves a server into the group."""
         (self.folder / "cgroup.procs").write_text(str(server.process.pid))
 
     def seen(self):
-        """The most memory that it had, and what the limit did."""
+        """Peak memory, how often the limit was hit, and processes killed for it."""
         read = lambda name: (self.folder / name).read_text()
         if self.is_first:
             killed = re.search(r"oom_kill (\d+)", read("memory.oom_control"))
@@ -127,7 +127,7 @@ class Group:
 
 
 def ask(connection, method, path, body=None):
-    """One request; status and decoded body."""
+    """Sends one request; returns status and decoded body."""
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
     text = None if body is None else json.dumps(body)
     connection.request(method, path, text, headers)
@@ -136,7 +136,7 @@ def ask(connection, method, path, body=None):
 
 
 def expect(connection, method, path, body=None):
-    """As `ask`, but anything except 200 ends the run."""
+    """Like `ask`, but any status except 200 ends the run; returns the body."""
     status, answer = ask(connection, method, path, body)
     if status != 200:
         raise SystemExit(f"{method} {path}: {status} {answer}")
@@ -144,12 +144,12 @@ def expect(connection, method, path, body=None):
 
 
 def quantiles(times):
-    """Median, 95th and 99th percentile and maximum of milliseconds."""
+    """Number, median, 95th and 99th percentile and maximum of some milliseconds."""
     ordered = sorted(times)
     at = lambda share: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
     return {"n": len(ordered), "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": at(1)}
 
 
 def folder_bytes(folder):
-    """Bytes of all files under a folder."""
+    """Total size of all files below a folder, in bytes."""
     return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())

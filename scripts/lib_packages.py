@@ -1,4 +1,4 @@
-"""Python environments for checks, with what is installed in them."""
+"""Virtual environments with the packages that checks need."""
 import shutil
 import subprocess
 import venv
@@ -7,9 +7,9 @@ from lib_measure import ROOT
 
 
 def make_environment(place, *packages):
-    """Makes an environment at `place` and installs packages; says why where that fails.
+    """Makes an environment at `place` and installs packages; returns the reason if that fails, else `None`.
 
-    uv takes a tenth of pip's processor time; it comes with `scripts/setup --test`.
+    uv takes a tenth of pip's CPU time; `scripts/setup --test` installs it.
     """
     python = place / "bin/python"
     own = ROOT / ".venv/bin/uv"
@@ -17,7 +17,7 @@ def make_environment(place, *packages):
         venv.create(place, clear=True)
         if not subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *packages]).returncode:
             return None
-    # It may lack what pip is configured with, as the address of a registry.
+    # uv may lack pip's configuration, such as the address of a registry: fall back to pip.
     try:
         venv.create(place, with_pip=True, clear=True)
     except subprocess.CalledProcessError:

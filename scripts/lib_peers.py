@@ -1,7 +1,7 @@
 """Indexes of hnswlib, SVS and ScaNN for scripts/peers: built over its rows, searched by one thread, without filters.
 
-Each is built as its authors advise for a million rows, and searched with the setting that reaches a recall at the least
-processor time, found among `ladders`: sequences of ever wider settings, one for each other parameter.
+Each is built as its authors recommend for a million rows, and searched with the setting that reaches a recall in the
+least CPU time. `ladders` lists the settings: sequences of ever wider ones, one for each value of the other parameter.
 """
 import ctypes
 import itertools
@@ -14,10 +14,10 @@ WIDTHS = [round(10 * 1.2**step) for step in range(26)]  # 10 to 954
 
 
 class Library:
-    """An index, and how fast it finds which share of the true neighbours.
+    """An index, and the rate at which it finds a share of the true neighbours.
 
-    Subclasses have a `name`, the `parameters` of the build as text, `ladders` of settings, `build` from rows,
-    `searcher` for a setting and a batch size (queries -> ids, K a query) and `describe` for a setting.
+    Subclasses define `name`, the build `parameters` as text, the `ladders` of settings, `build` from rows,
+    `searcher` for a setting and a batch size (queries -> K ids per query), and `describe` for a setting.
     """
 
     def __init__(self, data):
@@ -27,7 +27,7 @@ class Library:
         self.cost = {"name": self.name, "cpu_s": time.process_time() - times[0], "parameters": self.parameters}
 
     def ask(self, setting, batch, seconds=0.0, least=1):
-        """Asks for so many seconds and at least so many queries; recall and rates."""
+        """Asks for at least so many seconds and so many queries; returns recall and rates."""
         total = len(self.queries)
         parts = [self.queries[first : first + batch] for first in range(0, total, batch)]
         search, found, asked = self.searcher(setting, batch), [], 0
@@ -47,7 +47,7 @@ class Library:
         return {"recall": float(hits / self.truth[: len(mine)].size), **rates}
 
     def once(self, setting):
-        """All queries in batches of 256, remembered."""
+        """Asks all queries in batches of 256; memoised."""
         if setting not in self.seen:
             self.seen[setting] = self.ask(setting, 256, least=len(self.queries))
         return self.seen[setting]
@@ -64,7 +64,7 @@ class Library:
         return ladder[low] if low < len(ladder) else None
 
     def best(self, target, batch, seconds):
-        """The measurement of the best setting; without recall if the target is out of reach."""
+        """The measurement of the best setting; without recall if the target cannot be reached."""
         able = [setting for ladder in self.ladders if (setting := self.least(ladder, target))]
         quick = [(self.ask(setting, batch, 0.5, SAMPLE)["queries_per_cpu_s"], setting) for setting in able]
         if not quick:
@@ -73,7 +73,7 @@ class Library:
         return {"setting": self.describe(setting), **self.ask(setting, batch, seconds, len(self.queries))}
 
     def measure(self, targets, batches, seconds):
-        """The best for every target and batch size."""
+        """Measures the best setting for every target and batch size."""
         return [
             {"who": self.name, "target": target, "batch": batch, **self.best(target, batch, seconds)}
             for target, batch in itertools.product(targets, batches)
@@ -81,7 +81,7 @@ class Library:
 
 
 class Hnswlib(Library):
-    """A graph of layers (HNSW), f32."""
+    """A layered graph (HNSW) over f32."""
 
     name, parameters = "hnswlib", "M 32, ef_construction 200"
     ladders = [[(width,) for width in WIDTHS]]
@@ -102,7 +102,7 @@ class Hnswlib(Library):
 
 
 class Vamana(Library):
-    """A graph (Vamana) over f16, of Intel's Scalable Vector Search."""
+    """A Vamana graph over f16, of Intel's Scalable Vector Search."""
 
     name, parameters = "SVS-Vamana", "f16, degree 64, window 128, alpha .95"
     ladders = [[(width,) for width in WIDTHS]]
@@ -123,7 +123,7 @@ class Vamana(Library):
 
 
 class Scann(Library):
-    """Lists, each row in two of them (SOAR), 4-bit products, rescoring in f32, of Google's ScaNN."""
+    """Inverted lists with each row in two (SOAR), 4-bit product quantisation, rescoring in f32: Google's ScaNN."""
 
     name, parameters = "ScaNN", "2,000 leaves, SOAR 1.5, AH 2 at .2, AVX-512"
     ladders = [[(leaves, kept) for leaves in WIDTHS] for kept in (30, 50, 80, 120, 200, 300, 500)]
@@ -138,7 +138,7 @@ class Scann(Library):
 
     @staticmethod
     def use_wide_registers(library):
-        """Turns on what the processor has: the wheel looks for it before it knows the processor, and finds nothing."""
+        """Enables the processor's SIMD extensions: the wheel tests for them before it has read the CPU's features."""
         processor = open("/proc/cpuinfo", encoding="ascii").read()
         for flag in ("avx2", "avx512", "avx512_vnni"):
             name = f"should_use_{flag}"

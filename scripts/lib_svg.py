@@ -1,4 +1,4 @@
-"""A small writer of SVG pictures, for draw_architecture and plots. Needs Python alone."""
+"""A small SVG writer for draw_architecture and plots. Needs only the standard library."""
 
 import html
 import os
@@ -9,7 +9,7 @@ INK, MUTED, GRID = "#1f2933", "#52606d", "#d9dee4"
 
 
 class Picture:
-    """Shapes on a white sheet, so that it can be read on a dark page too."""
+    """Shapes on a white background, which keeps them readable on a dark page."""
 
     def __init__(self, width, height, title):
         self.parts = []
@@ -48,7 +48,7 @@ class Picture:
 
 
 def write(pictures, check):
-    """Writes pictures {path: svg}, or with `check` says which of them are not current."""
+    """Writes pictures {path: svg}, or with `check` exits with the list of those that are out of date."""
     stale = []
     for path, svg in pictures.items():
         try:
