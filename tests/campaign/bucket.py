@@ -1,7 +1,7 @@
-"""Machines that are lost, or only asleep, while their data are in a bucket.
+"""The row on machines that are lost, or only frozen, while their data are in a bucket.
 
-The store is moto, which fails on demand (tests/bucket/store.py), or the one that AWS_ENDPOINT_URL_S3 and its credentials name,
-with a bucket "backups" (tests/bucket/ceph starts one; CEPH_FOLDER names its folder to trials that kill it).
+The store is moto, with failures on demand (tests/bucket/store.py), or the one that AWS_ENDPOINT_URL_S3 and its credentials
+name, with a bucket "backups" (tests/bucket/ceph starts one; CEPH_FOLDER tells its folder to trials that kill its processes).
 """
 import http.client
 import os
@@ -17,14 +17,14 @@ from server import Broken, Refused, Server
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = Path(os.environ.get("LODESTONE_PYTHON", ROOT / ".venv/bin/python"))
 NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3")
-# A process that wakes up looks for its successor every five seconds.
+# A process that wakes up looks for a successor every five seconds.
 END_SECONDS = 60
-# Of so many requests one fails; 0: none.
+# One in so many requests fails; 0: none.
 FAILURES = (0, 3, 7)
 
 
 def problem():
-    """The reason for which there is no store here, or `None`."""
+    """The reason why there is no store here, or `None`."""
     if all(name in os.environ for name in NAMES):
         return None
     has_moto = PYTHON.exists() and subprocess.run([PYTHON, "-c", "import moto.moto_server"], capture_output=True, check=False)
@@ -49,7 +49,7 @@ class Store:
         self.variables = dict(zip(NAMES, values, strict=True)) | {"LODESTONE_STORE": place}
 
     def fail(self, every):
-        """Has every nth request fail; 0 ends that."""
+        """Makes every nth request fail; 0 stops that."""
         if self.port:
             connection = http.client.HTTPConnection("127.0.0.1", int(self.port))
             connection.request("POST", f"/failures/{every}")
@@ -57,7 +57,7 @@ class Store:
 
 
     def kill(self, random):
-        """Kills the gateway of Ceph, its disk, or both; they come back by themselves. Whether there is one."""
+        """Kills Ceph's gateway, its disk, or both; they restart by themselves. Returns whether there is a Ceph."""
         if "CEPH_FOLDER" not in os.environ:
             return False
         for name in random.choice((("rgw",), ("osd",), ("rgw", "osd"))):
@@ -66,23 +66,23 @@ class Store:
 
 
 class Disks:
-    """Data directories, of which each is lost in the end."""
+    """A sequence of data directories, each of which is lost in the end."""
 
     def __init__(self, trial):
         self.trial, self.number = trial, 0
 
     def path(self):
-        """The present one."""
+        """The current data directory."""
         return self.trial.folder / f"data-{self.number}"
 
     def lose(self):
-        """Loses it with everything in it."""
+        """Deletes the current data directory and moves on to the next."""
         shutil.rmtree(self.path(), ignore_errors=True)
         self.number += 1
 
 
 def start(trial, store, disks):
-    """The next process. One that sees a sign of life, sent before the end of the last one, rightly refuses once."""
+    """Starts the next process. It may rightly refuse once, if the last one renewed its lease shortly before its end."""
     try:
         return Server(trial, disks.path(), store.variables)
     except Refused as refused:
@@ -93,7 +93,7 @@ def start(trial, store, disks):
 
 
 def lost_machines(trial):
-    """Ten machines after another: killed with their disk, without it, or asleep until their successor serves."""
+    """Runs ten machines in turn: each is killed with its disk or without, or freezes until its successor serves."""
     store, disks, random, journal = Store(trial), Disks(trial), trial.random, Journal(2)
     for _ in range(10):
         store.fail(0)
@@ -112,7 +112,7 @@ def lost_machines(trial):
 
 
 def lose(trial, _store, disks, journal, server):
-    """The machine is lost with its disk."""
+    """Loses the machine with its disk."""
     with journal.writing(server, trial.random):
         time.sleep(0.03 * 60 ** trial.random.random())
         server.kill()
@@ -120,14 +120,14 @@ def lose(trial, _store, disks, journal, server):
 
 
 def restart(trial, _store, _disks, journal, server):
-    """The process is killed, and starts again on its disk."""
+    """Kills the process; the next one starts on its disk."""
     with journal.writing(server, trial.random):
         time.sleep(0.03 * 60 ** trial.random.random())
         server.kill()
 
 
 def sleep(trial, store, disks, journal, server):
-    """The process stands still until its successor serves; it ends by itself, and acknowledges nothing more."""
+    """Freezes the process until its successor serves; once released it must end, and acknowledge nothing more."""
     asleep = disks.path()
     disks.number += 1
     with journal.writing(server, trial.random):

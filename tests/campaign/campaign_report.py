@@ -1,21 +1,21 @@
-"""The page of a campaign: one table against the bars, the times of starts, the failures with their seeds."""
+"""The report of a campaign: a table of counts against the bars, start times, and failures with their seeds."""
 
 WIDTH = 20
 
 
 def bar(share):
-    """A bar of text; at least one mark for anything above nothing."""
+    """A bar of text; at least one mark for anything above zero."""
     full = min(WIDTH, max(int(share * WIDTH), int(share > 0)))
     return "█" * full + "░" * (WIDTH - full)
 
 
 def rule_of_three(count):
-    """With no failure in so many trials, the rate is below this with 95 % confidence."""
+    """The upper bound of the failure rate, with 95 % confidence, after so many trials without a failure."""
     return f"< {min(100, 300 / count):.2g} %" if count else ""
 
 
 def write_report(run, rows, path, quantiles):
-    """Writes the page of a run to `path`."""
+    """Writes the report of a run to `path`."""
     lines = [
         "# Reliability campaign",
         "",

@@ -1,9 +1,9 @@
-"""Row about wrong answers: files are changed at rest and under a running server, and every answer is compared.
+"""The row on wrong answers: files are changed at rest and below a running server, and every answer is compared.
 
-An answer must be the same as before, or say that it lacks something, or be a refusal. What is damaged is built again
-from the originals, so that after a while everything is the same, but what only a damaged original held. Bytes that
-change under a running server after it has verified them are found by the scrub: answers are compared after its pass.
-Each tenant has one change of its own and is judged by itself; some have none, and miss nothing at any time.
+An answer must be the same as before, say that it is incomplete, or be an error. Damaged data are rebuilt from the
+originals, so after a while everything is the same again, except for what only a damaged original contained. Bytes that
+change below a running server after it has verified them are found by the scrub: answers are compared after its pass.
+Each tenant has one change and is judged by itself; some have none, and must never lack anything.
 """
 import json
 import os
@@ -15,17 +15,17 @@ from oracle import EVERY, word
 from server import Broken, Refused, Server, wait_for_jobs
 
 TENANTS, DOCUMENTS = 40, 5
-# Where the catalog of all is changed, or the model embeds what is built again.
+# For trials that change the shared catalog, or whose rebuilt data the real model embeds.
 FEW_TENANTS = 8
 UNTOUCHED = 0.1
 ROUNDING = 0.01
 MAKING = threading.Lock()
-# Without a change for so long nothing more is rebuilt.
+# The rebuild counts as finished when nothing has changed for this long.
 STILL_SECONDS = 1.5
 
 
 def dataset(trial, tenants):
-    """A data directory of tenants, their folders and the right answers, made once a run."""
+    """A data directory, the folders of its tenants and the right answers, made once per run."""
     name = f"dataset-{tenants}-{trial.has_model}"
     made = trial.shared.get(name)
     if made:
@@ -55,7 +55,7 @@ def dataset(trial, tenants):
 
 
 def upload(client, tenant, at, version):
-    """One document of several chunks."""
+    """Uploads one document of several chunks."""
     own = word(tenant, at, version)
     sentences = (f"The stone {EVERY} {own} of tenant {tenant} lies in hall {at}, lamp {n}." for n in range(4 + 25 * at))
     body = {"file_id": f"doc-{at}", "content": " ".join(sentences), "tenant_metadata": {"hall": at}}
@@ -63,7 +63,7 @@ def upload(client, tenant, at, version):
 
 
 def answers_of(client, tenant):
-    """Every way of asking a tenant, each with its status and what was answered, without times and ids of requests."""
+    """The answers of a tenant to every kind of request, with their status, without times and request ids."""
     name, found = f"tenant-{tenant}", {}
     search = {"tenant_id": name, "query": EVERY, "max_chunks": 1001}
     ways = {
@@ -85,7 +85,7 @@ def answers_of(client, tenant):
 
 
 def chunks_of(answer):
-    """Chunks of an answer with their scores, and whether it says that it lacks some."""
+    """The chunks of an answer with their scores, and whether it says that it is incomplete."""
     listed = answer if isinstance(answer, list) else answer["chunks"]
     chunks = {(c["source_id"], c["chunk_content"], json.dumps(c["tenant_metadata"])): c["vector_score"] for c in listed}
     lacks = [] if isinstance(answer, list) else answer["metadata"]["degraded"]
@@ -93,8 +93,8 @@ def chunks_of(answer):
 
 
 def is_right(way, found, expected):
-    """Whether two answers show the same. Vectors that are made again differ in their last digits, which may change the
-    order of chunks that are about as good."""
+    """Whether two answers show the same. Recomputed vectors differ in their last digits, which may change the order
+    of chunks with similar scores."""
     if way == "few":
         worst = min(expected.values(), key=lambda score: score or 0)
         return len(found) == len(expected) and all((s or 0) > (worst or 0) - ROUNDING for s in found.values())
@@ -103,7 +103,7 @@ def is_right(way, found, expected):
 
 
 def compare(tenant, right, found, may_lack, where):
-    """Raises `Broken` where an answer is wrong. Returns whether all were whole."""
+    """Raises `Broken` if an answer is wrong. Returns whether all answers were complete."""
     is_whole = True
     for way, (_, expected) in right.items():
         status, answer = found[way]
@@ -127,7 +127,7 @@ def compare(tenant, right, found, may_lack, where):
 
 
 def difference(found, expected):
-    """A short account of two answers."""
+    """A short description of how two answers differ."""
     short = lambda chunk, scores: f"{chunk[0]} {chunk[1][-30:]!r} {chunk[2]} {scores.get(chunk)}"
     more = [short(chunk, found) for chunk in found if found.get(chunk) != expected.get(chunk, "none")]
     less = [short(chunk, expected) for chunk in expected if found.get(chunk, "none") != expected[chunk]]
@@ -135,7 +135,7 @@ def difference(found, expected):
 
 
 def mutate(path, random, others):
-    """Changes one file; a few words about it."""
+    """Changes one file; returns a short description."""
     size = path.stat().st_size
     at = random.randrange(max(1, size))
     way = random.choice(["bit", "bit", "run", "zeros", "cut", "longer", "swap", "missing"])
@@ -161,7 +161,7 @@ def mutate(path, random, others):
 
 
 def mutations(trial):
-    """One change of a file for most tenants, or changes of the catalog, each of a copy of its own."""
+    """Changes a file of most tenants in one copy of the data, or the catalog in several copies."""
     of_catalog, is_live = trial.random.random() < 0.12, trial.random.random() < 0.4
     with MAKING:
         base, folders, answers = dataset(trial, FEW_TENANTS if of_catalog or trial.has_model else TENANTS)
@@ -174,14 +174,14 @@ def mutations(trial):
 
 
 def in_catalog(data, random):
-    """Changes a file of the catalog, which is about all tenants."""
+    """Changes a file of the catalog, which all tenants share."""
     return [mutate(random.choice(sorted(data.glob("catalog.sqlite*"))), random, [])], set()
 
 
 def in_folders(data, random, folders):
-    """Changes one file of most tenants; what was done, and the tenants without a change."""
+    """Changes one file of most tenants; returns descriptions, and the tenants without a change."""
     said, untouched, kinds = [], set(), {}
-    # Names are random and times are not: the same seed chooses the same files of any data set.
+    # File names are random, but the order of times is not: a seed selects the same files in any data set.
     files = [path for path in (data / "v1").rglob("*") if path.is_file()]
     files.sort(key=lambda path: path.stat().st_mtime_ns)
     for path in files:
@@ -191,7 +191,7 @@ def in_folders(data, random, folders):
         if random.random() < UNTOUCHED:
             untouched.add(tenant)
             continue
-        # As many changes of segments as of everything else together.
+        # Change segments as often as all other files together.
         segments = kinds[folder]["c", ".seg"]
         path = random.choice(segments if random.random() < 0.5 else random.choice(list(kinds[folder].values())))
         others = [other for other in files if other.suffix == path.suffix and other != path and other.exists()]
@@ -200,7 +200,7 @@ def in_folders(data, random, folders):
 
 
 def changed(trial, base, answers, change, is_live):
-    """Changes a copy; answers are compared at once, when all is built again, and after another start."""
+    """Changes a copy; compares answers at once, after the rebuild, and after another start."""
     data = trial.folder / "data"
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree(base, data)
@@ -217,14 +217,14 @@ def changed(trial, base, answers, change, is_live):
     try:
         watch(trial, data, server, answers, is_live, untouched)
     except Refused as refused:
-        # A start may be refused, if it says for which file.
+        # A start may be refused if the error names the file.
         if "catalog.sqlite" not in str(refused) and str(data) not in str(refused):
             raise Broken(f"a start was refused without naming a file: {refused}") from refused
         trial.add(refused_starts=1)
 
 
 def wait_for_scrub(server):
-    """Waits for a pass of the scrub that began after this was called."""
+    """Waits for a full pass of the scrub that began after this call."""
     name, end = "lodestone_scrub_passes_total", time.monotonic() + 60
 
     def passes():
@@ -239,7 +239,7 @@ def wait_for_scrub(server):
 
 
 def watch(trial, data, server, answers, is_live, untouched):
-    """Compares while things are rebuilt, then after another start."""
+    """Compares answers during the rebuild, then after another start."""
     server = server or Server(trial, data)
     client, whole, seen, since = server.client(is_kept=True), set(), None, time.monotonic()
     while len(whole) < len(answers) and time.monotonic() < since + STILL_SECONDS:
@@ -261,7 +261,7 @@ def watch(trial, data, server, answers, is_live, untouched):
     client = server.client(is_kept=True)
     for tenant, right in answers.items():
         is_whole = compare(tenant, right, answers_of(client, tenant), True, "started again")
-        # What changes beside a running server is met when it is read, some of it by the next start.
+        # A change below a running server is found when it is read, which may be by the next start.
         if tenant in whole and not is_whole and not (is_live and tenant not in untouched):
             raise Broken(f"tenant {tenant} was whole before another start")
     server.kill()

@@ -1,4 +1,4 @@
-"""Row about hostile documents: whatever is uploaded, the server lives, the job ends, and others notice nothing."""
+"""The row on hostile documents: whatever is uploaded, the server survives, the job ends, and others are not affected."""
 import io
 import struct
 import zipfile
@@ -10,7 +10,7 @@ A_TRIAL = 12
 
 
 def archive(entries, level=9):
-    """A ZIP archive of names and bytes."""
+    """A ZIP archive with the given names and contents."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as made:
         for name, content in entries:
@@ -33,19 +33,19 @@ PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
 
 
 def docx(body, more=()):
-    """A Word document around a body."""
+    """A Word document with the given body."""
     parts = [("[Content_Types].xml", TYPES), ("_rels/.rels", DOCUMENT), ("word/document.xml", WORD.format(body))]
     return archive([*parts, *more])
 
 
 def pdf(objects, trailer="<</Root 1 0 R>>", head="%PDF-1.7\n"):
-    """A PDF of numbered objects without a table: readers rebuild one."""
+    """A PDF of numbered objects without a cross-reference table: readers rebuild it."""
     body = b"".join(f"{number} 0 obj\n".encode() + one + b"\nendobj\n" for number, one in enumerate(objects, 1))
     return head.encode() + body + f"trailer\n{trailer}\n%%EOF\n".encode()
 
 
 def stream(content, entries=""):
-    """A stream object."""
+    """A PDF stream object."""
     return f"<<{entries} /Length {len(content)}>>\nstream\n".encode() + content + b"\nendstream"
 
 
@@ -53,7 +53,7 @@ FONT = b"<</Font <</F <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> >> >>
 
 
 def page(content, entries="", kids="3 0 R", more=()):
-    """A PDF of one page that draws `content`."""
+    """A PDF with one page that draws `content`."""
     return pdf([
         b"<</Type /Catalog /Pages 2 0 R>>",
         f"<</Type /Pages /Kids [{kids}] /Count 1>>".encode(),
@@ -67,20 +67,20 @@ TEXT = b"BT /F 12 Tf 72 700 Td (A plover) Tj ET "
 
 
 def families(size):
-    """Hostile files by name; `size` from 1 to 12 is the measure of each."""
+    """Hostile files by name; `size`, from 1 to 12, scales each."""
     n = 4**size
-    big = min(n, 1 << 18)  # of what is embedded if it can be read: that takes minutes, and shows nothing
+    big = min(n, 1 << 18)  # for files that may be readable: embedding more text takes minutes and shows nothing
     return office(size, n, big) | portable(size, n, big) | marked_up(size, n, big) | plain(size, n, big)
 
 
 def entities(size):
-    """An entity of entities of entities."""
+    """An entity that expands to nested entities: a "billion laughs" document."""
     levels = "".join(f"<!ENTITY l{i} '&l{i - 1};&l{i - 1};&l{i - 1};'>" for i in range(1, size * 3))
     return f"<!DOCTYPE a [<!ENTITY l0 'ha'>{levels}]><a>&l{size * 3 - 1};</a>".encode()
 
 
 def office(size, n, big):
-    """Word documents, and archives that pretend to be such."""
+    """Word documents, and archives that pretend to be one."""
     nested = b"0"
     for _ in range(min(size, 10)):
         nested = archive([("inner.docx", nested), ("filler", bytes(min(n, 1 << 22)))])
@@ -164,7 +164,7 @@ def plain(size, n, big):
 
 
 def hostile(trial):
-    """Some of the documents of one size; a run of many trials goes through all of them, each size in turn."""
+    """Some of the documents of one size; over many trials a run covers all of them, the sizes in turn."""
     number = int(trial.folder.name.rsplit("-", 1)[1])
     made = list(families(1 + (number * 5 + 4) % 12).items())
     trial.random.shuffle(made)

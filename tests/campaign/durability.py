@@ -1,6 +1,6 @@
-"""Rows about loss: killed processes, power cuts, failing devices, full disks, and the time of a recovery.
+"""Rows on data loss: killed processes, power cuts, failing devices, full disks, and the time of a recovery.
 
-All of them write to a server at random, break it, start it again and compare it with the journal of `oracle`.
+All of them send random writes to a server, break it, start it again and compare it with the journal of `oracle`.
 """
 import array
 import contextlib
@@ -18,12 +18,12 @@ from oracle import Journal
 from server import Broken, Refused, Server, verify, wait_for_jobs
 
 IMAGE_BYTES = 96 << 20
-# EXT4_IOC_SHUTDOWN, the same number on xfs: _IOR('X', 125, u32); 2: the journal is not flushed either.
+# EXT4_IOC_SHUTDOWN, the same number on xfs: _IOR('X', 125, u32); 2: do not flush the journal either.
 SHUTDOWN, NO_FLUSH = 0x8004587D, 2
 
 
 def kills(trial):
-    """Ten kills of one data directory, one in five of them during the start."""
+    """Kills a server on one data directory ten times; about one start in five is killed, too."""
     data, random, journal, server = trial.folder / "data", trial.random, Journal(), None
     for _ in range(10):
         if server and random.random() < 0.2:
@@ -40,7 +40,7 @@ def kills(trial):
 
 
 def start_and_kill(trial, data, seconds):
-    """A start that is killed on its way."""
+    """Starts a server and kills it during the start."""
     names = {"LODESTONE_ADMIN_KEY": "a-key-that-nobody-uses-00000000000001", "LODESTONE_MODEL_DIR": str(trial.model)}
     command = [trial.binary, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | names | trial.embedder)
@@ -50,7 +50,7 @@ def start_and_kill(trial, data, seconds):
 
 
 def finish(trial, data, journal):
-    """The last comparison: every job ended, every file sound."""
+    """The final comparison: every job has ended, and every file is sound."""
     server = Server(trial, data)
     trial.seconds("start", server.start_seconds)
     journal.check(server, is_full=True)
@@ -60,7 +60,7 @@ def finish(trial, data, journal):
 
 
 class LoopDisk:
-    """A file system of its own in an image, whose power can be cut."""
+    """A separate file system in an image file, whose power can be cut."""
 
     def __init__(self, trial, kind):
         self.image, self.root, self.kind = trial.folder / "image", trial.folder / "disk", kind
@@ -74,12 +74,12 @@ class LoopDisk:
         trial.cleanups.append(self.unmount)
 
     def mount(self):
-        """Mounts it, which replays its journal."""
+        """Mounts the file system, which replays its journal."""
         run("mount", "-o", "loop", self.image, self.root)
         self.is_mounted = True
 
     def cut(self):
-        """Nothing reaches the disk any more, not even what waits in memory."""
+        """From now on nothing reaches the disk, not even what is cached in memory."""
         folder = os.open(self.root, os.O_RDONLY)
         try:
             fcntl.ioctl(folder, SHUTDOWN, struct.pack("I", NO_FLUSH))
@@ -87,11 +87,11 @@ class LoopDisk:
             os.close(folder)
 
     def unmount(self):
-        """Gives the loop device back."""
-        if not self.is_mounted:  # the system cannot be asked: of a root that was cut, xfs tells nothing
+        """Unmounts the file system, which frees the loop device."""
+        if not self.is_mounted:  # tracked here: the system cannot be asked, as xfs reports nothing on a cut root
             return
         end = time.monotonic() + 30
-        # A child of another trial holds what was open here until it has become another program.
+        # A child process of another trial keeps files open here from its fork until its exec.
         while subprocess.run(["umount", self.root], capture_output=True, check=False).returncode != 0:
             if time.monotonic() > end:
                 raise RuntimeError(f"{self.root} stays mounted")
@@ -100,14 +100,14 @@ class LoopDisk:
 
 
 def run(*command):
-    """A command that must succeed."""
+    """Runs a command that must succeed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
 
 
 def file_systems(trial):
-    """Kinds of file systems that can be made, mounted and cut here; a reason where there are none."""
+    """File systems that can be made, mounted and cut here; if there are none, the reason."""
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         return [], "needs root and loop devices"
     found = [kind for kind in ("ext4", "xfs") if shutil.which(f"mkfs.{kind}")]
@@ -122,7 +122,7 @@ def file_systems(trial):
 
 
 def cuts(trial):
-    """Five power cuts of one file system: half of them at any time, half right after an acknowledgement."""
+    """Cuts the power of a file system five times: half at arbitrary times, half right after an acknowledgement."""
     kind = trial.random.choice(trial.shared["file_systems"])
     disk, random, journal = LoopDisk(trial, kind), trial.random, Journal(2)
     data = disk.root / "data"
@@ -151,7 +151,7 @@ def until_cut(journal, random):
 
 
 def io_errors(trial):
-    """Five times a call fails, or all from one on; then the power is cut, or only the process killed."""
+    """Makes system calls fail five times, one or all from some call on; then cuts the power or kills the process."""
     random, journal = trial.random, Journal(2)
     kinds = trial.shared["file_systems"]
     disk = LoopDisk(trial, random.choice(kinds)) if kinds else None
@@ -183,7 +183,7 @@ def io_errors(trial):
 
 
 def faults(trial, data, fired):
-    """The environment in which calls below `data` fail."""
+    """The environment that makes calls on files below `data` fail (faults.c)."""
     random = trial.random
     call = random.choice(["write", "sync", "sync", "name", "short"])
     number = errno.ENOSPC if call in ("write", "name") and random.random() < 0.4 else errno.EIO
@@ -202,7 +202,7 @@ def faults(trial, data, fired):
 
 
 def until_fired(fired, server, random):
-    """Waits for the first call that fails, and then for a moment in which answers may still be given."""
+    """Waits for the first failing call, and then a little, while answers may still be given."""
     end = time.monotonic() + 3
     while not fired.exists() and server.is_running() and time.monotonic() < end:
         time.sleep(0.005)
@@ -211,7 +211,7 @@ def until_fired(fired, server, random):
 
 
 def full_disk(trial):
-    """Four times a disk is filled and freed again under a server that must never end."""
+    """Fills a disk and frees it again four times, below a server that must survive."""
     random, journal = trial.random, Journal(2)
     root = trial.folder / "disk"
     root.mkdir()
@@ -237,7 +237,7 @@ def full_disk(trial):
 
 
 def fill(root, random):
-    """Takes all bytes, or all inodes."""
+    """Uses up all bytes, or all inodes."""
     if random.random() < 0.3:
         (root / "fillers").mkdir()
         with contextlib.suppress(OSError):
@@ -254,13 +254,13 @@ def fill(root, random):
 
 
 def empty(root):
-    """Gives everything back."""
+    """Frees everything again."""
     (root / "filler").unlink(missing_ok=True)
     shutil.rmtree(root / "fillers", ignore_errors=True)
 
 
 def with_nothing_free(server, journal):
-    """Reads go on, whatever is full."""
+    """Checks that reads still work on a full disk."""
     for tenant in journal.tenants:
         with tenant.lock:
             if not tenant.is_untouched():
@@ -269,7 +269,7 @@ def with_nothing_free(server, journal):
 
 
 def wait_until_ok(server):
-    """Waits until the server says that its storage is well again: ten seconds, and time for a busy machine."""
+    """Waits until the server reports healthy storage: it takes ten seconds, and a busy machine may need more."""
     client, end = server.client(), time.monotonic() + 60
     while True:
         status, answer = client.ask("GET", "/readyz")
@@ -281,7 +281,7 @@ def wait_until_ok(server):
 
 
 def recovery(trial):
-    """Kills of a server that holds many rows, and the time of each start after them."""
+    """Kills a server that holds many rows, and measures each start after that."""
     base, random = trial.shared.get("many_rows"), trial.random
     if not base:
         base = trial.shared["many_rows"] = many_rows(trial)
@@ -303,7 +303,7 @@ def recovery(trial):
 
 
 def many_rows(trial):
-    """A data directory with the rows of `--rows`, made once a run."""
+    """A data directory with `--rows` rows, made once per run."""
     data, random = trial.shared_folder / "many", Random(7)
     server = Server(trial, data)
     client = server.client()
@@ -317,7 +317,7 @@ def many_rows(trial):
 
 
 def rows(random, count):
-    """Random rows as numpy would save them."""
+    """Random rows in numpy's npy format."""
     pool = [random.gauss(0, 1) for _ in range(8192)]
     values = array.array("f")
     for _ in range(count):
@@ -329,7 +329,7 @@ def rows(random, count):
 
 
 def upload(client, name, body):
-    """One batch of rows."""
+    """Uploads one batch of rows."""
     path = f"/upload/upload_embeddings?tenant_id=many&file_id={name}"
     status, _, answer = client.send("POST", path, body, "application/x-npy")
     if status != 200:

@@ -1,4 +1,4 @@
-"""An embedding model that costs nothing: to load the real one takes most of a start, and few rows are about it."""
+"""A free embedding model: loading the real one takes most of a start, and few rows depend on it."""
 import hashlib
 import json
 import threading
@@ -6,13 +6,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers like `/v1/embeddings` of OpenAI; the vector of a text is the bytes of its hash."""
+    """Answers like OpenAI's `/v1/embeddings`; the vector of a text is the bytes of its hash."""
 
     protocol_version = "HTTP/1.1"
-    wbufsize, disable_nagle_algorithm = 1 << 16, True  # an answer is sent at once
+    wbufsize, disable_nagle_algorithm = 1 << 16, True  # send each answer at once
 
     def do_POST(self):
-        """Vectors of the texts of one request."""
+        """Returns the vectors of a request's texts."""
         texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
         vectors = [list(hashlib.sha256(text.encode()).digest()) for text in texts]
         data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
@@ -23,18 +23,18 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Logs no requests."""
 
 
 class Embedder(ThreadingHTTPServer):
-    """Serves servers that are killed: a request without an end is no error."""
+    """An HTTP server whose clients are killed: a broken request is not an error."""
 
     def handle_error(self, *_):
-        """Says nothing."""
+        """Ignores errors."""
 
 
 def start():
-    """Starts one for this process; the environment of servers that ask it."""
+    """Starts an embedder in this process; returns the environment for servers that use it."""
     server = Embedder(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"

@@ -1,7 +1,7 @@
-"""Row about isolation: every route, asked with every tenant's key about everybody's names.
+"""The row on isolation: every route, called with every tenant's key and the names of all tenants.
 
-No answer may hold a canary of another tenant, none about one sub-tenant a canary of the other; neither log nor metrics
-may hold any. A key that was revoked fails at once.
+No answer may contain another tenant's canary, nor one about a sub-tenant that of the other sub-tenant; neither log nor
+metrics may contain any. A revoked key must fail at once.
 """
 import json
 import re
@@ -13,17 +13,17 @@ from server import KEY, Broken, Gone, Server, wait_for_jobs
 
 LETTERS = "bcdfghjklmnpqrtvwx"
 TENANTS, REQUESTS = ["amber", "basil", "cedar"], 400
-# Each begins with all documents: some of the requests delete them.
+# Each round begins by uploading all documents: some requests delete them.
 ROUNDS = 10
 SUB_TENANTS = ["default", "second"]
-# Asked by nobody: they end, or never end.
+# Never called: they delete the tenant, or do not end.
 SKIPPED = ("/tenant/delete", "/jobs/{job_id}/events")
-# Answered from one sub-tenant alone.
+# Routes that answer from a single sub-tenant.
 OF_SUB_TENANT = ("/search/", "/list/", "/fetch/", "/upload/verify_processing")
 
 
 def canaries(trial):
-    """Three tenants, each asking for its own and for what is not its own, all at once."""
+    """Three tenants ask concurrently for their own data and for others'."""
     random = trial.random
     codes = {name: "".join(random.choices(LETTERS, k=12)) for name in TENANTS}
     server = Server(trial, trial.folder / "data", {"RUST_LOG": "debug"})
@@ -85,12 +85,12 @@ def canaries(trial):
 
 
 def mark(sub_tenant):
-    """A letter for a sub-tenant, in the canaries behind the code of the tenant."""
+    """The letter of a sub-tenant, which follows the tenant's code in its canaries."""
     return LETTERS[SUB_TENANTS.index(sub_tenant)]
 
 
 def furnish(admin, name, code, random):
-    """Documents of one tenant, each with its canary."""
+    """Uploads the documents of one tenant, each with its canary."""
     for sub_tenant in SUB_TENANTS:
         scope = {"tenant_id": name, "sub_tenant_id": sub_tenant}
         for at in range(3):
@@ -104,25 +104,25 @@ def furnish(admin, name, code, random):
 
 
 def key_of(admin, name, random):
-    """A key for one tenant alone."""
+    """A key for this tenant only."""
     body = {"name": name, "role": random.choice(["write", "admin"]), "tenants": [{"tenant_id": name}]}
     return admin.expect("POST", "/admin/api_keys", body)["api_key"]
 
 
 def operations(document):
-    """For each operation of the interface a function that makes a request of it."""
+    """One function per operation of the API that makes a request to it."""
     made = []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method in ("get", "post", "put", "patch", "delete") and not path.startswith(SKIPPED):
-                # What shows data is asked more often.
+                # Routes that show data are called more often.
                 times = 5 if path.startswith((*OF_SUB_TENANT, "/tenant/export", "/jobs")) else 1
                 made += [maker(document, method.upper(), path, operation)] * times
     return made
 
 
 def resolved(document, schema):
-    """A schema behind its reference."""
+    """A schema with its references followed."""
     while "$ref" in schema:
         node = document
         for part in schema["$ref"][2:].split("/"):
@@ -132,7 +132,7 @@ def resolved(document, schema):
 
 
 def maker(document, method, path, operation):
-    """A function that fills an operation with names of the caller and of others."""
+    """A function that fills in an operation's parameters, with names of the caller and of others."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     schema = resolved(document, content.get("schema", {}))
     parameters = [resolved(document, parameter) for parameter in operation.get("parameters", ())]
@@ -155,7 +155,7 @@ def maker(document, method, path, operation):
 
 
 def object_of(document, schema, random, code, scope):
-    """An object with what is required and a part of the rest."""
+    """An object with the required members and some of the others."""
     required, made = schema.get("required", ()), {}
     for name, inner in schema.get("properties", {}).items():
         if name in required or name in ("tenant_id", "sub_tenant_id", "query", "content") or random.random() < 0.08:
@@ -164,7 +164,7 @@ def object_of(document, schema, random, code, scope):
 
 
 def value_of(document, name, schema, random, code, scope):
-    """A value for a name: as a rule one that leads somewhere, in the scope of anybody."""
+    """A value for a name: preferably one that leads somewhere, in any tenant's scope."""
     schema = resolved(document, schema)
     known = {
         "query": ["wind everywhere", "stone number hall", "note"],

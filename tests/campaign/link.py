@@ -1,22 +1,22 @@
-"""The way from one process to its store: it can be cut off, refuse everything, and have requests fail or get no answer."""
+"""The path from one process to its store, which can be cut, refuse everything, and make requests fail or go unanswered."""
 import http.client
 import socket
 import struct
 import threading
 import time
 
-# What may become of a request that fails.
+# The ways in which a request fails.
 KINDS = ("refused", "refused after", "silent before", "silent after", "late", "broken before", "broken after")
-# A client waits for 2 s where it can repeat a request, and for 10 s where it cannot.
+# Longer than a client waits: 2 s for a request that it can repeat, 10 s for one that it cannot.
 SILENCE_SECONDS = 12
 REFUSAL = b"HTTP/1.1 503 Slow Down\r\ncontent-length: 36\r\n\r\n<Error><Code>SlowDown</Code></Error>"
 
 
 class Link:
-    """Passes requests on from a port of its own. What is sent while it is cut arrives when it is healed, as after a partition.
+    """Forwards requests from a port of its own. Requests sent while it is cut arrive once it is healed, as after a partition.
 
-    Of `every` requests one fails (0: none), before or after the store has done it: with a 503, without any answer until the
-    client has given up, or with the end of the connection. One that is late is done when the client has given up.
+    One in `every` requests fails (0: none), before or after the store has executed it: with a 503, without an answer until
+    the client has given up, or with a closed connection. A `late` one is executed after the client has given up.
     """
 
     def __init__(self, host, port, random):
@@ -37,22 +37,22 @@ class Link:
         self.is_open.set()
 
     def end(self):
-        """Ends all connections and those to come, as a store that has ended; what was sent may have been done."""
+        """Resets all connections, and new ones, like a store that is down; requests already sent may have been executed."""
         self.is_gone = True
         for near in list(self.near):
             reset(near)
 
     def begin(self):
-        """Takes connections again."""
+        """Accepts connections again after `end`."""
         self.is_gone = False
 
     def close(self):
-        """Takes no more connections."""
+        """Stops listening, for good."""
         self.heal()
         self.listener.close()
 
     def accept(self):
-        """Connections, until it is closed."""
+        """Accepts connections until the link is closed."""
         while True:
             try:
                 near = self.listener.accept()[0]
@@ -64,7 +64,7 @@ class Link:
             threading.Thread(target=self.connect, args=(near,), daemon=True).start()
 
     def connect(self, near):
-        """The requests of one connection."""
+        """Handles the requests of one connection."""
         self.near.add(near)
         far, lines = None, near.makefile("rb")
         try:
@@ -83,7 +83,7 @@ class Link:
                     reset(end)
 
     def failure(self):
-        """How the next request fails, or `None`."""
+        """The way in which the next request fails, or `None`."""
         if self.is_storm:
             kind = "refused"
         elif self.every and self.random.randrange(self.every) == 0:
@@ -94,7 +94,7 @@ class Link:
         return kind
 
     def exchange(self, near, far, lines, head, kind):
-        """One request and its answer; whether the connection goes on."""
+        """Handles one request and its answer; returns whether the connection continues."""
         method, body = head.split(b" ", 1)[0].decode(), lines.read(content_length(head))
         if kind == "refused":
             near.sendall(REFUSAL)
@@ -120,7 +120,7 @@ class Link:
 
 
 def read_head(lines):
-    """Request line and headers with the empty line, or nothing at the end of a connection."""
+    """Request line and headers up to the empty line; nothing at the end of a connection."""
     head = b""
     while line := lines.readline():
         head += line
@@ -130,7 +130,7 @@ def read_head(lines):
 
 
 def content_length(head):
-    """Bytes of the body that follows a head."""
+    """Length of the body that follows these headers."""
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             return int(line.partition(b":")[2])
@@ -138,7 +138,7 @@ def content_length(head):
 
 
 def head_of(response, method, body):
-    """Status line and headers of an answer that was read, with the length of its body."""
+    """Status line and headers for an answer that was read, with the length of its body."""
     lines = [f"HTTP/1.1 {response.status} {response.reason}"]
     skipped = ("transfer-encoding", "content-length", "connection")
     lines += [f"{name}: {value}" for name, value in response.getheaders() if name.lower() not in skipped]
@@ -151,7 +151,7 @@ def head_of(response, method, body):
 
 
 def reset(end):
-    """Ends a connection at once."""
+    """Resets a connection."""
     try:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         end.shutdown(socket.SHUT_RDWR)

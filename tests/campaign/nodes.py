@@ -1,14 +1,14 @@
-"""A cluster under faults: what is told by one node holds on all.
+"""A cluster under faults: whatever one node has acknowledged holds on all nodes.
 
-A process that writes, three query nodes, a gateway before them and two ingest nodes; in half of the trials one that waits for
-the place of the first. They are killed, with or without their disk, and stand still, also for longer than the lease; each is
-cut off from the store, whose requests fail, get no answer, or are done after the client has given up; the store ends and comes
-back. The store is that of the row `bucket`, with a link of its own for each process (link.py).
+The cluster is a writing process, three query nodes, a gateway in front of them and two ingest nodes; in half of the trials
+also a standby of the writer. Processes are killed, with or without losing their disk, and frozen, also for longer than the
+lease. Each is cut off from the store; requests to it fail, get no answer, or are executed after the client has given up; the
+store itself goes down and comes back. It is the store of the row `bucket`, with a separate link for each process (link.py).
 
-Each history is the life of one document, a sequence of states: its versions, and that it is deleted. It takes the next step by
-any node, waits until any node tells that it is done, and then asks every node. Beside it watchers ask nodes at any moment. Each
-answer has to show one state, from the last one that was told before the question to the last one that was begun before the
-answer, or to say with 503 that it cannot be given; when the faults are over, every node has to give it.
+Each history is the life of one document, a sequence of states: its versions, and deletions. It takes a step through any
+node, waits until some node acknowledges it, and then asks every node. Meanwhile watchers ask nodes at arbitrary moments.
+Every answer has to show a state between the last one acknowledged before the question and the last one begun before the
+answer, or be a 503; once the faults are over, every node has to answer.
 """
 import http.client
 import shutil
@@ -30,17 +30,17 @@ NODES = 3
 GATEWAY = 1 + NODES
 INGEST_NODES = 2
 HISTORIES = 16
-# Some for each node, where they share them.
+# Several for each node, in case they place tenants among themselves.
 TENANTS = 4
 EVENTS = 8
 NODE_KEY = "key-of-the-ingest-nodes-of-the-campaign-1"
-# A writer on another disk waits for 15 seconds.
+# Long enough for a writer on another disk, which waits for 15 seconds.
 STUCK_SECONDS = 180
-# Of so many requests to the store one fails; 0: none.
+# One in so many requests to the store fails; 0: none.
 FAILURES = (0, 6, 20)
-# Longer than another process waits for the one that writes, and for a task of an ingest node.
+# Longer than a standby waits for the writer, and longer than an ingest node may take for a task.
 SLEEP_SECONDS = 18, 25
-# Why a process may end: it was succeeded, or the store failed where it was to take a place.
+# Why a process may end: another has succeeded it, or the store failed while it was taking over.
 ENDS = "another process has taken over", "no usable answer"
 # The ways to ask for all documents of a tenant.
 LOOKS = {
@@ -50,17 +50,17 @@ LOOKS = {
 
 
 class Cluster:
-    """All processes, by number: the one that writes, the query nodes, the gateway, and perhaps one that waits."""
+    """All processes, by number: the writer, the query nodes, the gateway, and perhaps a standby."""
 
     def __init__(self, trial):
         self.trial, self.store = trial, bucket.Store(trial)
         self.has_standby = trial.random.random() < 0.5
-        # The last place is that of the process that waits, unless it has taken the other's.
+        # The last number is the standby's, unless it has taken over.
         self.writers = [0, 1 + GATEWAY] if self.has_standby else [0]
         count = GATEWAY + len(self.writers)
         ports = free_ports(count + INGEST_NODES)
         self.ports, self.ingest_ports = ports[:count], ports[count:]
-        # Nodes share tenants, or searches too, or each answers what it is asked.
+        # Nodes place tenants among themselves, or also share searches, or each answers what it is asked.
         kind = trial.random.random()
         self.is_sharing, self.shares_searches = kind < 0.5, kind < 0.25
         self.disks, self.reviving = 0, threading.Lock()
@@ -74,19 +74,19 @@ class Cluster:
             self.servers.append(self.start(number))
 
     def fresh(self):
-        """An empty data directory."""
+        """A new data directory, not yet created."""
         self.disks += 1
         return self.trial.folder / f"data-{self.disks}"
 
     def start(self, number):
-        """A process: number 0 writes, and so may the last one."""
+        """Starts a process: number 0 may write, and so may the last one if there is a standby."""
         nodes = ",".join(f"http://127.0.0.1:{port}" for port in self.ingest_ports)
         own = {"LODESTONE_WITH_QUERY_NODES": "true", "LODESTONE_INGEST_NODES": nodes, "LODESTONE_NODE_KEY": NODE_KEY}
         own |= {"LODESTONE_STANDBY": str(self.has_standby).lower()}
         if number not in self.writers:
             writers = ",".join(f"http://127.0.0.1:{self.ports[number]}" for number in self.writers)
             own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": writers}
-            # The gateway is not in the list: it has no tenants.
+            # The gateway is not in the list: no tenants are placed on it.
             if self.is_sharing or number == GATEWAY:
                 own["LODESTONE_QUERY_NODES"] = ",".join(f"http://127.0.0.1:{port}" for port in self.ports[1:GATEWAY])
             if self.shares_searches:
@@ -97,7 +97,7 @@ class Cluster:
             try:
                 server = Server(self.trial, self.folders[number], self.store.variables | own, port=self.ports[number])
             except Refused as refused:
-                # The store did not answer: a service manager starts the process again.
+                # The store did not answer: try again, as a service manager would.
                 if ENDS[1] not in str(refused) or time.monotonic() - since > STUCK_SECONDS:
                     raise
                 self.trial.add(started_again=1)
@@ -106,17 +106,17 @@ class Cluster:
                 return server
 
     def start_ingest(self, port):
-        """An ingest node."""
+        """Starts an ingest node."""
         own = {"LODESTONE_ROLE": "ingest", "LODESTONE_NODE_KEY": NODE_KEY}
         return Server(self.trial, "/nonexistent/data", own, port=port)
 
     def fail(self, every):
-        """Has one of so many requests to the store fail; 0 ends that."""
+        """Makes one in so many requests to the store fail; 0 stops that."""
         for link in self.links:
             link.every = every
 
     def revive(self):
-        """Starts processes again that have ended for a good reason, as a service manager does."""
+        """Restarts processes that have ended for an accepted reason, as a service manager does."""
         for number, server in enumerate(self.servers):
             if server.is_running():
                 continue
@@ -127,14 +127,14 @@ class Cluster:
             self.trial.add(revived=1)
 
     def writes(self, number):
-        """Whether a process writes now, as it says."""
+        """Whether a process reports that it is the writer now."""
         try:
             return "writer" in self.servers[number].client().ask("GET", "/healthz")[1]
         except Gone:
             return False
 
     def embedded(self):
-        """Passages that the ingest nodes which run now have embedded."""
+        """Number of passages that the running ingest nodes have embedded."""
         count = 0
         for node in self.ingest_nodes:
             text = node.client(NODE_KEY).send("GET", "/metrics")[2].decode()
@@ -143,13 +143,13 @@ class Cluster:
 
 
 class Faults:
-    """What happens to a cluster."""
+    """The faults that happen to a cluster."""
 
     def __init__(self, cluster):
         self.cluster, self.trial, self.random = cluster, cluster.trial, cluster.trial.random
 
     def event(self):
-        """One of them, beside requests of the store that fail."""
+        """Runs one random fault, and picks how many requests to the store fail from now on."""
         self.cluster.revive()
         self.cluster.fail(self.random.choice(FAILURES))
         kinds = [self.node, self.node, self.gateway, self.pause, self.sleep, self.cut, self.writer, self.ingest, self.store]
@@ -164,63 +164,63 @@ class Faults:
         time.sleep(self.random.random() * 4)
 
     def node(self):
-        """A query node is killed, and starts again."""
+        """Kills and restarts a query node."""
         self.restart(self.random.randint(1, NODES))
 
     def gateway(self):
-        """The gateway is killed, and starts again."""
+        """Kills and restarts the gateway."""
         self.restart(GATEWAY)
 
     def writer(self):
-        """The process that writes, or the one that waits, is killed and starts again."""
+        """Kills and restarts the writer or the standby."""
         self.restart(self.random.choice(self.cluster.writers))
 
     def restart(self, number):
-        """Kills a process, and starts it again, on another disk where its own is lost."""
+        """Kills and restarts a process, in half of the cases on a new disk, its own being lost."""
         cluster = self.cluster
         cluster.servers[number].kill()
         if self.random.random() < 0.5:
             shutil.rmtree(cluster.folders[number], ignore_errors=True)
             cluster.folders[number] = cluster.fresh()
-        # It stands still for a moment: searches go on without it.
+        # It stays down for a moment: searches must go on without it.
         time.sleep(self.random.random() * 3)
         cluster.fail(0)
         cluster.servers[number] = cluster.start(number)
 
     def ingest(self):
-        """An ingest node is killed, and starts again under its address."""
+        """Kills an ingest node and restarts it under the same address."""
         number = self.random.randrange(INGEST_NODES)
         self.cluster.ingest_nodes[number].kill()
         time.sleep(self.random.random() * 3)
         self.cluster.ingest_nodes[number] = self.cluster.start_ingest(self.cluster.ingest_ports[number])
 
     def pause(self):
-        """A process stands still for longer than it may answer from what it knows."""
+        """Freezes a process for longer than it may answer from what it knows."""
         self.stop((*self.cluster.servers, *self.cluster.ingest_nodes), 0.5, 6)
 
     def sleep(self):
-        """A process stands still for longer than the lease."""
+        """Freezes a process for longer than the lease."""
         cluster = self.cluster
-        # What happens to one that writes while another one waits is `succeed`.
+        # Freezing the writer while there is a standby is `succeed`.
         servers = cluster.servers[1 : 1 + GATEWAY] if cluster.has_standby else cluster.servers
         self.stop((*servers, *cluster.ingest_nodes), *SLEEP_SECONDS)
 
     def stop(self, servers, *seconds):
-        """One of some processes stands still."""
+        """Freezes one of some processes for a time within the given range."""
         process = self.random.choice(servers).process
         process.send_signal(signal.SIGSTOP)
         time.sleep(self.random.uniform(*seconds))
         process.send_signal(signal.SIGCONT)
 
     def cut(self):
-        """A process is cut off from the store."""
+        """Cuts a process off from the store."""
         link = self.random.choice(self.cluster.links)
         link.cut()
         time.sleep(self.random.uniform(0.5, 6))
         link.heal()
 
     def storm(self):
-        """The store refuses everything that some processes ask."""
+        """Makes the store refuse every request of some processes."""
         links = self.random.sample(self.cluster.links, self.random.randint(1, len(self.cluster.links)))
         for link in links:
             link.is_storm = True
@@ -229,7 +229,7 @@ class Faults:
             link.is_storm = False
 
     def store(self):
-        """The store ends and comes back with what it has told to be stored."""
+        """Takes the store down, and brings it back with everything that it has acknowledged."""
         links = () if self.cluster.store.kill(self.random) else self.cluster.links
         for link in links:
             link.end()
@@ -253,7 +253,7 @@ class Faults:
         raise RuntimeError("the store does not come back")
 
     def succeed(self):
-        """The process that writes stands still, or is cut off, until another one takes its place; it ends when that is over."""
+        """Freezes or cuts off the writer until a standby has taken over; once released, it has to end."""
         cluster = self.cluster
         number = next((number for number in cluster.writers if cluster.writes(number)), None)
         if number is None:
@@ -271,14 +271,14 @@ class Faults:
         try:
             process.wait(60)
         except subprocess.TimeoutExpired:
-            # The store failed, and nobody knew whether it was gone.
+            # The store failed, so no standby could tell whether the writer was gone.
             return
         self.trial.add(succeeded=1)
         cluster.revive()
 
 
 class Worker(threading.Thread):
-    """Asks until it is over, or an answer is wrong."""
+    """Asks until it is stopped, or an answer is wrong."""
 
     def __init__(self, cluster, tenant, seed):
         super().__init__()
@@ -287,7 +287,7 @@ class Worker(threading.Thread):
         self.checks = self.unanswered = 0
 
     def run(self):
-        """Rounds, until it is over."""
+        """Runs rounds until it is stopped."""
         try:
             while not self.is_over.is_set():
                 self.round()
@@ -295,7 +295,7 @@ class Worker(threading.Thread):
             self.problem = str(broken)
 
     def answer(self, number, path, body):
-        """Status and answer of a search by one process; `None` where it says that it cannot, or is gone."""
+        """Status and answer of a search by one process; `None` if it cannot answer or is gone."""
         server = self.cluster.servers[number]
         try:
             status, found = server.client().ask("POST", path, {"tenant_id": self.tenant.name, **body})
@@ -310,7 +310,7 @@ class Worker(threading.Thread):
         return status, found
 
     def look(self, number, path):
-        """Compares what one process shows of the whole tenant; whether it has answered."""
+        """Compares one process's view of the whole tenant with the histories; returns whether it answered."""
         histories = self.tenant.histories
         told = [history.told for history in histories]
         answered = self.answer(number, path, LOOKS[path])
@@ -331,7 +331,7 @@ class Worker(threading.Thread):
 
 
 class Watcher(Worker):
-    """Asks any process for all documents of a tenant, at any moment."""
+    """Asks arbitrary processes for all documents of a tenant."""
 
     def round(self):
         """One question."""
@@ -342,7 +342,7 @@ class Watcher(Worker):
 class History(Worker):
     """The life of one document.
 
-    `states`: what was begun, one after the other, `None` for nothing; `told`: place of the last one that is done.
+    `states`: every state begun, in order, `None` for no document; `told`: index of the last acknowledged one.
     """
 
     def __init__(self, cluster, tenant, number, seed):
@@ -351,13 +351,13 @@ class History(Worker):
         self.states, self.told = [None], 0
 
     def round(self):
-        """A version, and perhaps the end of it."""
+        """Writes a new version, and in some rounds deletes it."""
         self.replace()
         if self.random.random() < 0.3:
             self.delete()
 
     def any(self, method, path, body=None, once=None, **query):
-        """Asks any process until one answers with 200; what was not answered is sent again, under the key `once`."""
+        """Asks any process until one answers with 200; unanswered requests are repeated, with the key `once`."""
         since, last = time.monotonic(), None
         while time.monotonic() - since < STUCK_SECONDS:
             try:
@@ -377,12 +377,12 @@ class History(Worker):
         raise Broken(f"{method} {path} {query}: nobody does it for {STUCK_SECONDS} s: {last}")
 
     def replace(self):
-        """A new version, told to be there."""
+        """Uploads a new version and waits until it is acknowledged as processed."""
         self.version += 1
         self.states.append(self.version)
         content = f"The stone {word(0, self.number, self.version)} lies in the hall."
         body = {"file_id": self.name_of_document, "content": content}
-        # Without a key a try that lost its answer with a node may be taken in after later versions.
+        # Without an idempotency key, a try that lost its answer might take effect after later versions.
         once = f"{self.name_of_document}-{self.version}"
         self.any("POST", "/upload/upload_text", body, once, tenant_id=self.tenant.name)
         status = None
@@ -395,14 +395,14 @@ class History(Worker):
         self.check()
 
     def delete(self):
-        """The end of the document, told to be gone."""
+        """Deletes the document and waits for the acknowledgement."""
         self.states.append(None)
         self.any("DELETE", "/delete_source", {"source_ids": [self.name_of_document]}, tenant_id=self.tenant.name)
         self.told = len(self.states) - 1
         self.check()
 
     def check(self):
-        """Asks every process for all documents, and for the words of this version and the one before."""
+        """Asks every process for all documents, and for the words of this version and the previous one."""
         for number in range(len(self.cluster.servers)):
             for path in LOOKS:
                 self.look(number, path)
@@ -414,7 +414,7 @@ class History(Worker):
                     raise Broken(f"process {number}: {what}: {found}: {self.cluster.servers[number].log()[-1000:]}")
 
     def settle(self):
-        """One more version, which every process shows by both ways, without excuses: the faults are over."""
+        """Writes one more version, which every process has to show in both ways: the faults are over."""
         self.replace()
         for number in range(len(self.cluster.servers)):
             for path in LOOKS:
@@ -428,7 +428,7 @@ class History(Worker):
                     time.sleep(0.1)
 
     def is_standby(self, number):
-        """Whether a process waits, and answers nothing."""
+        """Whether a process is waiting as a standby, and so answers no searches."""
         try:
             return self.cluster.servers[number].client().ask("GET", "/healthz")[1].get("standby", False)
         except Gone:
@@ -436,14 +436,14 @@ class History(Worker):
 
 
 class Tenant:
-    """Some histories whose documents are found together."""
+    """A tenant, with histories whose documents are found together."""
 
     def __init__(self, number):
         self.name, self.histories = f"histories-{number}", []
 
 
 def workers(cluster, seeds):
-    """Histories of some tenants, and a watcher of each tenant."""
+    """The histories of some tenants, and a watcher of each tenant."""
     tenants = [Tenant(number) for number in range(TENANTS)]
     for number in range(1, HISTORIES + 1):
         tenant = tenants[number % TENANTS]
@@ -453,7 +453,7 @@ def workers(cluster, seeds):
 
 
 def end(trial, cluster, everyone):
-    """Ends workers; a wrong answer of any is a broken promise."""
+    """Stops the workers; a wrong answer to any of them is a broken promise."""
     cluster.fail(0)
     for worker in everyone:
         worker.is_over.set()
@@ -469,7 +469,7 @@ def end(trial, cluster, everyone):
 
 
 def settle(histories):
-    """Every process shows the newest version of every document."""
+    """Waits until every process shows the newest version of every document."""
     with ThreadPoolExecutor(HISTORIES) as pool:
         list(pool.map(History.settle, histories))
 
@@ -483,7 +483,7 @@ def count(trial, cluster, everyone):
 
 
 def told_everywhere(trial):
-    """Histories and watchers beside faults."""
+    """The row: histories and watchers run while faults happen."""
     cluster, seeds = Cluster(trial), Random(trial.random.random())
     histories, watchers = workers(cluster, seeds)
     everyone, faults = [*histories, *watchers], Faults(cluster)

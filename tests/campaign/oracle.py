@@ -1,7 +1,7 @@
-"""What a server must hold: a journal of acknowledged writes, kept outside of it, and the comparison with its answers.
+"""The state a server must have: a journal of acknowledged writes, kept outside it, to compare with its answers.
 
-Each version of a document holds a word that occurs nowhere else, so that any answer tells which versions it shows.
-A write without an answer may have happened or not: the next start decides, and both are right.
+Each version of a document contains a unique word, so any answer tells which versions it shows. A write without an
+answer may or may not have happened: whichever the server shows after its next start is right.
 """
 import threading
 import time
@@ -10,20 +10,20 @@ from random import Random
 
 from server import Broken, Gone, wait_for_jobs
 
-LETTERS = "bcdfghjklmnpqrtv"  # without vowels: no stemmer changes the words, and no other word is one
+LETTERS = "bcdfghjklmnpqrtv"  # no vowels: no stemmer changes the words, and no other text contains them
 EVERY = "everydoc"
 DOCUMENTS = 8
 WAITING_MAX = 6
 
 
 def word(tenant, document, version):
-    """The word of one version."""
+    """The unique word of one version."""
     number = tenant << 28 | document << 20 | version
     return "x" + "".join(LETTERS[number >> shift & 15] for shift in range(28, -4, -4)) + "x"
 
 
 def owner(text):
-    """Tenant, document and version of the words in a text."""
+    """Tenant, document and version of each such word in a text."""
     found = set()
     for part in text.replace(".", " ").split():
         if len(part) == 10 and part[0] == part[-1] == "x" and all(c in LETTERS for c in part[1:-1]):
@@ -35,7 +35,7 @@ def owner(text):
 
 
 def ask(client, method, path, body=None, **query):
-    """Status and answer. A server that cannot reach its bucket for a moment says so, and is asked again."""
+    """Status and answer. A server that reports that it cannot reach its bucket at the moment is asked again."""
     end = time.monotonic() + 30
     while True:
         status, answer = client.ask(method, path, body, **query)
@@ -45,18 +45,18 @@ def ask(client, method, path, body=None, **query):
 
 
 class Document:
-    """The journal of one document; a state is its version, or `None` where it is deleted."""
+    """The journal of one document. A state is a version, or `None` for a deleted document."""
 
     def __init__(self):
         self.acknowledged, self.later, self.visible, self.dead = None, [], set(), set()
         self.versions, self.is_settled = 0, True
 
     def possible(self):
-        """States that it may end in."""
+        """The states in which it may end up."""
         return [self.acknowledged, *self.later]
 
     def note(self, state, is_acknowledged):
-        """Takes down a write that was sent."""
+        """Records a write that was sent."""
         self.visible |= {state} - {None}
         if not is_acknowledged:
             self.later.append(state)
@@ -66,35 +66,36 @@ class Document:
             self.acknowledged, self.later, self.is_settled = state, [], False
 
     def settle(self, state):
-        """Everything but this state is gone for good."""
+        """Records that the document is in this state, and every other state gone for good."""
         self.dead |= self.visible - {state}
         self.visible, self.acknowledged, self.later, self.is_settled = {state} - {None}, state, [], True
 
 
 class Tenant:
-    """One tenant of documents: random writes to it, and the comparison."""
+    """A tenant of documents: sends random writes and compares answers with their journal."""
 
     def __init__(self, number):
         self.number, self.name = number, f"tenant-{number}"
         self.documents = [Document() for _ in range(DOCUMENTS)]
         self.acknowledged = self.unanswered = self.refused = 0
-        # Held from before a write is sent until it is taken down: another thread may compare meanwhile.
+        # Held from before a write is sent until it is recorded: another thread may compare meanwhile.
         self.lock = threading.Lock()
-        # What is answered during a cut may rest on a sync that was under way: the file system is at fault then.
+        # An answer given while the power is cut may rest on a sync that the cut interrupted: then the file system
+        # is at fault, and the answer is not an acknowledgement.
         self.is_cut = False
 
     def content(self, at, version):
-        """The text of a version: mostly one chunk, sometimes several."""
+        """The text of a version: usually one chunk, sometimes several."""
         sentence = f"The stone {EVERY} {word(self.number, at, version)} lies in hall {version % 9}. "
         return sentence * (60 if version % 4 == 3 else 3)
 
     def write(self, client, method, path, at, state, body, **query):
-        """Sends a write and takes down how it ended. Returns whether the server answered."""
+        """Sends a write and records its outcome. Returns whether the server answered."""
         with self.lock:
             return self.written(client, method, path, at, state, body, **query)
 
     def written(self, client, method, path, at, state, body, **query):
-        """As `write`."""
+        """Does what `write` does, under its lock."""
         try:
             status, answer = client.ask(method, path, body, **query)
         except Gone as gone:
@@ -111,7 +112,7 @@ class Tenant:
         elif status in (429, 503, 507) and answer.get("reason") != "outcome_unknown":
             self.refused += 1
         elif status == 404 and state is None and None in self.documents[at].possible():
-            pass  # The tenant itself came never into being.
+            pass  # The tenant was never created.
         elif status >= 500:
             self.unanswered += 1
             self.documents[at].note(state, is_acknowledged=False)
@@ -120,7 +121,7 @@ class Tenant:
         return True
 
     def upload(self, client, at):
-        """A new version of a document."""
+        """Uploads a new version of a document."""
         document = self.documents[at]
         document.versions += 1
         body = {"file_id": f"doc-{at}", "content": self.content(at, document.versions)}
@@ -128,14 +129,14 @@ class Tenant:
         return self.write(client, "POST", path, at, document.versions, body, tenant_id=self.name)
 
     def delete(self, client, at):
-        """The end of a document."""
+        """Deletes a document."""
         if self.is_untouched():
             return True
         body = {"tenant_id": self.name, "source_ids": [f"doc-{at}"]}
         return self.write(client, "DELETE", "/upload/delete_source", at, None, body)
 
     def step(self, client, random):
-        """One random operation; whether the server answered."""
+        """Runs one random operation; returns whether the server answered."""
         at = random.randrange(DOCUMENTS)
         waiting = sum(not document.is_settled for document in self.documents)
         choice = random.random()
@@ -150,11 +151,11 @@ class Tenant:
         return True
 
     def is_untouched(self):
-        """Whether nothing was ever sent that may have made the tenant."""
+        """Whether nothing was ever sent that could have created the tenant."""
         return all(document.versions == 0 for document in self.documents)
 
     def shown(self, client, path="/search/full-text-search", **more):
-        """Versions that a search shows, by document; `None` where it is refused for now."""
+        """Versions that a search shows, by document; `None` if the search is refused for now."""
         body = {"tenant_id": self.name, "query": EVERY, "max_chunks": 1001, **more}
         status, answer = ask(client, "POST", path, body)
         if status == 404 and all(None in document.possible() for document in self.documents):
@@ -182,7 +183,7 @@ class Tenant:
         return shown
 
     def check_running(self, client):
-        """What holds at any time, with jobs still waiting."""
+        """Checks what must hold at any time, with jobs still pending."""
         if self.is_untouched():
             return
         shown = self.shown(client)
@@ -191,7 +192,7 @@ class Tenant:
                 raise Broken(f"{self.name} doc-{at} is lost: {vars(document)}")
 
     def check_settled(self, client):
-        """Compares everything, once all jobs have ended; every way of asking must agree."""
+        """Compares everything once all jobs have ended; every way of asking must agree."""
         if self.is_untouched():
             return
         listed = self.listed(client)
@@ -213,7 +214,7 @@ class Tenant:
             document.settle(state)
 
     def listed(self, client):
-        """Sources by id. One whose job was under way at nine kills is given up, and said to be: it is deleted."""
+        """Sources by id. One whose job was interrupted too often is reported as given up; it is then deleted."""
         status, answer = ask(client, "GET", "/list/sources", tenant_id=self.name)
         if status == 404 and all(None in document.possible() for document in self.documents):
             return {}
@@ -235,14 +236,14 @@ class Tenant:
 
 
 class Journal:
-    """All tenants of one data directory."""
+    """The tenants of one data directory."""
 
     def __init__(self, tenants=3):
         self.tenants = [Tenant(number) for number in range(tenants)]
 
     @contextmanager
     def writing(self, server, random):
-        """Writes to all tenants at once while the caller breaks the server, until it is done or the server is gone."""
+        """Writes to all tenants in parallel while the caller breaks the server, until the block ends or the server is gone."""
         is_over, failures = threading.Event(), []
 
         def work(tenant, random):
@@ -267,7 +268,7 @@ class Journal:
             raise failures[0]
 
     def check(self, server, is_full):
-        """Compares what the server shows with the journal."""
+        """Compares the server's answers with the journal."""
         client = server.client()
         if is_full:
             wait_for_jobs(client)
@@ -275,13 +276,13 @@ class Journal:
             tenant.check_settled(client) if is_full else tenant.check_running(client)
 
     def cut(self, disk):
-        """Cuts the power of a disk; answers from now on are no acknowledgements."""
+        """Cuts the power of a disk; answers from now on do not count as acknowledgements."""
         for tenant in self.tenants:
             tenant.is_cut = True
         disk.cut()
 
     def power_is_back(self):
-        """Answers count again."""
+        """Answers count as acknowledgements again."""
         for tenant in self.tenants:
             tenant.is_cut = False
 

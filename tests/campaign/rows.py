@@ -1,4 +1,4 @@
-"""The rows of the campaign: what each does, what it counts, and the bar of a release."""
+"""The rows of the campaign: what each does, what it counts, and the bar for a release."""
 import os
 import shutil
 import subprocess
@@ -20,9 +20,9 @@ import upgrade
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. `unit` is the counter that `bar` is a number of; `bar_seconds` bounds a p99 of starts.
+    """One row of the table. `bar` is the number of `unit`s for a release; `bar_seconds` bounds the p99 of starts.
 
-    In `with_model` of the trials the model embeds, in the others `embedder`.
+    The share `with_model` of the trials embeds with the real model, the rest with `embedder`.
     """
 
     title: str
@@ -53,7 +53,7 @@ ROWS = {
 
 
 def prepare(trial, run):
-    """Finds out what this machine can do, and names the rows that it cannot run."""
+    """Finds out what this machine supports, and marks the rows that it cannot run."""
     shared, rows, folder = trial.shared, run["rows"], trial.shared_folder
 
     def skip(name, reason):

@@ -1,4 +1,4 @@
-"""A server under trial: started, asked, killed; and the errors that tell its end from a broken promise."""
+"""A server under test: started, asked, killed; with errors that tell its end from a broken promise."""
 import http.client
 import json
 import os
@@ -8,16 +8,16 @@ import time
 from urllib.parse import urlencode
 
 KEY = "operator-key-of-the-campaign-0000000001"
-# A start that takes longer is a failed one, on a machine that does other work too.
+# A start that takes longer has failed, even on a busy machine.
 START_SECONDS = 120
 
 
 class Broken(Exception):
-    """A promise of the server that did not hold."""
+    """A promise that the server did not keep."""
 
 
 class Gone(Exception):
-    """No answer. `was_sent`: whether the request may have had its effect."""
+    """There was no answer. `was_sent`: whether the request may have taken effect."""
 
     def __init__(self, error, was_sent):
         super().__init__(f"{type(error).__name__}: {error}")
@@ -25,11 +25,11 @@ class Gone(Exception):
 
 
 class Refused(Exception):
-    """A start that ended by itself; the message is what the server said."""
+    """The server ended during its start; the message is its output."""
 
 
 class Server:
-    """`lodestone serve` over a data directory. `prefix` is put before the command, `extra` into its environment."""
+    """`lodestone serve` over a data directory. `prefix` precedes the command, `extra` is added to its environment."""
 
     def __init__(self, trial, data, extra=None, prefix=(), arguments=(), port=0):
         self.log_path = trial.folder / f"log-{trial.next_number()}"
@@ -56,47 +56,47 @@ class Server:
         self.start_seconds = time.monotonic() - begun
 
     def log(self):
-        """Everything that it has written so far."""
+        """All output so far."""
         return self.log_path.read_text(errors="replace")
 
     def kill(self):
-        """Ends it as `kill -9` does."""
+        """Kills the process, as `kill -9` does."""
         self.process.kill()
         self.process.wait()
 
     def stop(self):
-        """Ends it in order; a status that is not 0 is a broken promise."""
+        """Shuts it down gracefully; a status other than 0 is a broken promise."""
         self.process.terminate()
         if self.process.wait() != 0:
             raise Broken(f"stopping gave {self.process.returncode}: {self.log()[-2000:]}")
 
     def is_running(self):
-        """Whether the process lives."""
+        """Whether the process is running."""
         return self.process.poll() is None
 
     def client(self, key=KEY, is_kept=False):
-        """A client with a connection of its own."""
+        """A client with its own connection."""
         return Client(self.address, key, is_kept)
 
 
 class Client:
-    """Sends each request over a connection of its own, or all over one that is kept. Never sends a request twice."""
+    """Sends each request over a new connection, or all over a kept one. Never sends a request twice."""
 
     def __init__(self, address, key, is_kept=False):
         self.connection = http.client.HTTPConnection(*address, timeout=120)
         self.key, self.is_kept = key, is_kept
-        # The `Idempotency-Key` of what is sent.
+        # The `Idempotency-Key` of the requests.
         self.once = None
 
     def send(self, method, path, body=None, kind="application/json"):
-        """Status, headers and bytes of one answer.
+        """Status, headers and body of one answer.
 
-        Raises `Gone` where there is no whole one.
+        Raises `Gone` if there is no complete answer.
         """
         headers = {"authorization": f"Bearer {self.key}", "content-type": kind}
         headers |= {"idempotency-key": self.once} if self.once else {}
         try:
-            # A connection that the server closed while it was idle is told before anything is sent.
+            # Connect first, to tell a request that was never sent.
             if not self.is_kept or self.connection.sock is None:
                 self.connection.close()
                 self.connection.connect()
@@ -110,20 +110,20 @@ class Client:
             raise Gone(error, was_sent=True) from error
 
     def ask(self, method, path, body=None, **query):
-        """Status and decoded body."""
+        """Sends a JSON request; returns status and decoded body."""
         path = f"{path}?{urlencode(query)}" if query else path
         status, _, text = self.send(method, path, None if body is None else json.dumps(body))
         return status, json.loads(text)
 
     def expect(self, method, path, body=None, **query):
-        """As `ask`; anything but 200 is a broken promise."""
+        """Like `ask`; any status but 200 is a broken promise."""
         status, answer = self.ask(method, path, body, **query)
         if status != 200:
             raise Broken(f"{method} {path} {query}: {status} {answer}")
         return answer
 
     def file(self, path, name, content, **parts):
-        """Uploads one file as a form; status and decoded body."""
+        """Uploads a file as a form; returns status and decoded body."""
         mark = "boundary-of-the-campaign"
         head = "".join(
             f'--{mark}\r\ncontent-disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in parts.items()
@@ -135,7 +135,7 @@ class Client:
 
 
 def wait_for_jobs(client, still_seconds=120):
-    """Waits until no job waits or runs; one that does not move for so long is stuck."""
+    """Waits until no job is queued or running; jobs without progress for so long are stuck."""
     last, since = None, time.monotonic()
     while True:
         answer = client.expect("GET", "/jobs", limit=50)
@@ -151,7 +151,7 @@ def wait_for_jobs(client, still_seconds=120):
 
 
 def verify(trial, data):
-    """`lodestone verify` over the directory of a server that does not run."""
+    """Runs `lodestone verify` over the directory of a server that is not running."""
     command = [str(trial.binary), "verify", "--data-dir", str(data)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

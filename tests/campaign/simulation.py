@@ -1,4 +1,4 @@
-"""Row about crash points of the simulated disk: `tests/crash_points`, with other seeds in each trial."""
+"""The row on crash points of the simulated disk: `tests/crash_points`, with other seeds in each trial."""
 import os
 import re
 import subprocess
@@ -10,7 +10,7 @@ POINTS = 20_000
 
 
 def test_program(trial):
-    """The compiled tests of LODESTONE_CRASH_TESTS, or the reason why there are none."""
+    """The test binary that LODESTONE_CRASH_TESTS names, or the reason why there is none."""
     named = os.environ.get("LODESTONE_CRASH_TESTS")
     if named and Path(named).exists():
         return Path(named), None
@@ -19,10 +19,10 @@ def test_program(trial):
 
 
 def crash_points(trial):
-    """Workloads of some seeds, cut at every operation."""
+    """Runs workloads from some seeds, with a crash at every operation."""
     first = trial.random.randrange(1 << 40)
     names = {"LODESTONE_CRASH_POINTS": str(POINTS), "LODESTONE_CRASH_SEED": str(first)}
-    names |= {"MIMALLOC_PURGE_DELAY": "-1", "RUST_BACKTRACE": "0"}  # keeps memory between points
+    names |= {"MIMALLOC_PURGE_DELAY": "-1", "RUST_BACKTRACE": "0"}  # keep freed memory between crash points
     command = [trial.shared["crash_tests"], "--nocapture", "points::every_point"]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | names, check=False)
     said = done.stderr + done.stdout

@@ -1,8 +1,8 @@
-"""Row about time: every operation goes on for minutes, and what the server holds at the end is what it held at the start.
+"""The row on growth: every operation runs for minutes, and the server must hold no more at the end than at the start.
 
-A slice of a soak has eight periods of equal length over data of equal size. At the end of each nothing is asked any more,
-and memory, open files and the bytes on the disk are read; the first two periods are for warming up. Then come a kill, a
-comparison with the journal and `lodestone verify`.
+A slice of a soak has eight periods of equal length over data of equal size. At the end of each, requests stop, and memory,
+open files and disk usage are read; the first two periods are a warm-up. Then follow a kill, a comparison with the journal
+and `lodestone verify`.
 """
 import os
 import shutil
@@ -17,14 +17,14 @@ from oracle import EVERY, Journal
 from server import KEY, Broken, Server, wait_for_jobs
 
 PERIODS, WARMING = 8, 2
-# Rest before the samples: freed memory is given back within seconds, what no reader holds is removed within ten.
+# Rest before each sample: freed memory is returned within seconds, files without a reader are deleted within ten.
 REST_SECONDS = 20
-# Growth from the end of the warming up that is none yet: what allocators, caches and merges leave to chance.
+# Growth after the warm-up that is tolerated: the random variation of allocators, caches and merges.
 MEMORY_SPARE, FILES_SPARE, DISK_SPARE = 24 << 20, 8, 16 << 20
 
 
 def life(trial):
-    """One slice of `--slice` minutes."""
+    """Runs one slice of `--slice` minutes."""
     data, random, journal = trial.folder / "data", trial.random, Journal(2)
     server = Server(trial, data, {"LODESTONE_BACKUP_TO": str(trial.folder / "backups"), "LODESTONE_RATE_LIMIT": "1000000"})
     trial.seconds("start", server.start_seconds)
@@ -47,7 +47,7 @@ def life(trial):
 
 
 def sample(server, data):
-    """Bytes of memory of its own, open files, and bytes of the data, catalog included."""
+    """Anonymous memory in bytes, open files, and bytes of the data directory, catalog included."""
     status = open(f"/proc/{server.process.pid}/status", encoding="ascii").read()
     memory = int(status.split("RssAnon:")[1].split()[0]) << 10
     files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
@@ -56,7 +56,7 @@ def sample(server, data):
 
 
 def flat(samples):
-    """Compares the middle of the later half with that of the earlier one."""
+    """Compares the median of the later half with that of the earlier half."""
     half = len(samples) // 2
     for name, spare in (("memory", MEMORY_SPARE), ("files", FILES_SPARE), ("disk", DISK_SPARE)):
         values = [one[name] for one in samples]
@@ -66,7 +66,7 @@ def flat(samples):
 
 
 class Others:
-    """Everything beside the documents of the journal: vectors, memories, questions, tenants that come and go, backups."""
+    """All operations besides the journal's documents: vectors, memories, questions, short-lived tenants, backups."""
 
     def __init__(self, trial, server, random):
         self.trial, self.server, self.random = trial, server, random
@@ -76,16 +76,16 @@ class Others:
         client.expect("POST", "/embeddings/create_tenant", tenant_id="vectors")
 
     def at_work(self, period):
-        """A context in which all of them go on."""
+        """A context in which all these operations run."""
         return Working([self.vectors, self.memories, self.questions, self.tenants, self.copies], self, period)
 
     def count(self):
-        """One more operation."""
+        """Counts an operation."""
         with self.lock:
             self.operations += 1
 
     def vectors(self, client, random):
-        """One batch of rows for one of four names, which the next replaces; now and then it goes; a search."""
+        """Uploads a batch of rows under one of four names, which replaces the last one; sometimes deletes it; searches."""
         name = f"batch-{random.randrange(4)}"
         path = f"/upload/upload_embeddings?tenant_id=vectors&file_id={name}"
         status, _, answer = client.send("POST", path, rows(random, 500), "application/x-npy")
@@ -97,7 +97,7 @@ class Others:
         client.expect("POST", "/embeddings/search", search)
 
     def memories(self, client, random):
-        """A memory of one of six names is added, all are asked, one goes."""
+        """Adds a memory under one of six names, lists all, deletes it."""
         scope = {"tenant_id": "tenant-0", "sub_tenant_id": "remembering"}
         name = f"memory-{random.randrange(6)}"
         body = {"memory_id": name, "user_memory": f"The lamp number {random.randrange(1000)} hangs in the hall."}
@@ -106,7 +106,7 @@ class Others:
         client.expect("DELETE", "/user_memory/delete_user_memory", memory_id=name, **scope)
 
     def questions(self, client, random):
-        """Searches of each kind over what the journal writes, and their times."""
+        """Searches of each kind over the journal's documents; their times are recorded."""
         begun = time.monotonic()
         path, words = random.choice(
             [("/search/retrieve", "query"), ("/search/full-text-search", "query"), ("/search/qna", "question")]
@@ -119,13 +119,13 @@ class Others:
             self.trial.seconds(f"a search in {half}", time.monotonic() - begun)
 
     def tenants(self, client, random):
-        """A tenant comes with a document and goes with it."""
+        """Creates a tenant with a document and deletes it."""
         name = f"guest-{random.randrange(10**9)}"
         client.expect("POST", "/upload/upload_text", {"file_id": "one", "content": "A guest. " * 30}, tenant_id=name)
         client.expect("DELETE", "/tenant/delete", tenant_id=name, confirm=name)
 
     def copies(self, client, _random):
-        """A backup is made, checked and removed."""
+        """Makes, verifies and removes a backup."""
         to = self.trial.folder / "backups"
         address = "http://{}:{}".format(*self.server.address)
         for arguments in (["backup", to, "--server", address], ["backup", "verify", to]):
@@ -150,13 +150,13 @@ class Working:
         self.threads = [threading.Thread(target=self.repeat, args=pair) for pair in pairs]
 
     def repeat(self, operation, random):
-        """Repeats one."""
+        """Repeats one operation."""
         client = self.others.server.client()
         try:
             while not self.is_over.is_set():
                 operation(client, random)
                 self.others.count()
-        except Exception as error:  # raised again by the one that waits
+        except Exception as error:  # raised again in __exit__
             self.failures.append(error)
 
     def __enter__(self):

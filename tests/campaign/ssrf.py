@@ -1,8 +1,8 @@
-"""Row about addresses that must not be reached, in a network of its own where every address there is leads here.
+"""The row on addresses that must not be reached, in a network namespace where every address leads back here.
 
-All of IPv4 and IPv6 is routed to the loopback device of a network namespace, and a server that notes who was
-connected to listens on every address: a request that should have been refused is seen where it arrives. Names are
-answered by a resolver of the row. Addresses that are public must be reached: else the row would show nothing.
+All of IPv4 and IPv6 is routed to the loopback device of the namespace, and a server that records the address of each
+connection listens on every address: a request that should have been refused is seen where it arrives. Names are
+resolved by the row itself. Public addresses must be reached: otherwise the row would prove nothing.
 """
 import contextlib
 import ipaddress
@@ -30,14 +30,14 @@ SPECIAL_6 = """::1 :: fe80::1 fc00::1 fd00:ec2::254 ff02::1 2001:db8::1 fec0::1 
 
 
 def is_possible():
-    """Whether a network of its own can be had."""
+    """Whether network namespaces are available."""
     probe = ["unshare", "-n", "-m", "ip", "link", "set", "lo", "up"]
     tools = os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip")
     return bool(tools) and subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
 def spellings(address):
-    """Ways to write an IPv4 address that some program or other takes for it."""
+    """Spellings that one program or another accepts for an IPv4 address."""
     a, b, c, d = (int(part) for part in address.split("."))
     number, high, low = a << 24 | b << 16 | c << 8 | d, a << 8 | b, c << 8 | d
     wide = "".join(chr(ord(letter) + 0xFEE0) if letter.isdigit() else letter for letter in address)
@@ -68,7 +68,7 @@ SCHEMES = ("file", "gopher", "ftp", "dict", "jar", "data", "unix")
 
 
 def cases(random):
-    """`(address, must be reached)`; `None` for a name that changes, which may be either but never arrive inside."""
+    """`(url, must be reached)`; `None` for a name whose address changes: any outcome, but never a private address."""
     hosts = [spelling for address in SPECIAL for spelling in spellings(address)]
     hosts += [f"[{address}]" for address in SPECIAL_6] + NAMES_REFUSED
     refused = [f"http://{host}/page" for host in hosts] + [f"https://{host}/page" for host in random.sample(hosts, 30)]
@@ -86,7 +86,7 @@ def cases(random):
 
 
 def addresses(trial):
-    """All cases, in a process of its own network."""
+    """Runs all cases, in a process with its own network."""
     order = {"folder": str(trial.folder), "binary": str(trial.binary), "model": str(trial.model)}
     order["seed"] = trial.random.random()
     command = ["unshare", "-n", "-m", sys.executable, "-B", __file__, json.dumps(order)]
@@ -100,7 +100,7 @@ def addresses(trial):
 
 
 class Network:
-    """Every address of the world."""
+    """A network in which every address of the world is local."""
 
     def __init__(self, folder):
         for command in ("ip link set lo up", "ip route add local 0.0.0.0/0 dev lo", "ip -6 route add local ::/0 dev lo"):
@@ -121,7 +121,7 @@ class Network:
                 threading.Thread(target=self.listen, args=(listener, port), daemon=True).start()
 
     def listen(self, listener, port):
-        """Notes whom each connection was made to."""
+        """Records the address that each connection was made to."""
         while True:
             connection, _ = listener.accept()
             address = connection.getsockname()[0].split("%")[0]
@@ -132,7 +132,7 @@ class Network:
             threading.Thread(target=self.answer, args=(connection,), daemon=True).start()
 
     def answer(self, connection):
-        """A page, or a redirect to the address in the path."""
+        """Answers with a page, or with a redirect to the URL encoded in the path."""
         with connection, contextlib.suppress(OSError, ValueError, IndexError):
             connection.settimeout(5)
             path = connection.recv(65536).decode().split(" ")[1].split("/")
@@ -145,7 +145,7 @@ class Network:
             connection.sendall(f"{head}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
 
     def resolve(self):
-        """Answers questions for A and AAAA; a name that changes is public at the first question and private from then on."""
+        """Answers A and AAAA queries; a `rebind` name is public at the first query and private from then on."""
         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         server.bind(("127.0.0.1", 53))
         while True:
@@ -167,7 +167,7 @@ class Network:
 
 
 def main(order):
-    """Asks for every case and prints one line of JSON."""
+    """Requests every case and prints one line of JSON."""
     folder, random, failures = Path(order["folder"]), Random(order["seed"]), []
     network, numbers = Network(folder), iter(range(99))
     trial = SimpleNamespace(folder=folder, servers=[], binary=order["binary"], model=order["model"], embedder={})

@@ -1,9 +1,9 @@
-"""A cluster that goes from one release to the next and back while it is used: the histories and watchers of the row `nodes`.
+"""A cluster that is upgraded from one release to the next, and partly back, in use: with the histories of the row `nodes`.
 
-Every process begins with the program of `--before`. In the order that docs/operations.md gives ("Several processes") each is
-stopped as a service manager does, and started with `--binary` on its disk and under its address; each when the one before is
-ready. Then a query node of the release before is started beside the others, and in the end a process of that release in the
-place of the one that writes: they refuse to start, or answer with what is true or with 503, and harm nothing.
+Every process begins with the binary `--before`. In the order that docs/operations.md gives ("Several processes") each is
+stopped, as a service manager would, and started with `--binary` on its disk and address, after the one before is ready.
+Then a query node of the old release is started beside the others, and in the end a writing process of the old release:
+they must either refuse to start, or give true answers or 503, and do no harm.
 """
 import time
 from random import Random
@@ -11,21 +11,21 @@ from random import Random
 import nodes
 from server import Broken, Gone, Refused
 
-# Between two processes: answers of both releases beside each other are compared so long.
+# Pause between two processes, in which answers of both releases are compared.
 BESIDE_SECONDS = 4
 
 
 class Mixed(nodes.Cluster):
-    """A cluster whose processes are of two releases."""
+    """A cluster whose processes run two releases."""
 
     def __init__(self, trial):
         self.later, trial.binary = trial.binary, trial.options.before.resolve()
         super().__init__(trial)
 
     def upgrade(self):
-        """One process after the other, in the order of the documentation."""
+        """Upgrades one process after the other, in the documented order."""
         self.trial.binary = self.later
-        # The one that waits first: then it takes the place of the one that writes.
+        # The standby comes first, so that it can take over from the old writer.
         for number in (*reversed(self.writers), *range(1, 1 + nodes.GATEWAY)):
             begun = time.monotonic()
             self.servers[number].stop()
@@ -39,7 +39,7 @@ class Mixed(nodes.Cluster):
             self.ingest_nodes[number] = self.start_ingest(port)
 
     def until_ready(self, number):
-        """Waits until a process answers, or waits for the place of another one that does."""
+        """Waits until a process is ready, or is a standby of another one that is."""
         begun = time.monotonic()
         while time.monotonic() - begun < nodes.STUCK_SECONDS:
             for at in (number, *self.writers):
@@ -55,7 +55,7 @@ class Mixed(nodes.Cluster):
         raise Broken(f"process {number} is not ready: {self.servers[number].log()[-2000:]}")
 
     def start_before(self, number):
-        """A process of the release before on a disk of its own, in the part of that number; or what it says and ends."""
+        """Starts a process of the old release, on a new disk, in the role of that number; or returns its refusal."""
         folder, port = self.folders[number], self.ports[number]
         self.trial.binary, self.folders[number] = self.trial.options.before.resolve(), self.fresh()
         try:
@@ -68,7 +68,7 @@ class Mixed(nodes.Cluster):
             self.trial.binary, self.folders[number], self.ports[number] = self.later, folder, port
 
     def go_back(self, histories):
-        """A process of the release before in the place of the one that writes, and the later one again."""
+        """Starts a writing process of the old release in place of the new one, and then the new one again."""
         for number in self.writers:
             if self.servers[number].is_running():
                 self.servers[number].stop()
@@ -87,7 +87,7 @@ class Mixed(nodes.Cluster):
 
 
 def one_by_one(trial):
-    """Histories and watchers beside an upgrade."""
+    """The row: histories and watchers run during an upgrade."""
     cluster, seeds = Mixed(trial), Random(trial.random.random())
     histories, watchers = nodes.workers(cluster, seeds)
     everyone = [*histories, *watchers]
