@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A store for tests with the interface of Azure Blob Storage: Azurite, Microsoft's own, behind failures on demand.
+"""A store for tests with the interface of Azure Blob Storage: Microsoft's Azurite, behind failures on demand.
 
-Azurite verifies every signature; tests/bucket/azurite installs it. Prints the port, the account and its key. Besides
-what `peer` has: POST /pages/N has a page of a listing hold N keys, GET /sas gives a shared access signature for all of
-the account. Conditions that are ignored, and small pages, change what was signed: such a request is signed anew.
+Azurite verifies every signature; tests/bucket/azurite installs it. Prints the port, the account and its key. In addition
+to the requests of `peer`: POST /pages/N makes a page of a listing hold N keys, GET /sas returns a shared access signature
+for the whole account. Ignored conditions and small pages alter what was signed, so these requests are signed anew.
 """
 import base64
 import hashlib
@@ -35,7 +35,7 @@ def keyed(text):
 
 
 def signature(command, path, query, headers, body):
-    """The value of `authorization`, by Microsoft's description of Shared Key."""
+    """The `authorization` header, by Microsoft's description of Shared Key."""
     given = {name.lower(): value for name, value in headers.items()}
     given["content-length"] = str(len(body) or "")
     own = "".join(f"{name}:{given[name]}\n" for name in sorted(given) if name.startswith("x-ms-"))
@@ -107,7 +107,7 @@ def main():
         sys.exit(f"no {PROGRAM}: tests/bucket/azurite FOLDER installs it")
     folder = tempfile.TemporaryDirectory()
     arguments = ["--inMemoryPersistence", "--disableTelemetry", "--silent", "--blobPort", "0"]
-    # It ends with this process, also when that is killed.
+    # Azurite ends with this process, even if it is killed: its standard input closes.
     watched = "process.stdin.on('end', () => process.exit()).resume()"
     program = ["node", "-e", f"{watched}; process.argv.splice(1, 0, 'azurite'); require({str(PROGRAM)!r})", "--", *arguments]
     azurite = subprocess.Popen(program, cwd=folder.name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A store for tests with the XML API of Google Cloud Storage, as Google describes it; no code of Google's is in it.
+"""A store for tests with the XML API of Google Cloud Storage, written from its documentation, without code of Google's.
 
-Written from these pages of cloud.google.com/storage/docs: authentication/signatures, authentication/canonical-requests,
+The pages are, of cloud.google.com/storage/docs: authentication/signatures, authentication/canonical-requests,
 request-preconditions, multipart-uploads, xml-api/reference-headers, xml-api/reference-status, xml-api/get-bucket-list.
-It refuses what the description does not allow: a signature or a hash of a body that is wrong, a header of Google's that
-is not signed, conditions of S3's kind on a write, any condition on an upload in parts, parts that are too small.
+It rejects what they do not allow: a wrong signature or body hash, an unsigned header of Google's, S3-style conditions on
+a write, any condition on a multipart upload, parts that are too small.
 
-Prints its port and an HMAC key. Besides what `peer` has: GET of the metadata service's path of tokens gives a token to
-those with its header, for as many seconds as POST /tokens/N said; POST /expire ends all, GET /given counts them. POST
-/pages/N has a page of a listing hold N keys.
+Prints its port and an HMAC key. In addition to the requests of `peer`: GET of the metadata service's token path returns a
+token to callers with its header, valid for the seconds set by POST /tokens/N; POST /expire expires all tokens, GET /given
+counts them. POST /pages/N makes a page of a listing hold N keys.
 """
 import hashlib
 import hmac
@@ -34,7 +34,7 @@ def tag(name, *inner):
 
 
 def texts(**values):
-    """An element with text for each value."""
+    """An XML element with text content for each value."""
     return "".join(tag(name, escape(str(value))) for name, value in values.items())
 
 
@@ -83,7 +83,7 @@ class Google(Store):
         return 200, {}, b""
 
     def refusal(self, request):
-        """The error of a request that nobody may make."""
+        """The error for a request without valid authorization, or None."""
         scheme, _, rest = request.headers.get("authorization", "").partition(" ")
         if scheme == "Bearer":
             is_valid = time.time() < self.tokens.get(rest, 0)

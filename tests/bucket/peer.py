@@ -1,9 +1,9 @@
-"""What the stores of tests have in common: requests over HTTP, with failures on demand.
+"""Common parts of the object stores for tests: HTTP requests, with failures on demand.
 
-POST /failures/N has every Nth request fail, by turns before and after it was done, with 1 all of them before; 0 ends
-that. POST /conditions/ignored has the store write over what is there, /conditions/racy look first and write later,
-/conditions/kept ends that. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not
-finished, where the store has such.
+POST /failures/N makes every Nth request fail, alternately before and after it was executed, with N = 1 all of them,
+before; 0 stops that. POST /conditions/ignored makes the store ignore write conditions, /conditions/racy check them
+first and write later, /conditions/kept ends both. GET /requests counts the requests received, GET /uploads the
+unfinished multipart uploads, if the store has such.
 """
 import itertools
 import threading
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 class Peer(BaseHTTPRequestHandler):
-    """Passes requests to `answer(request) -> (status, headers, body)` of a store."""
+    """Passes requests to the store's `answer(request) -> (status, headers, body)`."""
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     store = None
@@ -57,7 +57,7 @@ class Peer(BaseHTTPRequestHandler):
         if not fails:
             return store.answer(self)
         if is_done:
-            # And nobody is told.
+            # Executed, but the client is not told.
             store.answer(self)
         return store.failure
 
@@ -66,12 +66,12 @@ class Peer(BaseHTTPRequestHandler):
 
 
 class Listener(ThreadingHTTPServer):
-    # Many connect at the same moment.
+    # Many clients connect at the same moment.
     request_queue_size, daemon_threads = 128, True
 
 
 class Store:
-    """The state of a store; its answers are those of a subclass."""
+    """The state of a store; subclasses answer the requests."""
     failure = 503, {}, b"<Error><Code>SlowDown</Code></Error>"
 
     def __init__(self):
@@ -83,7 +83,7 @@ class Store:
         return 0
 
     def other(self, request, what, value):
-        """The answer to another question about the store itself, or None."""
+        """The answer to a further control request, or None."""
 
     def serve(self, *words):
         server = Listener(("127.0.0.1", 0), type("Own", (Peer,), {"store": self}))

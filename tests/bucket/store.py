@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """An S3 store for tests: moto, which verifies signatures, with failures on demand.
 
-Prints its port. POST /failures/N has every Nth request fail, by turns before and after it was done, with 1
-all of them before; 0 ends that. POST /conditions/ignored has the store write over what is there, /conditions/racy
-look first and write later, /conditions/kept ends that. GET /keys/N gives the keys of a role to those with the token
-"role-token", as a container's service does; they expire after N seconds. GET /given counts them, POST /expire expires
-all. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
+Prints its port and a key. POST /failures/N makes every Nth request fail, alternately before and after it was
+executed, with N = 1 all of them, before; 0 stops that. POST /conditions/ignored makes the store ignore write
+conditions, /conditions/racy check them first and write later, /conditions/kept ends both. GET /keys/N returns
+temporary keys of a role to callers with the token "role-token", like a container's credentials service; they expire
+after N seconds. GET /given counts these keys, POST /expire expires all. GET /requests counts the requests received,
+GET /uploads the unfinished multipart uploads.
 """
 import hashlib
 import io
@@ -28,7 +29,7 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/tests"
 
 
 class Faulty:
-    """Passes requests on, and has some of them fail."""
+    """Forwards requests to moto and makes some of them fail."""
 
     def __init__(self, store):
         self.store, self.every, self.lock = store, 0, threading.Lock()
@@ -69,7 +70,7 @@ class Faulty:
             if self.conditions == "racy" and key in objects:
                 return self.answer(start, b"<Error><Code>PreconditionFailed</Code></Error>", "412 Precondition Failed")
             time.sleep(0.02)
-        # One at a time: the counters of moto are not for several threads.
+        # One at a time: moto's counters are not thread-safe.
         with self.lock:
             self.seen += 1
             body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -78,18 +79,18 @@ class Faulty:
             environ["wsgi.input"] = io.BytesIO(body)
             if self.every and next(self.requests) % self.every == 0:
                 if next(self.failed) % 2 and self.every > 1:
-                    # Done, and nobody is told.
+                    # Executed, but the client is not told.
                     list(self.store(environ, lambda *head: None))
                 return self.answer(start, b"<Error><Code>SlowDown</Code></Error>", "503 Slow Down")
             if writes_over and key in objects:
-                # With the new one under the same lock: nobody finds the name gone in between.
+                # Under the same lock as the write: nobody may see the name missing in between.
                 objects.pop(key)
             return self.store(environ, start)
 
     def keys(self, seconds):
         with self.lock:
             role = sts_backends[ACCOUNT]["aws"].assume_role("us-east-1", "tests", ROLE, "", seconds, "")
-            # Whole seconds, as the services write them.
+            # Whole seconds, as the real services return them.
             until = int(time.time()) + seconds
             self.ends[role.access_key_id] = until
         keys = {"AccessKeyId": role.access_key_id, "SecretAccessKey": role.secret_access_key, "Token": role.session_token}

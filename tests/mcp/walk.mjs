@@ -1,5 +1,5 @@
-// Walks through the tools with MCP's own TypeScript client, over HTTP and over `lodestone mcp`.
-// Run by scripts/mcp_check: node tests/mcp/walk.mjs BINARY SERVER KEY, in a tenant `acme`
+// Exercises the tools with MCP's own TypeScript client, over HTTP and through `lodestone mcp`.
+// Run by scripts/mcp_check, with an existing tenant `acme`: node tests/mcp/walk.mjs BINARY SERVER KEY
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -20,7 +20,7 @@ const transports = {
 for (const [name, transport] of Object.entries(transports)) {
   const client = new Client({ name: "walk", version: "1" });
   await client.connect(transport());
-  // The client compares every result with the schema of its tool.
+  // The client validates every result against its tool's schema.
   const { tools } = await client.listTools();
   assert.equal(tools.length, 8);
   const file_id = `node-${name}`;

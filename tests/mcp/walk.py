@@ -1,4 +1,4 @@
-"""Walks through the tools with MCP's own Python client, over HTTP and over `lodestone mcp`.
+"""Exercises the tools with MCP's own Python client, over HTTP and through `lodestone mcp`.
 
 Run by scripts/mcp_check: python tests/mcp/walk.py BINARY SERVER KEY
 """
@@ -18,7 +18,7 @@ EVERYTHING = ["search", "ask", "read_source", "list_sources", "add_text", "remem
 
 
 def post(path, body):
-    """A request of the API itself, as the operator makes it."""
+    """Sends a request to the server's own API as operator."""
     request = urllib.request.Request(SERVER + path, json.dumps(body).encode(), {
         "authorization": f"Bearer {ADMIN}", "content-type": "application/json"})
     with urllib.request.urlopen(request) as answer:
@@ -57,7 +57,7 @@ async def refused(client, tool, *words, **arguments):
 
 
 async def walk(client, name):
-    """A writer's day in a tenant that the connection fixes."""
+    """Uses every tool as a writer, in a tenant fixed by the connection."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == EVERYTHING, list(tools)
     assert all("tenant_id" not in tool.input_schema["properties"] for tool in tools.values())
@@ -117,7 +117,7 @@ async def walk(client, name):
 
 
 async def scopes():
-    """The key decides which tools there are, and which tenants."""
+    """The key determines the available tools and tenants."""
     reader, wide = key("read", "acme"), key("read", "acme", "shop")
     async with over_http(reader)("auto") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == READING

@@ -1,4 +1,4 @@
-"""The `openai` package, unmodified, against a running server. Exits with 1 at the first surprise.
+"""Checks a running server with the unmodified `openai` package. Exits with 1 at the first surprise.
 
   check.py ADDRESS KEY MODEL
 """
@@ -18,7 +18,7 @@ TEXTS = {
 
 
 def post(address, path, body):
-    """A request of the server's own interface."""
+    """Sends a request to the server's own API."""
     headers = {"authorization": f"Bearer {sys.argv[2]}", "content-type": "application/json"}
     request = urllib.request.Request(address + path, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=90) as response:
@@ -26,7 +26,7 @@ def post(address, path, body):
 
 
 def refused(kind, code, call):
-    """Checks that a call raises an error of a class, with a code."""
+    """Checks that a call raises an error of this class with this code."""
     try:
         call()
     except kind as error:
@@ -47,7 +47,7 @@ def check_embeddings(client, model):
     assert abs(dot(vectors[0], vectors[0]) - 1) < 1e-4
     assert dot(vectors[0], vectors[1]) > 0.5 > dot(vectors[0], vectors[2])
     assert as_float.usage.prompt_tokens == 3 + 5 + 3, as_float.usage
-    # "hello world" in the vocabulary of BERT, uncased.
+    # "hello world" in the vocabulary of uncased BERT.
     by_tokens = client.embeddings.create(model=model, input=[7592, 2088], encoding_format="float")
     by_text = client.embeddings.create(model=model, input="hello world", encoding_format="float")
     assert dot(by_tokens.data[0].embedding, by_text.data[0].embedding) > 0.9999
@@ -151,7 +151,7 @@ def check_chat(client):
 
 
 def check_files(client):
-    """The life of files in a vector store, alone and in batches."""
+    """The life cycle of files in a vector store, alone and in batches."""
     tower = ("tower.txt", b"The Eiffel Tower was designed by Gustave Eiffel and opened in 1889.")
     bridge = ("bridge.md", b"# Bridges\n\nThe Forth Bridge was opened in 1890 in Scotland.")
     dome = ("dome.html", b"<h1>Domes</h1><p>The dome of Florence was built by Brunelleschi.</p>")

@@ -1,6 +1,6 @@
-"""A language model of the checks: calls `weather` for Paris where that is on offer, and tells its result.
+"""The language model of the checks: calls `weather` for Paris if that tool is offered, and then reports its result.
 
-Speaks OpenAI's interface as a stream, the arguments of a call in two pieces.
+Speaks OpenAI's streaming interface, and sends the arguments of a call in two pieces.
 """
 
 import json
@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def start():
-    """Starts one on a free port; gives the base of its addresses."""
+    """Starts a model on a free port; returns its base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}/v1"

@@ -1,4 +1,4 @@
-// The loop over tools of the `openai` package for TypeScript, unmodified; see tools.py.
+// The tool loop of the unmodified `openai` package for TypeScript; see tools.py.
 //
 //   tools.mjs ADDRESS KEY
 

@@ -1,8 +1,8 @@
-"""Functions of a client through the `openai` package, unmodified: called, answered, streamed.
+"""Client-side functions through the unmodified `openai` package: called, answered, streamed.
 
   tools.py ADDRESS KEY
 
-The server's language model is that of generator.py.
+The server's language model is generator.py.
 """
 
 import json
