@@ -2,13 +2,13 @@
 """A store for tests with the XML API of Google Cloud Storage, written from its documentation, without code of Google's.
 
 The pages are, of cloud.google.com/storage/docs: authentication/signatures, authentication/canonical-requests,
-request-preconditions, multipart-uploads, xml-api/reference-headers, xml-api/reference-status, xml-api/get-bucket-list.
-It rejects what they do not allow: a wrong signature or body hash, an unsigned header of Google's, S3-style conditions on
-a write, any condition on a multipart upload, parts that are too small.
+request-preconditions, multipart-uploads, xml-api/reference-headers, xml-api/reference-status,
+xml-api/get-bucket-list. It rejects what they do not allow: a wrong signature or body hash, an unsigned header of
+Google's, S3-style conditions on a write, any condition on a multipart upload, parts that are too small.
 
-Prints its port and an HMAC key. In addition to the requests of `peer`: GET of the metadata service's token path returns a
-token to callers with its header, valid for the seconds set by POST /tokens/N; POST /expire expires all tokens, GET /given
-counts them. POST /pages/N makes a page of a listing hold N keys.
+Prints its port and an HMAC key. In addition to the requests of `peer`: GET of the metadata service's token path
+returns a token to callers with its header, valid for the seconds set by POST /tokens/N; POST /expire expires all
+tokens, GET /given counts them. POST /pages/N makes a page of a listing hold N keys.
 """
 import hashlib
 import hmac

@@ -243,7 +243,7 @@ class Journal:
 
     @contextmanager
     def writing(self, server, random):
-        """Writes to all tenants in parallel while the caller breaks the server, until the block ends or the server is gone."""
+        """Writes to all tenants in parallel, while the block breaks the server, until it ends or the server is gone."""
         is_over, failures = threading.Event(), []
 
         def work(tenant, random):

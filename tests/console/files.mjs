@@ -1,10 +1,10 @@
-// Small documents that the journey uploads: of several formats, broken, and hostile.
+// Small documents that the journey uploads: in several formats, broken, and hostile.
 
 const SCRIPT = "<script>window.executed = 'script'</script>";
 const IMAGE = "<img src=x onerror=\"window.executed='image'\">";
 const LINK = "[press me](javascript:window.executed='link')";
 
-/** A PDF of pages with lines of text. */
+/** A PDF with one page per argument, an array of lines of text. */
 export function pdf(...pages) {
   const draw = (lines) => lines.map((line, i) => `BT /F1 12 Tf 72 ${720 - 20 * i} Td (${line.replace(/[()\\]/g, "\\$&")}) Tj ET`).join("\n");
   const objects = [
@@ -38,17 +38,17 @@ export const GOOD = {
     ["Terms of the order", "Payment is due thirty days after the delivery.", "Broken plates are replaced at no cost within a year.", "Claims are sent to the office of the workshop in writing."]),
 };
 
-/** A question, words of its answer, and the file that says so. */
+/** A question, words of its answer, and the file that contains it. */
 export const QUESTION = { text: "How hot is bone glue heated?", words: "60 degrees", file: "glue.html" };
 export const PLAIN_QUESTION = { text: "How often is the blade of the band saw changed?", words: "every 40 hours", file: "handbook.md" };
 
-/** The same of a PDF: its second page says so. */
+/** A question and words of its answer on the second page of a PDF. */
 export const PAGE_QUESTION = { text: "When are broken plates replaced at no cost?", words: "within a year" };
 
-/** A file that no reader understands. */
+/** A file that no reader can parse. */
 export const BROKEN = { "torn.pdf": "%PDF-1.4\nthis is not a document" };
 
-/** Files that would run a script if anything of theirs were taken for markup. */
+/** Files that would run a script if any part of them were taken for markup. */
 export const HOSTILE = {
   "hostile.md": `# ${SCRIPT}Zinnober ${IMAGE}\n\nZinnober text ${SCRIPT} ${IMAGE} and ${LINK}.\n\n<svg onload="window.executed='svg'"></svg>\n`,
   "hostile.html": `<!doctype html><title>Zinnober &lt;script>window.executed='title'&lt;/script></title><p>Zinnober page &lt;img src=x onerror="window.executed='page'"></p>${SCRIPT}${IMAGE}`,

@@ -1,5 +1,5 @@
-// From the start of the server to the first cited sentence in its box on its page, as a new user goes: the link of the
-// terminal, the sample, a question, the citation. Prints seconds and clicks, and fails beyond its bounds.
+// Measures a new user's way from the start of the server to the first cited sentence, boxed on its page: the link shown on
+// the terminal, the sample, a question, the citation. Prints seconds and clicks, and fails beyond its bounds.
 // Run by scripts/console_check: node tests/console/first_answer.mjs BINARY DIRECTORY
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// A folder of 500 mixed files dropped on the page of sources, through a kill of the server; and the time of the first paint and of
-// a search's results. Run by scripts/console_check: node tests/console/folder.mjs BINARY DIRECTORY
+// Drops a folder of 500 mixed files on the page of sources and kills the server meanwhile; also measures the first paint and
+// the display of search results. Run by scripts/console_check: node tests/console/folder.mjs BINARY DIRECTORY
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,7 +10,7 @@ import { call, freePort, KEY, kill, start } from "./server.mjs";
 
 const FILES = 500;
 const TORN = 25;
-/** Bounds that a busy machine keeps too; what was measured is printed. */
+/** Bounds that even a busy machine keeps; the measured values are printed. */
 const TASK_MS_MAX = 400;
 const PAINT_MS_MAX = 3000;
 const SHOWN_MS_MAX = 500;
@@ -24,7 +24,7 @@ const [data, log, port] = [path.join(work, "data"), path.join(directory, "server
 let server = await start(binary, data, port, log);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 
-/** Files of every kind in folders of fifty, each with a text of its own; every twentieth is torn. */
+/** Writes files of every kind, in folders of fifty; text files are made unique, and every twentieth file is broken. */
 function write(root) {
   const kinds = [...Object.entries(GOOD)];
   for (let at = 0; at < FILES; at += 1) {
@@ -37,7 +37,7 @@ function write(root) {
   }
 }
 
-/** Drops a folder where the page of sources takes them, as a file manager does. */
+/** Drops a folder on the page of sources, as from a file manager. */
 async function drop(page, folder) {
   const devtools = await page.context().newCDPSession(page);
   const zone = await page.getByText("Drop files or folders here").boundingBox();
@@ -79,7 +79,7 @@ try {
   step(`${FILES} files: ${FILES - TORN} searchable, ${TORN} say why not; longest task ${Math.round(longest)} ms`);
   assert.ok(longest < TASK_MS_MAX, `a task of ${longest} ms`);
   const { counts } = await call(port, "GET", "/jobs?tenant_id=shelves&limit=1");
-  // A file whose answer the kill took was sent again: then there are two jobs of it.
+  // A file whose answer was lost in the kill was sent again, and then has two jobs.
   assert.ok(counts.success >= FILES - TORN && counts.errored >= TORN, JSON.stringify(counts));
 
   await page.goto(`http://127.0.0.1:${port}/#/search`);

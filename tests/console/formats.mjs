@@ -1,7 +1,7 @@
-// One small file of each format that the server reads: each says one thing that no other says.
+// One small file of each format that the server reads; each states a fact that no other does.
 import { pdf } from "./files.mjs";
 
-/** Files of an archive without compression. */
+/** An uncompressed ZIP archive. */
 function zip(parts) {
   const [pieces, list] = [[], []];
   let at = 0;
@@ -43,7 +43,7 @@ const types = (main) => `<Types><Override PartName="/x" ContentType="application
 const office = (main, root, parts) => zip({ "[Content_Types].xml": types(main), "_rels/.rels": relations(["r", "officeDocument", root]), ...parts });
 const open = (kind, content) => zip({ mimetype: `application/vnd.oasis.opendocument.${kind}`, "content.xml": `<office:document-content><office:body>${content}</office:body></office:document-content>` });
 
-/** Name of the file to its content, a question, and words of the answer. */
+/** By file name: a sentence or a table row's tool, a question, and words of the answer. */
 const SAID = {
   "a.md": ["The anvil weighs ninety kilograms.", "How much does the anvil weigh?", "ninety"],
   "b.txt": ["The bellows are made of goat leather.", "What are the bellows made of?", "goat leather"],
@@ -67,7 +67,7 @@ const SAID = {
 const cell = (text) => `<c t="inlineStr"><is><t>${text}</t></is></c>`;
 const openCell = (text) => `<table:table-cell office:value-type="string"><text:p>${text}</text:p></table:table-cell>`;
 
-/** Makes the content of a file from its sentence, or from the tool and the origin in its row. */
+/** Makes the content of a file from its sentence, or from the tool and the origin of its table row. */
 const MADE = {
   md: (text) => `# Tool\n\n${text}\n`,
   txt: (text) => `${text}\n`,
@@ -98,5 +98,5 @@ const MADE = {
   ods: (tool, origin) => open("spreadsheet", `<office:spreadsheet><table:table table:name="Tools">${[["tool", "origin"], [tool, origin]].map((row) => `<table:table-row>${row.map(openCell).join("")}</table:table-row>`).join("")}</table:table></office:spreadsheet>`),
 };
 
-/** Name, content, question, words of the answer. */
+/** Name, content, question and words of the answer of each file. */
 export const FORMATS = Object.entries(SAID).map(([name, [text, question, words]]) => ({ name, question, words, content: MADE[name.split(".")[1]](text, words) }));

@@ -1,4 +1,4 @@
-// The console in a browser: what a new user does, what a hostile document does not, and a restart.
+// The console in a browser: a new user's journey, hostile documents, a server restart, every page.
 // Run by scripts/console_check: node tests/console/journey.mjs BINARY DIRECTORY
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ let server = await start(binary, path.join(work, "data"), port, log);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--host-resolver-rules=MAP console.test 127.0.0.1"] });
 const problems = [];
 
-/** A tab whose faults are noted. */
+/** Opens a tab and records its faults. */
 async function open(url = `${origin}/`, prepare = async () => {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light", reducedMotion: "reduce" });
   const page = await context.newPage();
@@ -42,7 +42,7 @@ async function open(url = `${origin}/`, prepare = async () => {}) {
     if (!["data:", "blob:"].includes(to.protocol) && to.origin !== own) problems.push(`a request to ${to.origin}`);
   });
   page.on("console", (message) => {
-    // What the network refuses is shown on the page; everything else is a fault.
+    // The page itself reports failed requests; any other error is a fault.
     const isNetwork = message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !isNetwork) problems.push(`console: ${message.text()}`);
   });
@@ -60,7 +60,7 @@ async function open(url = `${origin}/`, prepare = async () => {}) {
   return page;
 }
 
-/** Checks a page as it stands: axe and a picture in both themes and widths. */
+/** Checks the current page: axe, the width and a screenshot, in both themes and widths. */
 async function look(page, name) {
   const violations = await page.evaluate(() => window.violations);
   assert.deepEqual(violations, [], `${name}: policy violations`);
@@ -88,7 +88,7 @@ async function signIn(page, key = KEY) {
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 
-/** Presses a button twice, the second time while the server has not answered; the changes that were asked for. */
+/** Presses a button twice, the second time before the server has answered; returns the requests for changes. */
 async function pressTwice(page, button) {
   const changes = [];
   let release = () => {};
@@ -101,7 +101,7 @@ async function pressTwice(page, button) {
   });
   const sent = page.waitForRequest((request) => request.method() !== "GET");
   await button.click();
-  // As a person does: Playwright would wait until it may be pressed again.
+  // By force, as a person would: Playwright would wait until the button is enabled again.
   await button.click({ force: true });
   await sent;
   await page.evaluate(() => new Promise(requestAnimationFrame));
@@ -111,7 +111,7 @@ async function pressTwice(page, button) {
   return changes;
 }
 
-/** Files below the work directory, by name. */
+/** Writes files below the work directory; returns their paths. */
 function write(files, folder = ".") {
   mkdirSync(path.join(work, folder), { recursive: true });
   return Object.entries(files).map(([name, content]) => {
@@ -136,7 +136,7 @@ async function ask(page, question, words) {
 }
 
 try {
-  // --- the link of a start on a terminal signs in, once -----------------------------------------
+  // --- the link shown by a start on a terminal signs in, once ------------------------------------
   const fresh = await startOnTerminal(binary, path.join(work, "fresh"), await freePort());
   const linked = await open(fresh.link);
   await linked.getByRole("button", { name: "Try a small sample" }).waitFor();
@@ -152,7 +152,7 @@ try {
   assert.equal((await asSitting()).status, 401, "signing out revokes the key of the sitting");
   assert.equal(await linked.locator(".banner").count(), 0);
   await Promise.all([linked.context().close(), again.context().close(), kill(fresh.child)]);
-  // A link that cannot be revoked still signs in, and no key is left that nobody has.
+  // A link that cannot be revoked still signs in, and leaves no key that nobody knows.
   const next = await startOnTerminal(binary, path.join(work, "fresh"), await freePort());
   const refuse = (route) => (route.request().method() === "DELETE" ? route.abort() : route.continue());
   const kept = await open(next.link, (page) => page.route("**/admin/api_keys/*", refuse));
@@ -161,7 +161,7 @@ try {
   await Promise.all([kept.context().close(), kill(next.child)]);
   step("a link signed in, once, and signing out revoked its key");
 
-  // --- an ordinary key in a link signs in, and holds on -------------------------------------------
+  // --- an ordinary key in a link signs in, and stays valid ----------------------------------------
   const makeKey = async (name, role) => (await call(port, "POST", "/admin/api_keys", { name, role })).api_key;
   for (const key of [KEY, await makeKey("kept", "admin"), await makeKey("console: sign-in link", "admin"), await makeKey("a reader", "read")]) {
     const tab = await open(`${origin}/#sign-in=${key}`);
@@ -228,7 +228,7 @@ try {
   const image = viewer.getByRole("img", { name: /^Page 2 of/ });
   await image.waitFor();
   await viewer.getByText("Page 2 of 2").waitFor();
-  // The box is around dark pixels: the letters of the sentence, on the picture below it.
+  // The box surrounds dark pixels of the picture below it: the letters of the sentence.
   assert.equal(await viewer.locator(".sheet rect").count(), 1);
   const dark = await viewer.locator(".sheet").evaluate((sheet) => {
     const [picture, rect] = [sheet.querySelector("img"), sheet.querySelector("rect")];
@@ -280,7 +280,7 @@ try {
   await page.getByLabel("Filters (JSON)").fill("{broken");
   await page.getByRole("button", { name: "Search" }).click();
   await page.getByRole("alert").getByText(/^Filters:/).waitFor();
-  // --- what the server tells beside a search and an answer -----------------------------------------
+  // --- warnings beside a search and an answer -----------------------------------------------------
   const wrongType = "{\"document_metadata\": {\"team\": 5}}";
   const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers and its values are texts" });
   await page.getByLabel("Filters (JSON)").fill(wrongType);
@@ -303,7 +303,7 @@ try {
   await look(page, "ask-warning");
   step("searched, and was told why a filter lets nothing pass");
 
-  // --- a restart in the middle -----------------------------------------------------------------
+  // --- a server restart in the middle -----------------------------------------------------------
   await go(page, "Sources");
   await page.getByText(/^\d+ sources$/).waitFor();
   await kill(server);
@@ -388,7 +388,7 @@ try {
   await tries.first().click();
   assert.equal((await retried).status(), 200);
   await page.locator("tr", { hasText: "torn.pdf" }).first().locator(".badge.errored").waitFor();
-  // The upload of before has been replaced by that of the page of sources.
+  // The earlier upload has been replaced by the one from the page of sources.
   await tries.last().click();
   await page.getByRole("alert").getByText("a later upload has replaced it").waitFor();
   await go(page, "System");
@@ -433,7 +433,7 @@ try {
   await page.getByRole("link", { name: "lamp.txt", exact: true }).and(page.locator("table a")).waitFor({ state: "detached" });
   step("graph, memories, jobs, system, keys, tenants, deletion");
 
-  // --- a key that may read only; a tenant of vectors; the sample; a path prefix ----------------
+  // --- a key that may only read ---------------------------------------------------------------
   const limited = await open();
   await signIn(limited, reader);
   await limited.getByRole("textbox", { name: "Tenant", exact: true }).fill("workshop");
@@ -443,7 +443,7 @@ try {
   await limited.locator("input[type=file][multiple]").setInputFiles(write({ "no.txt": "no" }));
   await limited.getByText("This key may read only").waitFor();
 
-  // --- a key for one tenant, or a part of it, shows it -------------------------------------------
+  // --- a key for one tenant, or for one of its sub-tenants, selects it ---------------------------
   for (const [sub, shown] of [[undefined, "default"], [["attic"], "attic"]]) {
     const own = await call(port, "POST", "/admin/api_keys", { name: "own", role: "read", tenants: [{ tenant_id: "workshop", ...(sub ? { sub_tenant_ids: sub } : {}) }] });
     const tab = await open();
@@ -453,7 +453,7 @@ try {
     await tab.context().close();
   }
 
-  // --- what fails is told: a deletion, an answer that breaks off, a key that is revoked ----------
+  // --- failures are reported: a deletion, an interrupted answer, a revoked key -------------------
   await limited.locator("tbody tr").first().getByRole("button", { name: /^Delete / }).click();
   await limited.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await limited.locator(".banner", { hasText: "needs the role write" }).waitFor();
@@ -485,7 +485,7 @@ try {
   await limited.getByRole("button", { name: "Download the original" }).click();
   await limited.locator(".banner", { hasText: "The key has expired or was revoked" }).waitFor();
 
-  // --- nothing stays in the tab of who has signed out --------------------------------------------
+  // --- signing out leaves nothing in the tab ------------------------------------------------------
   await signIn(limited);
   await limited.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("workshop");
   await limited.locator(".turn").first().waitFor();
@@ -533,6 +533,7 @@ try {
   await reading.context().close();
   step(`a citation into each of ${FORMATS.length} formats ended in its passage, marked`);
 
+  // --- a tenant of vectors; the sample below a path prefix ---------------------------------------
   await call(port, "POST", "/embeddings/create_tenant?tenant_id=points");
   await call(port, "POST", "/upload/upload_embeddings?tenant_id=points", { file_id: "p", embeddings: [[1, 0], [0, 1], [0.7, 0.7]] });
   await call(port, "POST", "/user/create_tenant?tenant_id=sample", {});
@@ -576,5 +577,5 @@ try {
   await kill(server);
   rmSync(work, { recursive: true, force: true });
 }
-// A proxy that a failure left open does not keep the check from ending.
+// A proxy that a failure left open must not keep the process alive.
 process.exit();

@@ -1,4 +1,4 @@
-// The program under test, and a proxy that puts it below a path prefix.
+// The program under test, and a proxy that serves it below a path prefix.
 import { spawn } from "node:child_process";
 import { closeSync, createWriteStream, openSync, writeSync } from "node:fs";
 import http from "node:http";
@@ -18,7 +18,7 @@ export function freePort() {
   });
 }
 
-/** Starts the program and waits until it answers. */
+/** Starts the program and waits until it is ready. */
 export async function start(binary, data, port, log, before = []) {
   const child = spawn(binary, [...before, "serve", "--data-dir", data, "--listen", `127.0.0.1:${port}`], {
     env: { ...process.env, LODESTONE_ADMIN_KEY: KEY },
@@ -36,14 +36,14 @@ export async function start(binary, data, port, log, before = []) {
   throw new Error(`the program did not become ready; see ${log}`);
 }
 
-/** Starts the program on a disk of a few megabytes that only it sees; null where none can be mounted (it takes root). */
+/** Starts the program on a small disk that only it sees; null if none can be mounted (it needs root). */
 export async function startOnSmallDisk(binary, directory, port, log) {
   const script = "mount -t tmpfs -o size=$1m none \"$2\" && shift 2 && exec \"$@\"";
   const small = [ "-m", "sh", "-c", script, "sh", String(SMALL_DISK_MB), directory, binary];
   return await start("unshare", path.join(directory, "data"), port, log, small).catch(() => null);
 }
 
-/** Leaves no byte free on the disk of {@link startOnSmallDisk}. */
+/** Fills the disk of {@link startOnSmallDisk} to the last byte. */
 export function fillDisk(child, directory) {
   const file = openSync(path.join("/proc", String(child.pid), "root", directory, "filler"), "w");
   for (let bytes = 1 << 20; bytes >= 1024;) {
@@ -56,7 +56,7 @@ export function fillDisk(child, directory) {
   closeSync(file);
 }
 
-/** Starts the program on a terminal of its own; the link to the console that it shows there. */
+/** Starts the program on a pseudo-terminal; resolves to it and the link to the console that it shows there. */
 export function startOnTerminal(binary, data, port) {
   const { LODESTONE_ADMIN_KEY: _, LODESTONE_API_KEY: __, ...env } = process.env;
   const command = `exec '${binary}' serve --data-dir '${data}' --listen 127.0.0.1:${port}`;
@@ -72,7 +72,7 @@ export function startOnTerminal(binary, data, port) {
   });
 }
 
-/** Ends the program at once, and waits for that. */
+/** Kills the program and waits until it has ended. */
 export function kill(child) {
   return new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve();
@@ -81,7 +81,7 @@ export function kill(child) {
   });
 }
 
-/** Calls the server without a browser. */
+/** Sends a request to the server's API. */
 export async function call(port, method, path, body) {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method,
@@ -93,8 +93,8 @@ export async function call(port, method, path, body) {
 }
 
 /**
- * A proxy that serves the program below `prefix`, which it takes away, as a web server would. Its
- * name is not localhost: browsers give pages without TLS fewer functions there.
+ * A proxy that serves the program below `prefix`, which it strips, as a web server would. Its host
+ * name is not localhost: browsers disable some functions on other origins without TLS.
  */
 export async function behindPrefix(port, prefix) {
   const own = await freePort();

@@ -1,4 +1,4 @@
-// The `openai` package for TypeScript, unmodified, against a running server. Exits with 1 at the first surprise.
+// Checks a running server with the unmodified `openai` package for TypeScript. Exits with 1 at the first surprise.
 //
 //   check.mjs ADDRESS KEY MODEL
 
@@ -9,7 +9,7 @@ import OpenAI, { toFile } from "openai";
 const [address, key, model] = process.argv.slice(2);
 const options = { baseURL: `${address}/v1`, apiKey: key, maxRetries: 0 };
 const client = new OpenAI({ ...options, defaultHeaders: { "x-lodestone-tenant": "octopus" } });
-// Without that header the model names the scope of a chat.
+// Without that header, a chat's model names the tenant and sub-tenant.
 const unnamed = new OpenAI(options);
 
 /** Checks that a call fails with a status and a code. */
@@ -63,7 +63,7 @@ async function checkStores() {
   const [found] = await search("Who designed the Eiffel Tower?", { max_num_results: 1 });
   assert.deepEqual([found.file_id, found.filename, found.content[0].text], [stored.id, "tower.txt", text]);
   assert.ok(found.score > 0 && found.score <= 1);
-  // The batch has taken it in again, without attributes.
+  // The batch has added it again, without attributes.
   assert.deepEqual(found.attributes, {});
   await stores.files.update(alone.id, { vector_store_id: store.id, attributes: { kind: "bridge", spans: 3 } });
   const filters = {
