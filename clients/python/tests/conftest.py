@@ -1,4 +1,4 @@
-"""Tests run against the server that LODESTONE_SERVER and LODESTONE_API_KEY name; see scripts/clients_check."""
+"""Tests run against the server in LODESTONE_SERVER with the key in LODESTONE_API_KEY; see scripts/clients_check."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator

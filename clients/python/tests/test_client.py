@@ -1,4 +1,4 @@
-"""The client against a real server."""
+"""Tests the client against a real server."""
 
 import contextlib
 import inspect
@@ -52,10 +52,10 @@ def test_every_operation_of_the_document_is_a_method(client: Client) -> None:
                 takes_any = "request" in inspect.signature(method).parameters
                 body = b"" if name == "import_tenant" else []
                 method(**({"key_id": "{key_id}", "token": "{token}", "body": body} if takes_any else {}))
-    # OpenAI's clients are the clients of what stands below /v1.
+    # /v1 is OpenAI's interface, for which OpenAI has clients.
     paths = {path: methods for path, methods in document["paths"].items() if not path.startswith("/v1/")}
     described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    # One operation has a short path too, and one may be asked for by either method.
+    # One operation also has a short path, and one accepts either method.
     other_names = {("DELETE", "/delete_source"), ("POST", "/upload/verify_processing")}
     assert sent == described - other_names
 
@@ -225,7 +225,7 @@ async def test_vectors_under_ids_of_the_caller(async_client: AsyncClient, vector
         ("row 2498", 2498.0, {"even": True}),
         ("row 2496", 2496.0, {"even": True}),
     ]
-    # Known ids of several batches, and one twice: the last counts.
+    # Known ids from several batches, and one id twice: the last value counts.
     await beside.add(["row 1", "row 2400", "row 1"], [[0, 9e3], [0, 8e3], [0, 7e3]], [None, None, {"new": True}])
     assert [hit["chunk_id"] for hit in vectors.search([0.0, 1.0], 2)] == ["row 2400", "row 1"]
     assert sum(1 for _ in vectors.matching()) == 2500

@@ -1,4 +1,4 @@
-"""Haystack's own document-store tests, and the retriever in a pipeline."""
+"""Haystack's own tests of document stores, and the retriever in a pipeline."""
 
 import dataclasses
 from typing import Any
@@ -28,7 +28,7 @@ def document_store(tenant: str) -> LodestoneDocumentStore:
 
 
 class Comparison:
-    """Embeddings are not stored, and documents that were written together are in the order of their ids."""
+    """Ignores embeddings, which are not stored, and the order, which for documents written together is by id."""
 
     @staticmethod
     def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:

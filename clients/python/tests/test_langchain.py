@@ -1,4 +1,4 @@
-"""LangChain's own standard suites, and what they do not ask for."""
+"""LangChain's own standard test suites, and tests of what they do not cover."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The retriever alone and in a query engine of LlamaIndex; the vector store. LlamaIndex ships no tests for stores."""
+"""The retriever, alone and in a LlamaIndex query engine, and the vector store, for which LlamaIndex ships no tests."""
 
 import uuid
 from collections.abc import Iterator
@@ -95,7 +95,7 @@ def test_nodes_come_back_as_they_were_added(store: LodestoneVectorStore) -> None
     assert found.ids == ["node-1", "node-2"]
     assert found.similarities == pytest.approx([-((0.36 + 0.04) ** 0.5), -1.0])
     assert [each.get_content() for each in found.nodes or []] == ["text 1", "text 2"]
-    # The same id again replaces.
+    # Adding the same id again replaces the node.
     store.add([node(2, "other"), node(0)])
     assert len(store.get_nodes()) == 4
     assert store.get_nodes(["node-2"])[0].get_content() == "other 2"

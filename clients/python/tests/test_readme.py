@@ -1,4 +1,4 @@
-"""The examples of README.md, in order, in one namespace."""
+"""Runs the examples of README.md, in order, in one namespace."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which requests are sent again and how long the client waits: against answers made up here."""
+"""Tests against scripted answers which requests are sent again, and how long the client waits."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def unavailable(status: int = 503, reason: str = "queue_full", **headers: str) -
 
 
 class Script:
-    """A server that gives its answers in order, and what it saw."""
+    """A server that returns the given answers in order and records its requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -126,7 +126,7 @@ def test_only_what_is_safe_to_repeat_is_repeated(name: str, pauses: list[float])
 
 
 class Pipe(io.BytesIO):
-    """A file that can be read once, such as standard input or a download."""
+    """A file that can be read only once, such as standard input or a download."""
 
     name = "/dev/a.txt"
 

@@ -1,4 +1,4 @@
-"""Client of Lodestone, a self-hosted retrieval server: `Client`, `AsyncClient`, typed requests, results and errors."""
+"""Client for Lodestone, a self-hosted retrieval server: `Client`, `AsyncClient`, typed requests, results and errors."""
 
 from lodestone_client import models
 from lodestone_client._async.client import AsyncClient

@@ -1,4 +1,4 @@
-"""Haystack's filters in the filter language of the API."""
+"""Translates Haystack's filters into the filter language of the API."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NOTHING: dict[str, Any] = {"$in": []}
 
 
 def translated(filters: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The filter on `document_metadata` that means the same.
+    """The equivalent filter on `document_metadata`.
 
-    A stored list matches where one of its members does; a filter on `content` has no counterpart.
+    A stored list matches if one of its members does; a filter on `content` cannot be translated.
     """
     return _node(filters, False) if filters else None
 
@@ -29,7 +29,7 @@ def _node(node: Any, is_negated: bool) -> dict[str, Any]:
     operator, conditions = _member(node, "operator"), _member(node, "conditions")
     if operator not in ("AND", "OR", "NOT") or not isinstance(conditions, list):
         raise FilterError(f"unknown logical operator or wrong conditions: {node!r}")
-    # NOT means that not all hold; by De Morgan's laws only comparisons are negated.
+    # NOT means "not all of these"; by De Morgan's laws only the comparisons are negated.
     negates = is_negated != (operator == "NOT")
     is_all = (operator != "OR") != negates
     if not conditions:
@@ -53,7 +53,7 @@ def _comparison(node: Mapping[str, Any], is_negated: bool) -> dict[str, Any]:
         if isinstance(value, (list, dict)):
             raise FilterError(f"{operator} cannot compare with {value!r}; use in")
         return {name: {"$eq" if (operator == "==") != is_negated else "$ne": _plain(value)}}
-    if value is None:  # nothing is greater or less
+    if value is None:  # nothing compares as greater or less
         return {} if is_negated else {name: NOTHING}
     value = _plain(value)
     if isinstance(value, list) or (isinstance(value, str) and not _is_date(value)):

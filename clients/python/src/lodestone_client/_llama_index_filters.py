@@ -1,6 +1,6 @@
-"""LlamaIndex's metadata filters in the filter language of the API.
+"""Translates LlamaIndex's metadata filters into the filter language of the API.
 
-What is empty is missing, null or an empty text; an empty list counts as a value.
+A value counts as empty if it is missing, null or an empty text; an empty list does not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 NODE_ID = "_node_id"
-# Operator to that of the API and that of its opposite.
+# Each operator's counterpart in the API, and its negation.
 OPERATORS = {
     FilterOperator.EQ: ("$eq", "$ne"),
     FilterOperator.NE: ("$ne", "$eq"),
@@ -26,14 +26,14 @@ ORDER = {
     FilterOperator.LT: ("$lt", "$gte"),
     FilterOperator.LTE: ("$lte", "$gt"),
 }
-# Values of a list in a filter of the API.
+# Maximum length of a list in an API filter.
 VALUES = 1000
 
 
 def translated(
     filters: MetadataFilters | None, node_ids: Sequence[str] | None = None, doc_ids: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The filter that means the same, of nodes with these ids and of these documents, where they are given."""
+    """The equivalent filter; if given, also restricted to these node ids and to nodes of these documents."""
     conditions = [_all(filters, False)] if filters and filters.filters else []
     conditions += [
         _one_of(name, ids) for name, ids in ((NODE_ID, node_ids), ("ref_doc_id", doc_ids)) if ids is not None
@@ -48,7 +48,7 @@ def _one_of(name: str, ids: Sequence[str]) -> dict[str, Any]:
 
 def _all(filters: MetadataFilters, is_negated: bool) -> dict[str, Any]:
     condition = filters.condition or FilterCondition.AND
-    # NOT means that none holds; by De Morgan's laws only comparisons are negated.
+    # NOT means "none of these"; by De Morgan's laws only the comparisons are negated.
     negates = is_negated != (condition == FilterCondition.NOT)
     is_all = (condition == FilterCondition.AND) != negates
     parts = [

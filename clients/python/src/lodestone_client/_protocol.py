@@ -1,4 +1,4 @@
-"""Requests, retries and event streams: what the sync and the async client have in common."""
+"""Requests, retries and event streams: the common parts of the sync and async clients."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from lodestone_client.errors import APIError, error_of_response
 USER_AGENT = "lodestone-client-python/0.1.0"
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_SECONDS_MAX = 8.0
-# A server that asks for more patience than this is reported, not waited for.
+# If a server asks for a longer wait than this, its error is raised.
 RETRY_AFTER_SECONDS_MAX = 60.0
 RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
-# Where the change may have happened, the caller decides: verify_processing tells.
+# The change may have taken effect; the caller has to find out, for example by verify_processing.
 NOT_RETRIED_REASON = "outcome_unknown"
 PAGE_ENTRIES = 500
-# Limits of the server for one npy file.
+# Limits of the server for a single npy file.
 NPY_ROWS = 50_000
 NPY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Settings of one call, in place of the client's."""
+    """Settings of a single call, which override the client's."""
 
     idempotency_key: str | None = None
-    """Makes uploads and additions of memories repeatable; generated where absent."""
+    """Makes uploads and additions of memories safe to repeat; generated if absent."""
     request_id: str | None = None
     timeout: float | None = None
     retries: int | None = None
@@ -43,12 +43,12 @@ class Options:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that this version of the client does not know."""
     on_response: Callable[[httpx.Response], None] | None = None
-    """Sees status and headers of the last answer: request id, ignored parameters, degradation."""
+    """Gets the last response, for status and headers: request id, ignored parameters, degradation."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the API: how its request is sent and its answer read."""
+    """One operation of the API: how to send its request and read its answer."""
 
     method: str
     path: str
@@ -80,19 +80,19 @@ class Settings:
 
     @classmethod
     def of(cls, server: str | None, api_key: str | None, timeout: float, retries: int) -> Settings:
-        """Settings with LODESTONE_SERVER and LODESTONE_API_KEY where arguments are absent."""
+        """Settings that take absent arguments from LODESTONE_SERVER and LODESTONE_API_KEY."""
         server = server or os.environ.get("LODESTONE_SERVER")
         if not server:
             raise ValueError("server is missing: pass it or set LODESTONE_SERVER")
         if not server.startswith(("http://", "https://")):
             raise ValueError(f"server must begin with http:// or https://, not {server}")
-        # A key that was read from a file ends in a line break, which a header may not hold.
+        # A key read from a file may end in a line break, which is invalid in a header.
         key = (api_key or os.environ.get("LODESTONE_API_KEY") or "").strip()
         return cls(server=server.rstrip("/"), api_key=key, timeout=timeout, retries=retries)
 
 
 class Request:
-    """One request with the decision how often it may be sent."""
+    """One request, and how often it may be sent."""
 
     def __init__(
         self, settings: Settings, operation: Operation, parameters: Mapping[str, object], options: Options
@@ -112,7 +112,7 @@ class Request:
         key = options.idempotency_key or (str(uuid.uuid4()) if operation.keyed and retries else None)
         if key:
             headers["idempotency-key"] = key
-        # A question in a session adds a turn to it, so it is not asked twice.
+        # A question in a session adds a turn to it, so it is never repeated.
         self.retries = retries if operation.retry and not (operation.streams and "session_id" in sent) else 0
         self.arguments: dict[str, Any] = {
             "method": operation.method,
@@ -126,10 +126,10 @@ class Request:
             headers["content-type"] = f"application/x-{'ndjson' if operation.media == 'lines' else 'npy'}"
 
     def delay(self, attempt: int, error: APIError | None) -> float | None:
-        """Seconds until the next attempt, or `None` where there is none. `error` is absent where no answer came.
+        """Seconds until the next attempt, or `None` if there is none; `error` is `None` if no answer came.
 
-        What the server asks for, and a share of the back-off by chance: clients that were refused
-        together do not come back together.
+        The delay is what the server asks for plus a random share of the back-off, so that clients
+        which were refused together do not return together.
         """
         if attempt >= self.retries:
             return None
@@ -150,7 +150,7 @@ def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:
     if media == "npy":
         return {"content": sent["body"]}
     if media == "lines":
-        # An async transport takes no file, so it is read here; `lodestone import` sends large archives.
+        # An async transport accepts no sync file, so it is read here; for large archives use `lodestone import`.
         body = sent["body"]
         return {"content": body if isinstance(body, bytes) else body.read()}
     if media == "urlencoded":
@@ -165,7 +165,7 @@ def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _files(value: Any) -> list[Any]:
-    """Files with their names: bytes alone have none. What can be read once is read here: it may be sent again."""
+    """Files with names; plain bytes have none. Contents that can be read only once are read here, for retries."""
     files = []
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str):
@@ -181,20 +181,20 @@ def _files(value: Any) -> list[Any]:
 
 
 def _repeatable(content: Any) -> Any:
-    """A file that can be wound back, else its content."""
+    """The file if it can be rewound, otherwise its content."""
     can_seek = getattr(content, "seekable", bool)()
     return content if can_seek or not hasattr(content, "read") else content.read()
 
 
 def _form_text(value: Any) -> str:
-    """A member of a form: maps and lists are JSON text."""
+    """A form field's text; maps and lists become JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def npy_files(rows: Any, rows_max: int) -> Iterator[tuple[int, bytes]]:
-    """Files as `numpy.save` writes them, of so many rows at most, each with the number of rows up to its end.
+    """Yields files in numpy's npy format, of at most `rows_max` rows, each with the number of rows up to its end.
 
-    `rows` is a matrix of float32, such as a numpy array or one that `numpy.load` maps from a file.
+    `rows` is a float32 matrix, such as a numpy array or one that `numpy.load` maps from a file.
     """
     view = memoryview(rows)
     if view.shape is None or view.ndim != 2 or view.format != "f" or not view.c_contiguous:
@@ -213,7 +213,7 @@ def npy_files(rows: Any, rows_max: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_answer(operation: Operation, response: httpx.Response) -> Any:
-    """The result of a successful answer; one that is no JSON comes from a proxy."""
+    """The result of a successful response; one that is not JSON was sent by a proxy."""
     if operation.result == "json":
         try:
             return response.json()
@@ -223,14 +223,14 @@ def read_answer(operation: Operation, response: httpx.Response) -> Any:
 
 
 class EventReader:
-    """Puts pieces of an event stream together to events."""
+    """Assembles the events of a stream from pieces of its text."""
 
     def __init__(self) -> None:
         self._rest = ""
 
     def feed(self, text: str) -> Iterator[Event]:
-        """The events that end in a piece."""
-        # Not by the lines of httpx: those end at U+2028 and its like too, which stand in texts.
+        """Yields the events that are completed by this piece."""
+        # Not httpx's line iterator: it also splits at U+2028 and the like, which occur in texts.
         *blocks, self._rest = (self._rest + text).replace("\r\n", "\n").split("\n\n")
         for block in blocks:
             fields: dict[str, str] = {}
@@ -245,9 +245,9 @@ class EventReader:
 
 @dataclass
 class FileOutcome:
-    """One file of an uploaded folder.
+    """The outcome of one file of an uploaded folder.
 
-    `status` is a state of processing, or `refused` where the upload itself was.
+    `status` is a processing state, or `refused` if the upload itself was.
     """
 
     path: Path
@@ -258,9 +258,9 @@ class FileOutcome:
 
 
 def folder_files(folder: Path, pattern: str) -> list[tuple[Path, str]]:
-    """Files under a folder with their ids: the path from the folder's name on, with `:` for `/`.
+    """The files below a folder with their ids: the path, beginning with the folder's name, with `:` for `/`.
 
-    The ids are those of `lodestone ingest`. What is hidden is left out.
+    These are the ids that `lodestone ingest` uses. Hidden files and folders are left out.
     """
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder")

@@ -1,4 +1,4 @@
-"""Exceptions: what the server answered, what did not reach it, and what it could not process."""
+"""Exceptions: error answers, failed connections, and sources that could not be processed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lodestone_client.models import FailedItem, Source
 
 
 class LodestoneError(Exception):
-    """Base of all exceptions of this package."""
+    """Base class of all exceptions of this package."""
 
 
 class ConnectionFailed(LodestoneError):
-    """The server was not reached, or did not answer in time; the cause is chained."""
+    """The server could not be reached or did not answer in time; the cause is chained."""
 
 
 class StreamInterrupted(LodestoneError):
@@ -23,7 +23,7 @@ class StreamInterrupted(LodestoneError):
 
 
 class BatchFailed(LodestoneError):
-    """Items of a batch were refused."""
+    """Items of a batch were refused; `failed` lists them."""
 
     def __init__(self, failed: Sequence[FailedItem]) -> None:
         self.failed = failed
@@ -32,7 +32,7 @@ class BatchFailed(LodestoneError):
 
 
 class ProcessingFailed(LodestoneError):
-    """Sources were accepted and could not be processed, or were deleted meanwhile (`missing`)."""
+    """Accepted sources could not be processed, or were deleted meanwhile (`missing`)."""
 
     def __init__(self, sources: Sequence[Source], missing: Sequence[str]) -> None:
         self.sources = sources
@@ -43,7 +43,7 @@ class ProcessingFailed(LodestoneError):
 
 
 class WaitTimeout(LodestoneError):
-    """Sources were not processed in the time given; `pending` has their ids."""
+    """Sources were not processed in time; `pending` lists their ids."""
 
     def __init__(self, pending: Sequence[str]) -> None:
         self.pending = pending
@@ -54,7 +54,7 @@ class APIError(LodestoneError):
     """An error answer of the server.
 
     `error_code` is coarse and stable, `reason` precise; `field_errors` has `location`, `field` and
-    `message` of each wrong parameter; `body` is the whole answer.
+    `message` for each invalid parameter; `body` is the whole answer.
     """
 
     def __init__(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -71,33 +71,33 @@ class APIError(LodestoneError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server asks to try again."""
+        """Seconds after which the server asks to retry; `None` if it does not say."""
         value = self.headers.get("retry-after", "")
         return float(value) if value.isdigit() else None
 
 
 class InvalidRequestError(APIError):
-    """400: the request is wrong."""
+    """400: the request is invalid."""
 
 
 class AuthenticationError(APIError):
-    """401: no valid key."""
+    """401: the key is missing or invalid."""
 
 
 class PermissionDeniedError(APIError):
-    """403: the role of the key does not suffice."""
+    """403: the key's role is not sufficient."""
 
 
 class NotFoundError(APIError):
-    """404: unknown, or outside of the key's scope."""
+    """404: unknown, or outside the key's scope."""
 
 
 class ConflictError(APIError):
-    """409: exists already, is of another mode, or the idempotency key came with another request."""
+    """409: it exists already, has another mode, or the idempotency key was used with another request."""
 
 
 class PayloadTooLargeError(APIError):
-    """413: over a limit in bytes."""
+    """413: a size limit is exceeded."""
 
 
 class UnsupportedMediaTypeError(APIError):
@@ -109,15 +109,15 @@ class RateLimitedError(APIError):
 
 
 class ServerError(APIError):
-    """5xx: a fault of the server."""
+    """5xx: an error of the server."""
 
 
 class LimitReachedError(APIError):
-    """507: the tenant may not store more; `message` names the limit."""
+    """507: the tenant's storage limit is reached; `message` names the limit."""
 
 
 class ServiceUnavailableError(ServerError):
-    """503: queue or disk full, starting, or the outcome is unknown."""
+    """503: the queue or disk is full, the server is starting, or the outcome is unknown."""
 
 
 _OF_STATUS: dict[int, type[APIError]] = {
@@ -135,13 +135,13 @@ _OF_STATUS: dict[int, type[APIError]] = {
 
 
 def error_of(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> APIError:
-    """The exception for an error body."""
+    """The exception for an error answer."""
     kind = _OF_STATUS.get(status, ServerError if status >= 500 else APIError)
     return kind(status, body, headers)
 
 
 def error_of_response(response: httpx.Response) -> APIError:
-    """The exception for an answer whose body has been read; it may come from a proxy."""
+    """The exception for a response whose body has been read; it may come from a proxy."""
     try:
         body = response.json()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Haystack: a document store and its retriever. The server embeds, so pipelines need no embedder."""
+"""Haystack: a document store and its retriever. The server embeds texts, so pipelines need no embedder."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ API_KEY = Secret.from_env_var("LODESTONE_API_KEY", strict=False)
 
 
 class LodestoneDocumentStore:
-    """Documents of one sub-tenant. `embedding` and `blob` of a document are not stored.
+    """The documents of one sub-tenant. Their `embedding` and `blob` are not stored.
 
-    Without a policy writing an id that exists is an error. Filters of a document's `content` are not offered.
+    By default, writing an existing id is an error. Filters on a document's `content` are not supported.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class LodestoneDocumentStore:
 
     @cached_property
     def documents(self) -> HaystackDocuments:
-        """The documents, over a client of their own."""
+        """The documents, through a sync client of their own."""
         client = Client(self.server, self.api_key.resolve_value())
         return HaystackDocuments(Collection(client, self.tenant_id, self.sub_tenant_id, self.timeout))
 
     @cached_property
     def async_documents(self) -> AsyncHaystackDocuments:
-        """The documents, for one event loop."""
+        """The documents, through an async client, for a single event loop."""
         client = AsyncClient(self.server, self.api_key.resolve_value())
         return AsyncHaystackDocuments(AsyncCollection(client, self.tenant_id, self.sub_tenant_id, self.timeout))
 
     def to_dict(self) -> dict[str, Any]:
-        """As Haystack serializes it; the key by the name of its variable."""
+        """Haystack's serialized form; the key is represented by the name of its variable."""
         return default_to_dict(
             self,
             tenant_id=self.tenant_id,
@@ -63,7 +63,7 @@ class LodestoneDocumentStore:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LodestoneDocumentStore:
-        """The store of `to_dict`."""
+        """Restores a store from the result of `to_dict`."""
         deserialize_secrets_inplace(data["init_parameters"], keys=["api_key"])
         store: LodestoneDocumentStore = default_from_dict(cls, data)
         return store
@@ -73,33 +73,33 @@ class LodestoneDocumentStore:
         return self.documents.count()
 
     async def count_documents_async(self) -> int:
-        """As `count_documents`."""
+        """Like `count_documents`."""
         return await self.async_documents.count()
 
     def filter_documents(self, filters: Filters = None) -> list[Document]:
-        """All documents that match, whole and oldest first."""
+        """All matching documents, complete and oldest first."""
         return self.documents.filter(filters)
 
     async def filter_documents_async(self, filters: Filters = None) -> list[Document]:
-        """As `filter_documents`."""
+        """Like `filter_documents`."""
         return await self.async_documents.filter(filters)
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Writes documents and waits until they are found."""
+        """Writes documents and waits until they are searchable; returns how many."""
         return self.documents.write(documents, policy)
 
     async def write_documents_async(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """As `write_documents`."""
+        """Like `write_documents`."""
         return await self.async_documents.write(documents, policy)
 
     def delete_documents(self, document_ids: list[str]) -> None:
-        """Deletes documents; unknown ids are no error."""
+        """Deletes documents; unknown ids are not an error."""
         self.documents.collection.delete(document_ids)
 
     async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """As `delete_documents`."""
+        """Like `delete_documents`."""
         await self.async_documents.collection.delete(document_ids)
 
     def delete_all_documents(self) -> None:
@@ -107,31 +107,31 @@ class LodestoneDocumentStore:
         self.documents.collection.delete_all()
 
     async def delete_all_documents_async(self) -> None:
-        """As `delete_all_documents`."""
+        """Like `delete_all_documents`."""
         await self.async_documents.collection.delete_all()
 
     def delete_by_filter(self, filters: Filters) -> int:
-        """Deletes what matches, and says how many."""
+        """Deletes the matching documents; returns how many."""
         return self.documents.delete(filters)
 
     async def delete_by_filter_async(self, filters: Filters) -> int:
-        """As `delete_by_filter`."""
+        """Like `delete_by_filter`."""
         return await self.async_documents.delete(filters)
 
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
-        """Adds to the metadata of what matches, and says how many."""
+        """Merges `meta` into the metadata of the matching documents; returns how many."""
         return self.documents.update(filters, meta)
 
     async def update_by_filter_async(self, filters: Filters, meta: dict[str, Any]) -> int:
-        """As `update_by_filter`."""
+        """Like `update_by_filter`."""
         return await self.async_documents.update(filters, meta)
 
 
 @component
 class LodestoneRetriever:
-    """The best chunks for a query, by meaning and words.
+    """Retrieves the best chunks for a query, by meaning and by words.
 
-    `search_parameters` are members of `search/retrieve`: `alpha` 1 is by meaning alone, 0 by words alone.
+    `search_parameters` are those of `search/retrieve`: with `alpha` 1 only meaning counts, with 0 only words.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class LodestoneRetriever:
         self.search_parameters = search_parameters or {}
 
     def to_dict(self) -> dict[str, Any]:
-        """As Haystack serializes it."""
+        """Haystack's serialized form."""
         return default_to_dict(
             self,
             document_store=self.document_store.to_dict(),
@@ -162,7 +162,7 @@ class LodestoneRetriever:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LodestoneRetriever:
-        """The retriever of `to_dict`."""
+        """Restores a retriever from the result of `to_dict`."""
         given = data["init_parameters"]
         given["document_store"] = LodestoneDocumentStore.from_dict(given["document_store"])
         given["filter_policy"] = FilterPolicy.from_str(given["filter_policy"])
@@ -171,7 +171,7 @@ class LodestoneRetriever:
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None) -> dict[str, Any]:
-        """The best chunks for `query`."""
+        """Returns the best chunks for `query`."""
         chosen = apply_filter_policy(self.filter_policy, self.filters, filters)
         search = self.document_store.documents.search
         return {"documents": search(query, chosen, top_k or self.top_k, **self.search_parameters)}
@@ -180,7 +180,7 @@ class LodestoneRetriever:
     async def run_async(
         self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
     ) -> dict[str, Any]:
-        """As `run`."""
+        """Like `run`."""
         chosen = apply_filter_policy(self.filter_policy, self.filters, filters)
         search = self.document_store.async_documents.search
         return {"documents": await search(query, chosen, top_k or self.top_k, **self.search_parameters)}

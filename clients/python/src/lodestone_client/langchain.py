@@ -1,7 +1,7 @@
-"""LangChain: a vector store and a retriever. The server embeds, so no embedding model is needed.
+"""LangChain: a vector store and a retriever. The server embeds texts, so no embedding model is needed.
 
-A document is a text source; its metadata is `document_metadata`. Results are chunks: a document that
-was stored as one chunk comes back whole. Filters are those of the API (`{"year": {"$gte": 2024}}`).
+A document is stored as a text source with its metadata as `document_metadata`. Results are chunks: a document
+that consists of one chunk comes back complete. Filters are those of the API (`{"year": {"$gte": 2024}}`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lodestone_client.models import Chunk, Source
 
 
 class LodestoneVectorStore(VectorStore):
-    """Documents of one sub-tenant. The async methods need `async_collection`.
+    """The documents of one sub-tenant. The async methods need `async_collection`.
 
-    Keywords of the searches beside `k` and `filter` are members of `search/retrieve`.
+    Keyword arguments of searches other than `k` and `filter` are parameters of `search/retrieve`.
     """
 
     def __init__(self, collection: Collection, async_collection: AsyncCollection | None = None) -> None:
@@ -33,7 +33,7 @@ class LodestoneVectorStore(VectorStore):
 
     @property
     def async_collection(self) -> AsyncCollection:
-        """The collection of the async methods."""
+        """The collection used by the async methods."""
         if self._async_collection is None:
             raise ValueError("async_collection is missing: pass one to LodestoneVectorStore")
         return self._async_collection
@@ -46,7 +46,7 @@ class LodestoneVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **_: Any,
     ) -> list[str]:
-        """Adds texts and waits until they are found; ids that are known are replaced."""
+        """Adds texts and waits until they are searchable; texts with known ids are replaced."""
         batch = _batch(texts, metadatas, ids)
         self.collection.add(*batch)
         return batch[2]
@@ -59,23 +59,23 @@ class LodestoneVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **_: Any,
     ) -> list[str]:
-        """As `add_texts`."""
+        """Like `add_texts`."""
         batch = _batch(texts, metadatas, ids)
         await self.async_collection.add(*batch)
         return batch[2]
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """Adds documents under `ids`, else their own ids, else generated ones."""
+        """Adds documents under `ids`, or their own ids, or generated ones."""
         ids = kwargs.pop("ids", None) or [document.id for document in documents]
         return self.add_texts(*_parts(documents), ids=ids, **kwargs)
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """As `add_documents`."""
+        """Like `add_documents`."""
         ids = kwargs.pop("ids", None) or [document.id for document in documents]
         return await self.aadd_texts(*_parts(documents), ids=ids, **kwargs)
 
     def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """Deletes documents by id, all of the sub-tenant where `ids` is `None`."""
+        """Deletes documents by id; all of the sub-tenant if `ids` is `None`."""
         if ids is None:
             self.collection.delete_all()
         else:
@@ -83,7 +83,7 @@ class LodestoneVectorStore(VectorStore):
         return True
 
     async def adelete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """As `delete`."""
+        """Like `delete`."""
         if ids is None:
             await self.async_collection.delete_all()
         else:
@@ -91,12 +91,12 @@ class LodestoneVectorStore(VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Whole documents; unknown ids are left out."""
+        """Complete documents by id; unknown ids are left out."""
         found = [(source, self.collection.text(source["id"])) for source in self.collection.sources(ids)]
         return [_whole(source, text) for source, text in found if text is not None]
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """As `get_by_ids`."""
+        """Like `get_by_ids`."""
         sources = await self.async_collection.sources(ids)
         found = [(source, await self.async_collection.text(source["id"])) for source in sources]
         return [_whole(source, text) for source, text in found if text is not None]
@@ -106,19 +106,19 @@ class LodestoneVectorStore(VectorStore):
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """As `similarity_search`."""
+        """Like `similarity_search`."""
         return [document for document, _ in await self.asimilarity_search_with_score(query, k, **kwargs)]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """The best chunks with their ranking scores, 0 to 1."""
+        """The best chunks with their relevancy scores, 0 to 1."""
         return [_scored(chunk) for chunk in self.collection.search(query, k, filter, **kwargs)]
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, filter: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """As `similarity_search_with_score`."""
+        """Like `similarity_search_with_score`."""
         return [_scored(chunk) for chunk in await self.async_collection.search(query, k, filter, **kwargs)]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
@@ -136,7 +136,7 @@ class LodestoneVectorStore(VectorStore):
         async_collection: AsyncCollection | None = None,
         **_: Any,
     ) -> LodestoneVectorStore:
-        """A store with these texts. `embedding` is not used: the server embeds."""
+        """Adds the texts to `collection` and returns a store over it. `embedding` is ignored: the server embeds."""
         if collection is None:
             raise ValueError("collection is missing")
         store = cls(collection, async_collection)
@@ -145,7 +145,7 @@ class LodestoneVectorStore(VectorStore):
 
 
 class LodestoneRetriever(BaseRetriever):
-    """The `k` best chunks of a sub-tenant. Keywords of `invoke` are members of `search/retrieve`."""
+    """Retrieves the `k` best chunks of a sub-tenant. Keywords of `invoke` are parameters of `search/retrieve`."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 

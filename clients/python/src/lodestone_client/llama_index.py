@@ -1,4 +1,4 @@
-"""LlamaIndex: a retriever of texts, which the server embeds, and a store of nodes with vectors of your own."""
+"""LlamaIndex: a retriever over texts that the server embeds, and a store of nodes with embeddings of your own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from lodestone_client.models import Chunk, ListedVector, ScoredChunk
 
 
 class LodestoneRetriever(BaseRetriever):
-    """The best chunks of a sub-tenant as nodes. `document_filter` is a filter of the API on `document_metadata`.
+    """Retrieves the best chunks of a sub-tenant as nodes; `document_filter` is an API filter on `document_metadata`.
 
-    The async methods run the sync ones where there is no `async_collection`.
+    Without `async_collection` the async methods run the sync ones.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LodestoneRetriever(BaseRetriever):
 
 
 def _node(chunk: Chunk) -> NodeWithScore:
-    """The chunk under its own id; its source is the document that it refers to."""
+    """A chunk as a node with the chunk's id, whose source document is the chunk's source."""
     node = TextNode(
         id_=chunk["chunk_uuid"],
         text=chunk["chunk_content"],
@@ -68,10 +68,10 @@ def _node(chunk: Chunk) -> NodeWithScore:
 
 
 class LodestoneVectorStore(BasePydanticVectorStore):
-    """Nodes with their embeddings in one sub-tenant of a tenant for vectors, under their own ids.
+    """Nodes with their embeddings in one sub-tenant of an embeddings tenant, under their own ids.
 
-    A node is stored whole as metadata: 64 KiB with its text at most. Scores are those of the tenant's metric, higher
-    is nearer. The async methods run the sync ones where there is no `async_vectors`.
+    A node is stored completely, as metadata of at most 64 KiB including its text. Scores are those of the tenant's
+    metric, higher is nearer. Without `async_vectors` the async methods run the sync ones.
     """
 
     stores_text: bool = True
@@ -87,21 +87,21 @@ class LodestoneVectorStore(BasePydanticVectorStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """Name of the class, as LlamaIndex serializes it."""
+        """The class name by which LlamaIndex serializes it."""
         return "LodestoneVectorStore"
 
     @property
     def client(self) -> VectorCollection:
-        """The vectors."""
+        """The underlying vectors."""
         return self._vectors
 
     def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
-        """Adds nodes with embeddings, or replaces those of the same id."""
+        """Adds nodes with embeddings, replacing those with the same ids; returns the ids."""
         self._vectors.add(*_rows(nodes))
         return [node.node_id for node in nodes]
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """As `add`."""
+        """Like `add`."""
         if self._async_vectors is None:
             return await super().async_add(nodes, **kwargs)
         await self._async_vectors.add(*_rows(nodes))
@@ -112,20 +112,20 @@ class LodestoneVectorStore(BasePydanticVectorStore):
         self._vectors.delete_matching(translated(None, doc_ids=[ref_doc_id]))
 
     async def adelete(self, ref_doc_id: str, **kwargs: Any) -> None:
-        """As `delete`."""
+        """Like `delete`."""
         if self._async_vectors is None:
             await super().adelete(ref_doc_id, **kwargs)
         else:
             await self._async_vectors.delete_matching(translated(None, doc_ids=[ref_doc_id]))
 
     def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
-        """Deletes nodes by id, by a filter or by both; at least one must be given."""
+        """Deletes nodes by ids, by a filter or by both; at least one must be given."""
         self._vectors.delete_matching(_chosen(node_ids, filters))
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
     ) -> None:
-        """As `delete_nodes`."""
+        """Like `delete_nodes`."""
         if self._async_vectors is None:
             await super().adelete_nodes(node_ids, filters, **kwargs)
         else:
@@ -136,32 +136,32 @@ class LodestoneVectorStore(BasePydanticVectorStore):
         self._vectors.delete_matching()
 
     async def aclear(self) -> None:
-        """As `clear`."""
+        """Like `clear`."""
         if self._async_vectors is None:
             await super().aclear()
         else:
             await self._async_vectors.delete_matching()
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """Nodes with their embeddings by id, by a filter or by both; all where none is given."""
+        """Nodes with their embeddings, by ids, by a filter or by both; without either, all nodes."""
         found = self._vectors.matching(translated(filters, node_ids), with_vectors=True)
         return [_stored(chunk) for chunk in found]
 
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """As `get_nodes`."""
+        """Like `get_nodes`."""
         if self._async_vectors is None:
             return await super().aget_nodes(node_ids, filters)
         found = self._async_vectors.matching(translated(filters, node_ids), with_vectors=True)
         return [_stored(chunk) async for chunk in found]
 
     def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
-        """The nodes nearest to an embedding, up to 200."""
+        """The nodes nearest to an embedding, at most 200."""
         return _result(self._vectors.search(*_search(query)))
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """As `query`."""
+        """Like `query`."""
         if self._async_vectors is None:
             return await super().aquery(query, **kwargs)
         return _result(await self._async_vectors.search(*_search(query)))
@@ -185,7 +185,7 @@ def _search(query: VectorStoreQuery) -> tuple[list[float], int, dict[str, Any]]:
         raise NotImplementedError(f"queries of mode {query.mode.value} are not offered")
     if query.query_embedding is None:
         raise ValueError("query_embedding is missing")
-    # An index without nodes of its own asks with empty lists for all.
+    # An index without nodes of its own passes empty lists to mean all nodes.
     chosen = translated(query.filters, query.node_ids or None, query.doc_ids or None)
     return query.query_embedding, query.similarity_top_k, chosen
 

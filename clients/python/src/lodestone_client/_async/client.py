@@ -1,4 +1,4 @@
-"""The client: all operations, and what takes several of them."""
+"""The client: all operations, and helpers that combine several of them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from lodestone_client._protocol import FileOutcome, Operation, Options, Settings
 from lodestone_client.errors import InvalidRequestError, NotFoundError, ProcessingFailed, WaitTimeout
 from lodestone_client.models import FailedItem, Source
 
-# Advised number of files of a batch, and bytes that are held in memory for one.
+# Recommended number of files in a batch, and the file bytes held in memory for one.
 BATCH_FILES = 20
 BATCH_BYTES = 64 << 20
-# Codes with which an item of a batch may be sent again.
+# Error codes of batch items that may be sent again.
 PASSING_CODES = ("SERVICE_UNAVAILABLE", "RATE_LIMITED")
 LOOKED_UP_IDS = 1000
 WAIT_SECONDS = 20
 
 
 class AsyncClient(AsyncOperations):
-    """A client of one server. Operations are grouped as in its OpenAPI document.
+    """A client for one server. Operations are grouped as in its OpenAPI document.
 
     `server` and `api_key` default to LODESTONE_SERVER and LODESTONE_API_KEY. `timeout` is in
-    seconds; `retries` is how often a request that is safe to repeat is sent again. `http` is an
-    httpx client of your own, with proxies, certificates or event hooks; it is not closed here.
+    seconds; `retries` limits how often a request that is safe to repeat is sent again. `http` is
+    an httpx client of your own, with proxies, certificates or event hooks; it is never closed here.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class AsyncClient(AsyncOperations):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the connections."""
+        """Closes the connections, unless `http` was passed in."""
         if self._transport.owns_http:
             await self._transport.http.aclose()
 
@@ -69,7 +69,7 @@ class AsyncClient(AsyncOperations):
         body: Any = None,
         options: Options | None = None,
     ) -> httpx.Response:
-        """Any request, also one that this version of the client has no method for; GET alone is repeated."""
+        """Sends any request, even one for which this version has no method; only GET is retried."""
         query = query or {}
         media: Any = None if body is None else "whole"
         operation = Operation(method, path, query=list(query), media=media, retry=method == "GET")
@@ -84,9 +84,9 @@ class AsyncClient(AsyncOperations):
         timeout: float | None = None,
         on_source: Callable[[Source], None] | None = None,
     ) -> list[Source]:
-        """Waits until sources, or one, are processed and returns them; `on_source` sees each as it ends.
+        """Waits until sources (or a single one) are processed and returns them; `on_source` gets each as it ends.
 
-        Raises `ProcessingFailed` where a source ended in an error or is gone, `WaitTimeout` after
+        Raises `ProcessingFailed` if a source ended in an error or is gone, `WaitTimeout` after
         `timeout` seconds.
         """
         end = None if timeout is None else time.monotonic() + timeout
@@ -122,7 +122,7 @@ class AsyncClient(AsyncOperations):
                     options=Options(timeout=limit and limit + seconds),
                 )
             except NotFoundError:
-                continue  # the look-up says which are gone
+                continue  # the next look-up tells which sources are gone
         errored = [source for source in ended.values() if source["status"] == "errored"]
         if errored or missing:
             raise ProcessingFailed(errored, missing)
@@ -138,10 +138,10 @@ class AsyncClient(AsyncOperations):
         batch_rows: int = 20_000,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[str]:
-        """Uploads a matrix of float32 to a tenant for vectors: a numpy array, or one that it maps from a file.
+        """Uploads a float32 matrix to a tenant for vectors: a numpy array, possibly memory-mapped from a file.
 
-        Batches are `{file_id}:0`, `{file_id}:1` and on, which are returned; row `i` of one gets the id
-        `{batch}_{i}`. A second run replaces. `on_progress` gets the number of rows that are stored.
+        The batches are named `{file_id}:0`, `{file_id}:1`, ..., and returned; row `i` of a batch gets the id
+        `{batch}_{i}`. Running it again replaces the rows. `on_progress` gets the number of rows stored so far.
         """
         path, query = "/upload/upload_embeddings", ["tenant_id", "sub_tenant_id", "file_id"]
         operation = Operation("POST", path, query=query, media="npy", retry=True, keyed=True)
@@ -168,11 +168,11 @@ class AsyncClient(AsyncOperations):
         timeout: float | None = None,
         on_progress: Callable[[FileOutcome, int, int], None] | None = None,
     ) -> list[FileOutcome]:
-        """Uploads the files under a folder and waits until they are processed.
+        """Uploads the files below a folder and waits until they are processed.
 
-        The id of a file is its path from the folder's name on, with `:` for `/`, so that a second
-        run replaces. `on_progress` gets each file whose state changed, the number of files that
-        are through, and that of all. A file that fails is in the result and stops nothing.
+        A file's id is its path, beginning with the folder's name, with `:` in place of `/`; so running it
+        again replaces the files. `on_progress` gets each file whose state changed, the number of
+        finished files, and the total. A file that fails is reported in the result and stops nothing.
         """
         outcomes = [FileOutcome(path, file_id, "waiting") for path, file_id in folder_files(Path(folder), pattern)]
         known = {outcome.file_id: outcome for outcome in outcomes}
@@ -229,7 +229,7 @@ class AsyncClient(AsyncOperations):
         return outcomes
 
     async def _upload_batch(self, batch: list[FileOutcome], scope: Mapping[str, Any]) -> list[FailedItem]:
-        """Items that were refused; where all are, the answer is an error with them."""
+        """Uploads a batch; returns the refused items. If all are refused, the error answer lists them."""
         files: Any = [(outcome.path.name, outcome.path.read_bytes()) for outcome in batch]
         try:
             answer = await self.upload.batch_upload(
@@ -244,7 +244,7 @@ class AsyncClient(AsyncOperations):
 
 
 def _batch(outcomes: list[FileOutcome]) -> list[FileOutcome]:
-    """The first files that fit into one batch; at least one."""
+    """The longest beginning of the list that fits into one batch; at least one file."""
     size, count = 0, 0
     for outcome in outcomes[:BATCH_FILES]:
         size += outcome.path.stat().st_size

@@ -1,4 +1,4 @@
-"""Texts of one sub-tenant under ids of the caller: the ground of the framework integrations."""
+"""Texts of one sub-tenant under ids of your own: the basis of the framework integrations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lodestone_client._async.client import AsyncClient
 from lodestone_client.errors import BatchFailed, InvalidRequestError, NotFoundError
 from lodestone_client.models import Chunk, Source
 
-# Limits of the server: items of a batch, ids of a request, chunks of a search.
+# Limits of the server: items per batch, ids per request, chunks per search.
 BATCH_ITEMS = 100
 BATCH_CHARACTERS = 16 << 20
 IDS = 1000
@@ -20,18 +20,18 @@ CHUNKS = 1001
 
 @dataclass
 class AsyncCollection:
-    """Texts with metadata in one sub-tenant; the server embeds them."""
+    """Texts with metadata in one sub-tenant; the server computes the embeddings."""
 
     client: AsyncClient
     tenant_id: str
     sub_tenant_id: str = "default"
     timeout: float | None = None
-    """Seconds to wait for the processing of what was added."""
+    """Seconds to wait until added texts are processed; `None` waits without limit."""
     search_parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Members of every `search/retrieve`, such as `mode` or `alpha`."""
+    """Parameters of every `search/retrieve`, such as `mode` or `alpha`."""
 
     async def add(self, texts: Sequence[str], metadata: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> None:
-        """Adds texts, or replaces those of the same id, and waits until they can be found."""
+        """Adds texts, replacing those with the same ids, and waits until they are searchable."""
         items = [
             {"content": text, "file_id": id_, "document_metadata": dict(data)}
             for text, data, id_ in zip(texts, metadata, ids, strict=True)
@@ -61,7 +61,7 @@ class AsyncCollection:
             raise BatchFailed(answer["failed"])
 
     async def sources(self, ids: Sequence[str]) -> list[Source]:
-        """What is known of ids, in their order; unknown ones are left out."""
+        """The sources with these ids, in the same order; unknown ids are left out."""
         found: list[Source] = []
         for start in range(0, len(ids), IDS):
             answer = await self.client.listing.sources_by_id(
@@ -71,7 +71,7 @@ class AsyncCollection:
         return found
 
     async def text(self, id_: str) -> str | None:
-        """The text as it was added; `None` where it is gone."""
+        """The text as it was added; `None` if there is none."""
         try:
             answer = await self.client.fetch.fetch_content(
                 tenant_id=self.tenant_id, sub_tenant_id=self.sub_tenant_id, file_id=id_
@@ -84,9 +84,9 @@ class AsyncCollection:
         return content if answer["encoding"] == "utf-8" else base64.b64decode(content).decode(errors="replace")
 
     async def matching(self, document_filter: Mapping[str, Any] | None) -> list[Source]:
-        """All sources that a filter on their metadata leaves, oldest first.
+        """All sources that match a filter on their metadata, oldest first.
 
-        The listing has no filter, so each page of it restricts a search that wants everything.
+        As the listing takes no filter, the filter goes to a search for everything within each page of it.
         """
         found: list[Source] = []
         page: list[Source] = []
@@ -120,7 +120,7 @@ class AsyncCollection:
     async def search(
         self, query: str, count: int, document_filter: Mapping[str, Any] | None = None, **parameters: Any
     ) -> list[Chunk]:
-        """The best chunks for a query; `parameters` are members of `search/retrieve`."""
+        """The best chunks for a query; `parameters` are those of `search/retrieve`."""
         if count < 1:
             return []
         chosen: dict[str, Any] = {**self.search_parameters, **parameters}
@@ -141,7 +141,7 @@ class AsyncCollection:
         )
 
     async def delete(self, ids: Sequence[str]) -> int:
-        """Deletes texts, and says how many there were; unknown ids are no error."""
+        """Deletes texts; returns how many there were. Unknown ids are not an error."""
         count = 0
         for start in range(0, len(ids), IDS):
             answer = await self.client.deletion.delete_source(
@@ -151,7 +151,7 @@ class AsyncCollection:
         return count
 
     async def delete_all(self) -> int:
-        """Deletes every source of the sub-tenant, in every state."""
+        """Deletes every source of the sub-tenant, in any state; returns how many there were."""
         listing = self.client.listing.iter_sources(
             tenant_id=self.tenant_id, sub_tenant_id=self.sub_tenant_id, limit=IDS
         )

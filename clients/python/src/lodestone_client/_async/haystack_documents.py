@@ -1,4 +1,4 @@
-"""Haystack's documents in a collection."""
+"""Haystack documents, stored in a collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Filters = Mapping[str, Any] | None
 
 @dataclass
 class AsyncHaystackDocuments:
-    """Documents as text sources under their ids; `meta` is `document_metadata`."""
+    """Documents as text sources with the same ids; `meta` is stored as `document_metadata`."""
 
     collection: AsyncCollection
 
@@ -30,7 +30,7 @@ class AsyncHaystackDocuments:
         return answer["source_count"]
 
     async def filter(self, filters: Filters) -> list[Document]:
-        """All documents that match, oldest first."""
+        """All matching documents, oldest first."""
         documents = []
         for source in await self.collection.matching(translated(filters)):
             text = await self.collection.text(source["id"])
@@ -39,8 +39,8 @@ class AsyncHaystackDocuments:
         return documents
 
     async def write(self, documents: list[Document], policy: DuplicatePolicy) -> int:
-        """Writes documents, and says how many. The server has no upload that fails on a known id, so
-        of two writers at once both may pass SKIP and FAIL.
+        """Writes documents; returns how many. The server has no upload that fails on an existing id, so
+        two concurrent writers may both pass the check of SKIP and FAIL.
         """
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
             raise ValueError("documents must be a list of Document")
@@ -57,13 +57,13 @@ class AsyncHaystackDocuments:
         return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(chosen)
 
     async def delete(self, filters: Filters) -> int:
-        """Deletes what matches."""
+        """Deletes the matching documents; returns how many."""
         return await self.collection.delete(
             [each["id"] for each in await self.collection.matching(translated(filters))]
         )
 
     async def update(self, filters: Filters, meta: Mapping[str, Any]) -> int:
-        """Adds to the metadata of what matches."""
+        """Merges `meta` into the metadata of the matching documents; returns how many."""
         sources = await self.collection.matching(translated(filters))
         for source in sources:
             await self.collection.set_metadata(source["id"], {**source["document_metadata"], **meta})

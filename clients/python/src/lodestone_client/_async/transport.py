@@ -1,4 +1,4 @@
-"""Sends requests over httpx, again where that is safe."""
+"""Sends requests over httpx, and repeats them if that is safe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lodestone_client.errors import APIError, ConnectionFailed, StreamInterrupte
 
 
 class AsyncTransport:
-    """One server over one pool of connections."""
+    """The connection pool to one server."""
 
     def __init__(self, settings: Settings, http: httpx.AsyncClient | None) -> None:
         self.settings = settings
@@ -30,14 +30,14 @@ class AsyncTransport:
         self.http = httpx.AsyncClient() if http is None else http
 
     async def call(self, operation: Operation, parameters: Mapping[str, object], options: Options | None) -> Any:
-        """The result of an operation."""
+        """Calls an operation and returns its result."""
         response = await self.send(operation, parameters, options)
         return read_answer(operation, response)
 
     async def send(
         self, operation: Operation, parameters: Mapping[str, object], options: Options | None, is_stream: bool = False
     ) -> httpx.Response:
-        """A successful answer; its body is read unless it is a stream."""
+        """Sends a request and returns the successful response; its body is read unless it is a stream."""
         options = options or Options()
         request = Request(self.settings, operation, parameters, options)
         attempt = 0
@@ -67,13 +67,13 @@ class AsyncTransport:
             attempt += 1
 
     async def pause(self, seconds: float) -> None:
-        """Waits."""
+        """Waits before another attempt."""
         await asyncio.sleep(seconds)
 
     async def stream(
         self, operation: Operation, parameters: Mapping[str, object], options: Options | None
     ) -> AsyncIterator[Event]:
-        """The events of a streamed answer. Leaving the loop closes the connection, which ends the work."""
+        """Yields the events of a streamed answer. Leaving the loop closes the connection and so cancels the work."""
         response = await self.send(operation, {**parameters, "stream": True}, options, is_stream=True)
         reader = EventReader()
         try:
@@ -94,7 +94,7 @@ class AsyncTransport:
     async def pages(
         self, operation: Operation, parameters: Mapping[str, object], options: Options | None, member: str
     ) -> AsyncIterator[Any]:
-        """The entries of all pages."""
+        """Yields the entries of all pages."""
         cursor: object = None
         while True:
             page = {"limit": PAGE_ENTRIES, **parameters}

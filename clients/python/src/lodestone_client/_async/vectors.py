@@ -1,4 +1,4 @@
-"""Vectors of one sub-tenant under ids of the caller, with metadata: the ground of vector stores."""
+"""Vectors with metadata of one sub-tenant under ids of your own: the basis of vector stores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lodestone_client._async.client import AsyncClient
 from lodestone_client.errors import ConflictError
 from lodestone_client.models import ListedVector, ScoredChunk
 
-# Limits of the server: rows of an upload, ids of a request, vectors of a page and of a search.
+# Limits of the server: rows per upload, ids per request, vectors per page and per search.
 ROWS = 2000
 IDS = 2000
 PAGE = 1000
@@ -19,14 +19,14 @@ RESULTS = 200
 
 @dataclass
 class AsyncVectorCollection:
-    """Vectors with metadata in one sub-tenant of a tenant for vectors."""
+    """Vectors with metadata in one sub-tenant of an embeddings tenant."""
 
     client: AsyncClient
     tenant_id: str
     sub_tenant_id: str = "default"
 
     async def create(self, metric: Literal["cosine", "dot", "l2"] = "cosine") -> Self:
-        """Makes the tenant, whose vectors are compared by `metric`; one that exists must have the same."""
+        """Creates the tenant, which compares vectors by `metric`; an existing one must have the same metric."""
         try:
             await self.client.embeddings.create_tenant(tenant_id=self.tenant_id, metric=metric)
         except ConflictError as error:
@@ -41,7 +41,7 @@ class AsyncVectorCollection:
     async def add(
         self, ids: Sequence[str], vectors: Sequence[Sequence[float]], metadata: Sequence[Mapping[str, Any] | None]
     ) -> None:
-        """Adds vectors, or replaces those of the same id; they are found when this returns."""
+        """Adds vectors, replacing those with the same ids; when it returns, they are searchable."""
         if not len(ids) == len(vectors) == len(metadata):
             raise ValueError(f"{len(ids)} ids, {len(vectors)} vectors and {len(metadata)} maps do not match")
         chosen = dict(zip(ids, zip(vectors, metadata, strict=True), strict=True))
@@ -66,7 +66,7 @@ class AsyncVectorCollection:
     async def search(
         self, vector: Sequence[float], count: int, filter: Mapping[str, Any] | None = None, with_vectors: bool = False
     ) -> list[ScoredChunk]:
-        """The nearest vectors with scores and metadata, up to 200."""
+        """The nearest vectors, at most 200, with scores and metadata."""
         if count < 1:
             return []
         answer = await self.client.embeddings.search(
@@ -83,7 +83,7 @@ class AsyncVectorCollection:
     async def matching(
         self, filter: Mapping[str, Any] | None = None, with_vectors: bool = False
     ) -> AsyncIterator[ListedVector]:
-        """All vectors that a filter leaves, with metadata, page after page."""
+        """Yields all vectors that match a filter, with metadata."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self.client.embeddings.scroll(
@@ -100,7 +100,7 @@ class AsyncVectorCollection:
             cursor = page["next_cursor"]
 
     async def delete(self, ids: Sequence[str]) -> int:
-        """Deletes vectors, and says how many there were; unknown ids are no error."""
+        """Deletes vectors; returns how many there were. Unknown ids are not an error."""
         count = 0
         for start in range(0, len(ids), IDS):
             answer = await self.client.embeddings.delete(
@@ -110,5 +110,5 @@ class AsyncVectorCollection:
         return count
 
     async def delete_matching(self, filter: Mapping[str, Any] | None = None) -> int:
-        """Deletes the vectors that a filter leaves, without one all of the sub-tenant."""
+        """Deletes the vectors that match a filter; without one, all of the sub-tenant."""
         return await self.delete([chunk["chunk_id"] async for chunk in self.matching(filter)])
