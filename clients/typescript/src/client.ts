@@ -1,4 +1,4 @@
-/** The client: all operations, and what takes several of them. */
+/** The client: all operations, and helpers that combine several of them. */
 import { APIError, ProcessingFailed, WaitTimeout } from "./errors.js";
 import { Operations } from "./operations.js";
 import { Transport, type ClientSettings, type Options } from "./transport.js";
@@ -7,16 +7,16 @@ import type { Source } from "./types.js";
 const LOOKED_UP_IDS = 1000;
 const WAIT_SECONDS = 20;
 
-/** How to wait for processing. */
+/** Options of waiting for sources to be processed. */
 export interface WaitOptions {
   subTenantId?: string;
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** Sees each source as it ends. */
+  /** Receives each source once it is processed. */
   onSource?: (source: Source) => void;
 }
 
-/** A client of one server. Operations are grouped as in its OpenAPI document. */
+/** A client for one server. Operations are grouped as in its OpenAPI document. */
 export class Client extends Operations {
   private readonly sender: Transport;
 
@@ -26,7 +26,7 @@ export class Client extends Operations {
     this.sender = transport;
   }
 
-  /** Any request, also one that this version of the client has no method for; GET alone is repeated. */
+  /** Sends any request, even one for which this version of the client has no method; only GET is retried. */
   request(method: string, path: string, call: { query?: Record<string, unknown>; body?: unknown; options?: Options } = {}): Promise<Response> {
     const query = call.query ?? {};
     const operation = { method, path, query: Object.keys(query), retry: method === "GET", ...("body" in call ? { media: "whole" } : {}) };
@@ -34,8 +34,8 @@ export class Client extends Operations {
   }
 
   /**
-   * Waits until sources, or one, are processed and returns them. Throws `ProcessingFailed` where a source ended in an error or is gone,
-   * `WaitTimeout` after `timeoutMs`.
+   * Waits until sources (or a single one) are processed and returns them. Throws `ProcessingFailed` if a source ended in an error or
+   * is gone, `WaitTimeout` after `timeoutMs`.
    */
   async wait(tenantId: string, fileIds: Iterable<string>, options: WaitOptions = {}): Promise<Source[]> {
     const scope = { tenant_id: tenantId, sub_tenant_id: options.subTenantId ?? "default" };
@@ -61,7 +61,7 @@ export class Client extends Operations {
         const wait = Math.min(WAIT_SECONDS, Math.ceil(left / 1000));
         await this.upload.verifyProcessing({ ...scope, file_id: first, wait }, { ...call, timeoutMs: wait * 1000 + this.sender.timeoutMs });
       } catch (error) {
-        // The look-up says which are gone.
+        // The next look-up tells which sources are gone.
         if (!(error instanceof APIError && error.status === 404)) throw error;
       }
     }

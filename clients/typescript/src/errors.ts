@@ -1,7 +1,7 @@
-/** Errors: what the server answered, what did not reach it, and what it could not process. */
+/** Errors: error answers, failed connections, and sources that could not be processed. */
 import type { Source } from "./types.js";
 
-/** Base of all errors of this package. */
+/** Base class of all errors of this package. */
 export class LodestoneError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -9,13 +9,13 @@ export class LodestoneError extends Error {
   }
 }
 
-/** The server was not reached, or did not answer in time; `cause` says why. */
+/** The server could not be reached or did not answer in time; `cause` tells why. */
 export class ConnectionFailed extends LodestoneError {}
 
 /** An event stream ended before its last event. */
 export class StreamInterrupted extends LodestoneError {}
 
-/** Sources were accepted and could not be processed, or were deleted meanwhile (`missing`). */
+/** Accepted sources could not be processed, or were deleted meanwhile (`missing`). */
 export class ProcessingFailed extends LodestoneError {
   constructor(
     readonly sources: Source[],
@@ -27,14 +27,14 @@ export class ProcessingFailed extends LodestoneError {
   }
 }
 
-/** Sources were not processed in the time given; `pending` has their ids. */
+/** Sources were not processed in time; `pending` lists their ids. */
 export class WaitTimeout extends LodestoneError {
   constructor(readonly pending: string[]) {
     super(`${pending.length} sources are not processed yet, such as ${pending[0]}`);
   }
 }
 
-/** What is wrong with one parameter. */
+/** An invalid parameter: where it is, its name, and the problem. */
 export interface FieldError {
   location: string;
   field: string;
@@ -47,7 +47,7 @@ export class APIError extends LodestoneError {
   readonly reason: string;
   readonly requestId: string;
   readonly fieldErrors: FieldError[];
-  /** Seconds after which the server asks to try again. */
+  /** Seconds after which the server asks to retry; null if it does not say. */
   readonly retryAfter: number | null;
 
   constructor(
@@ -66,13 +66,13 @@ export class APIError extends LodestoneError {
     this.retryAfter = /^\d+$/.test(after) ? Number(after) : null;
   }
 
-  /** The error for an answer, of which `text` is the body; it may come from a proxy. */
+  /** The error for a response with the body `text`; it may come from a proxy. */
   static of(response: Response, text: string): APIError {
     let body: unknown = null;
     try {
       body = JSON.parse(text);
     } catch {
-      // Not the server's own answer.
+      // No JSON: sent by a proxy.
     }
     const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
     const fallback = { message: text.slice(0, 500) || response.statusText };

@@ -1,16 +1,16 @@
-/** Sends requests with fetch, again where that is safe. */
+/** Sends requests with fetch, and repeats them if that is safe. */
 import { APIError, ConnectionFailed, StreamInterrupted } from "./errors.js";
 import type { FileInput } from "./types.js";
 
 const BACK_OFF_MS = 1000;
 const BACK_OFF_MS_MAX = 8000;
-/** A server that asks for more patience than this is reported, not waited for. */
+/** If a server asks for a longer wait than this, its error is thrown. */
 const RETRY_AFTER_MS_MAX = 60_000;
 const RETRIED_STATUSES = new Set([408, 429, 502, 503, 504]);
 const PAGE_ENTRIES = 500;
-/** A stream says something every 15 s; what is silent for longer has broken off unseen. */
+/** Streams send something at least every 15 s; one that is silent for longer than this is considered broken. */
 const STREAM_SILENCE_MS = 45_000;
-/** The slowest line that an upload is waited for: about a megabit a second. */
+/** The slowest upload rate that a timeout allows for: about one megabit per second. */
 const UPLOAD_BYTES_PER_MS = 128;
 
 /** Address, key and defaults of a client. */
@@ -19,19 +19,19 @@ export interface ClientSettings {
   server?: string;
   /** Default: the variable LODESTONE_API_KEY. */
   apiKey?: string;
-  /** Time in which an answer must come, or the next piece of a file; default 60,000. An upload has longer by its size. */
+  /** Time limit for an answer, and for each further piece of a file; default 60,000. Uploads get more, by their size. */
   timeoutMs?: number;
-  /** How often a request that is safe to repeat is sent again; default 3. */
+  /** How often a request that is safe to repeat is retried; default 3. */
   retries?: number;
-  /** A fetch of your own, such as one that uses a proxy. */
+  /** A fetch of your own, for example one that uses a proxy. */
   fetch?: typeof fetch;
-  /** Waits between attempts, at most until a call is aborted. */
+  /** Waits between attempts; must return early if the call is aborted. */
   pause?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** Settings of one call, in place of the client's. */
+/** Settings of a single call, which override the client's. */
 export interface Options {
-  /** Makes uploads and additions of memories repeatable; generated where absent. */
+  /** Makes uploads and additions of memories safe to repeat; generated if absent. */
   idempotencyKey?: string;
   requestId?: string;
   timeoutMs?: number;
@@ -40,18 +40,18 @@ export interface Options {
   headers?: Record<string, string>;
   /** Parameters that this version of the client does not know. */
   extra?: Record<string, unknown>;
-  /** Sees status and headers of the last answer: request id, ignored parameters, degradation. */
+  /** Receives the last response, for status and headers: request id, ignored parameters, degradation. */
   onResponse?: (response: Response) => void;
 }
 
-/** One event of a streamed answer; the deltas of all `token` make up the answer of `done`. */
+/** One event of a streamed answer; the deltas of all `token` events make up the answer in `done`. */
 export type AnswerEvent<T> =
   | { id: string; event: "start"; data: { request_id: string; session_id: string | null; model: string | null } }
   | { id: string; event: "sources"; data: Partial<T> }
   | { id: string; event: "token"; data: { delta: string } }
   | { id: string; event: "done"; data: T };
 
-/** One operation of the API: how its request is sent and its answer read. */
+/** One operation of the API: how to send its request and read its answer. */
 export interface Operation {
   method: string;
   path: string;
@@ -63,7 +63,7 @@ export interface Operation {
   streams?: boolean;
 }
 
-/** One server. */
+/** Sends requests to one server. */
 export class Transport {
   readonly retries: number;
   readonly timeoutMs: number;
@@ -76,7 +76,7 @@ export class Transport {
     const environment = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
     const server = settings.server ?? environment["LODESTONE_SERVER"];
     if (!server) throw new TypeError("server is missing: pass it or set LODESTONE_SERVER");
-    // A page may name a path of its own origin.
+    // In a browser, a path of the page's own origin is valid too.
     if (!/^(https?:\/\/|\/)/.test(server)) throw new TypeError(`server must begin with http:// or https://, not ${server}`);
     this.server = server.replace(/\/+$/, "");
     this.apiKey = (settings.apiKey ?? environment["LODESTONE_API_KEY"])?.trim();
@@ -86,7 +86,7 @@ export class Transport {
     this.pause = settings.pause ?? pause;
   }
 
-  /** The result of an operation. */
+  /** Calls an operation and returns its result. */
   async call<T>(operation: Operation, request: object, options: Options = {}): Promise<T> {
     return this.send(operation, request, options, async (response, progress) => {
       if (operation.result === "bytes") return (await blobOf(response, progress)) as T;
@@ -100,7 +100,7 @@ export class Transport {
     });
   }
 
-  /** What `read` makes of a successful answer; the time limit holds until it has, from its latest progress. */
+  /** Sends a request and returns what `read` makes of the response; the time limit covers `read`, and restarts with its progress. */
   async send<T>(
     operation: Operation,
     request: object,
@@ -111,7 +111,7 @@ export class Transport {
     const retries = options.retries ?? this.retries;
     const { url, body, type } = this.encode(operation, sent);
     const headers = this.headers(operation, options, retries, type);
-    // A question in a session adds a turn to it, so it is not asked twice.
+    // A question in a session adds a turn to it, so it is never repeated.
     const isSafe = operation.retry && !(operation.streams && sent["session_id"] != null);
     for (let attempt = 0; ; attempt++) {
       const content = body();
@@ -148,7 +148,7 @@ export class Transport {
     }
   }
 
-  /** The events of a streamed answer. Leaving the loop closes the connection, which ends the work. */
+  /** Yields the events of a streamed answer. Leaving the loop closes the connection and so cancels the work. */
   async *stream<T>(operation: Operation, request: object, options: Options = {}): AsyncGenerator<AnswerEvent<T>> {
     const streamed = { ...request, stream: true };
     const response = await this.send(operation, streamed, options, (response) => Promise.resolve(response));
@@ -159,7 +159,7 @@ export class Transport {
     let text = "";
     try {
       for (;;) {
-        // Cancelled, a read ends as at the end of the stream.
+        // After a cancellation, read() returns as at the end of the stream.
         const silent = setTimeout(aborted, Math.max(STREAM_SILENCE_MS, options.timeoutMs ?? this.timeoutMs));
         const { done, value } = await reader.read().finally(() => clearTimeout(silent));
         if (done) break;
@@ -188,7 +188,7 @@ export class Transport {
     throw new StreamInterrupted(`${operation.path}: the stream ended, or was silent for too long, before its last event`);
   }
 
-  /** The entries of all pages. */
+  /** Yields the entries of all pages. */
   async *pages<T>(operation: Operation, request: object, options: Options | undefined, member: string): AsyncGenerator<T> {
     let cursor: unknown = undefined;
     do {
@@ -209,7 +209,7 @@ export class Transport {
     return headers;
   }
 
-  /** Address and body of a request; a body is made anew for each attempt. */
+  /** URL and body of a request; each attempt gets a new body. */
   private encode(operation: Operation, sent: Record<string, unknown>) {
     let path = operation.path;
     const query = new URLSearchParams();
@@ -246,7 +246,7 @@ function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Bytes of what is sent, about. */
+/** The approximate size of a request body in bytes. */
 function sizeOf(content: BodyInit | null | undefined): number {
   if (typeof content === "string") return content.length;
   if (content instanceof Blob) return content.size;
@@ -256,7 +256,7 @@ function sizeOf(content: BodyInit | null | undefined): number {
   return bytes;
 }
 
-/** The bytes of an answer, with a word at each piece that comes. */
+/** The body of a response; reports progress with each piece received. */
 async function blobOf(response: Response, progress: () => void): Promise<Blob> {
   const pieces: BlobPart[] = [];
   const reader = response.body!.getReader();
@@ -268,25 +268,25 @@ async function blobOf(response: Response, progress: () => void): Promise<Blob> {
   }
 }
 
-/** Why no answer came: "fetch failed" alone says nothing, the cause of Node does. */
+/** The reason why no answer came. Node's "fetch failed" says nothing, but its cause does. */
 function reasonOf(cause: unknown): string {
   const inner = (cause as { cause?: { message?: string; code?: string } }).cause;
   return inner ? `${cause}: ${inner.message || inner.code}` : String(cause);
 }
 
-/** An idempotency key. Node 18 and pages without TLS have no `crypto.randomUUID`. */
+/** An idempotency key. `crypto.randomUUID` is missing in Node 18 and on pages without TLS. */
 function randomKey(): string {
   return Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join("-");
 }
 
 /**
- * Milliseconds until the next attempt, or null where the answer is final: what the server asks for, and a share of the
- * back-off by chance, so that clients that were refused together do not come back together.
+ * Milliseconds until the next attempt, or null if the error is final: what the server asks for plus a random share of
+ * the back-off, so that clients which were refused together do not return together.
  */
 function delayOf(attempt: number, problem: APIError | ConnectionFailed): number | null {
   const backOff = Math.min(BACK_OFF_MS * 2 ** attempt, BACK_OFF_MS_MAX) * Math.random();
   if (problem instanceof ConnectionFailed) return backOff;
-  // Where the change may have happened, the caller decides: verify_processing tells.
+  // With an unknown outcome the change may have taken effect; the caller has to find out, for example by verify_processing.
   if (!RETRIED_STATUSES.has(problem.status) || problem.reason === "outcome_unknown") return null;
   const wanted = (problem.retryAfter ?? 0) * 1000;
   return wanted > RETRY_AFTER_MS_MAX ? null : wanted + backOff;
@@ -311,12 +311,12 @@ function formOf(fields: Record<string, unknown>): FormData {
   return form;
 }
 
-/** A member of a form: maps and lists are JSON text. */
+/** A form field's text; maps and lists become JSON. */
 function formText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The event of a block of lines; a block of comments has none. */
+/** The event in a block of lines; null for a block of comments. */
 function eventOf(block: string): { id: string; event: string; data: Record<string, unknown> } | null {
   const fields: Record<string, string> = {};
   for (const line of block.split("\n")) {

@@ -1,4 +1,4 @@
-// The client against the server that LODESTONE_SERVER and LODESTONE_API_KEY name; see scripts/clients_check.
+// Tests the client against the server in LODESTONE_SERVER with the key in LODESTONE_API_KEY; see scripts/clients_check.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -27,9 +27,9 @@ test("every operation of the document is a method", async () => {
   const described = new Set();
   for (const [path, methods] of Object.entries((await client.operations.openapiJson()).paths))
     for (const method of Object.keys(methods)) described.add(`${method.toUpperCase()} ${path}`);
-  // OpenAI's clients are the clients of what stands below /v1.
+  // /v1 is OpenAI's interface, for which OpenAI has clients.
   for (const operation of described) if (operation.includes(" /v1/")) described.delete(operation);
-  // One operation has a short path too, and one may be asked for by either method.
+  // One operation also has a short path, and one accepts either method.
   described.delete("DELETE /delete_source");
   described.delete("POST /upload/verify_processing");
   assert.deepEqual([...sent].sort(), [...described].sort());

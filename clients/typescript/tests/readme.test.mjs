@@ -1,4 +1,4 @@
-// The examples of README.md as one module: each prints what its comment says.
+// Runs the examples of README.md as one module: each has to print what its comment says.
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";

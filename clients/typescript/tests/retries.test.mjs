@@ -1,4 +1,4 @@
-// Which requests are sent again and how long the client waits: against answers made up here.
+// Tests against scripted answers which requests are sent again, and how long the client waits.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
