@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that for every answerable question one alternative of gold stands in full in the text of its sources, that every must_not
-stands somewhere in the collection, and lists alternatives found in no source:
+"""Checks the questions of a collection against its files:
 
     check_gold.py COLLECTION --bench DIR     (DIR holds answers.py, the scorer)
 
-docx, xlsx and pptx are read as zip; commas of a csv are set apart; pdf is skipped unless pypdf is installed.
+For every answerable question, the text of its sources must contain one alternative of `gold` completely; otherwise it exits with 1.
+Also lists alternatives that are in no source, sources that do not contain gold alone, and `must_not` texts that are nowhere in the
+collection. docx, xlsx and pptx are read as zip archives; questions on a pdf are skipped unless pypdf is installed.
 """
 import html, json, os, re, sys, zipfile
 if len(sys.argv) != 4 or sys.argv[2] != "--bench":
@@ -28,7 +29,7 @@ def text(path):
         return " ".join(p.extract_text() for p in PdfReader(path).pages)
     s = open(path, encoding="utf-8").read()
     if ext == "csv":
-        s = s.replace(",", " , ")   # so that a cell is not taken for part of a number
+        s = s.replace(",", " , ")   # commas stand apart, so that adjacent cells do not look like one number
     return html.unescape(re.sub(r"<[^>]+>", " ", s)) if ext == "html" else s
 
 

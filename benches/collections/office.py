@@ -1,20 +1,20 @@
-"""Word, Excel, PDF and PowerPoint files of the collections; the same input gives the same text and bytes.
+"""Makes the Word, Excel, PDF and PowerPoint files of the collections; the same input gives the same text and bytes.
 
-needs python-docx, openpyxl, reportlab, python-pptx (first made with 1.2.0, 3.1.5, 5.1.0, 1.0.2)
+Needs python-docx, openpyxl, reportlab and python-pptx (the files were made with 1.2.0, 3.1.5, 5.1.0 and 1.0.2).
 """
 import io, os, re, sys, zipfile
 
 
 class Office:
-    """Writes into the folder that the caller's argument names, else into its `files`."""
+    """Writes files to the folder in the calling script's first argument, by default to `files` beside the script."""
 
     def __init__(self, script, who, stamp):
-        """`who` is the author, `stamp` year to second of all times."""
+        """`who` is the author; `stamp`, from year to second, is used for all times."""
         self.out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(script)), "files")
         self.who, self.stamp = who, stamp
 
     def put(self, name, save):
-        """Repacks a zip container with fixed member times and a fixed time of saving."""
+        """Repacks a zip container with fixed times of its members and of saving."""
         raw = io.BytesIO()
         save(raw)
         saved = "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z".format(*self.stamp).encode()
@@ -56,7 +56,7 @@ class Office:
         self.put(name, w.save)
 
     def pdf(self, name, title, parts, rule=("GRID", 0.5, "#888888"), heading="Heading2", foot="", author=None, **page):
-        """`rule` draws tables; `foot` stands before title and page at the foot of each page; `page` is its form."""
+        """`rule` draws tables; `foot` precedes title and page number in each footer; `page` sets the page layout."""
         from reportlab.lib.pagesizes import A4
         from reportlab.lib.styles import getSampleStyleSheet
         from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate, Spacer, Table, TableStyle

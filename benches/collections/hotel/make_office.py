@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the Word, Excel and PDF files of this collection: make_office.py [FOLDER]
 
-Needs ../office.py (or its folder in PYTHONPATH) and what it names; the same input gives the same text and bytes.
+Needs ../office.py (or its folder in PYTHONPATH) and the packages listed there; the same input gives the same text and bytes.
 """
 import os
 import sys

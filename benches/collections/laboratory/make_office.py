@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the Word, Excel and PDF files of this collection: make_office.py [FOLDER]
 
-Needs office.py (benches/collections; in the folder above or in PYTHONPATH) and python-docx, openpyxl, reportlab;
+Needs ../office.py (or its folder in PYTHONPATH) and python-docx, openpyxl, reportlab;
 the same input gives the same text and bytes.
 """
 import os

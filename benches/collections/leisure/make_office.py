@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the Word, Excel, PDF and PowerPoint files of this collection: make_office.py [FOLDER]
 
-Needs what ../office.py names; the same input gives the same text and bytes.
+Needs the packages listed in ../office.py; the same input gives the same text and bytes.
 """
 import os
 import sys

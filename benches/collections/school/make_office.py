@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the Word, Excel, PDF and PowerPoint files of this collection: make_office.py [FOLDER]
 
-Needs office.py of benches/collections (in the folder above or in PYTHONPATH) and what it names.
+Needs ../office.py (or its folder in PYTHONPATH) and the packages listed there.
 """
 import os
 import sys
