@@ -280,7 +280,7 @@ try {
   await page.getByLabel("Filters (JSON)").fill("{broken");
   await page.getByRole("button", { name: "Search" }).click();
   await page.getByRole("alert").getByText(/^Filters:/).waitFor();
-  // --- warnings beside a search and an answer -----------------------------------------------------
+  // --- warnings with a search and an answer -------------------------------------------------------
   const wrongType = "{\"document_metadata\": {\"team\": 5}}";
   const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers and its values are texts" });
   await page.getByLabel("Filters (JSON)").fill(wrongType);

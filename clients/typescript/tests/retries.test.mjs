@@ -6,7 +6,7 @@ import { APIError, Client, ConnectionFailed, StreamInterrupted } from "lodestone
 
 const unavailable = (status = 503, reason = "queue_full", headers = {}) => Response.json({ error_code: "SERVICE_UNAVAILABLE", reason }, { status, headers });
 
-/** A client whose server gives `answers` in order; what was sent and how long it waited. */
+/** A client whose server returns `answers` in order, with the requests it sent and the pauses it made. */
 function scripted(answers, settings = {}) {
   const sent = [];
   const pauses = [];
