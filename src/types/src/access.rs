@@ -1,4 +1,4 @@
-//! Rights of an API key: a role and a scope (API 1.2).
+//! Rights of an API key: a role and a scope.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{CollectionId, SubTenantId, TenantId};
 /// The class of operations a key may request. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Search, list, statistics, fetch, status (API 8.2).
+    /// Search, list, statistics, fetch, status.
     Read,
     /// Also uploads, updates and deletions of sources.
     Write,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A page number and its kind, which decides its name in `layout` (API 4.4).
+/// A page number and its kind, which decides the member of `layout` that shows it: `page`, `slide`
+/// or `sheet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PageRef {
     /// The whole document, for formats without pages; reported as page 1.

@@ -31,7 +31,7 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// The wire form: decimal epoch seconds, for example `1757402409.727` (API 1.1).
+    /// The wire form: decimal epoch seconds, for example `1757402409.727`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
     }

@@ -1,4 +1,5 @@
-//! The syntax tree of metadata filters (API 5.3). `storage::filter` parses and evaluates it.
+//! The syntax tree of metadata filters, whose language docs/api.md describes under "Filters".
+//! `storage::filter` parses and evaluates it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;

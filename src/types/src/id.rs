@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::limits;
 
-/// A user-chosen name that breaks a rule of API 1.5.
+/// A user-chosen name that breaks a rule for identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct InvalidIdentifier {
@@ -81,7 +81,7 @@ macro_rules! user_name {
             /// Validates and normalises (Unicode NFC) a name.
             ///
             /// # Errors
-            /// [`InvalidIdentifier`] names the rule of API 1.5 that is broken.
+            /// [`InvalidIdentifier`] names the rule that is broken.
             pub fn parse(name: &str) -> Result<Self, InvalidIdentifier> {
                 Self::parse_field($field, name)
             }
@@ -89,7 +89,7 @@ macro_rules! user_name {
             /// Like [`Self::parse`], but errors name the field as the caller spelled it.
             ///
             /// # Errors
-            /// [`InvalidIdentifier`] names the rule of API 1.5 that is broken.
+            /// [`InvalidIdentifier`] names the rule that is broken.
             pub fn parse_field(
                 field: &'static str,
                 name: &str,
@@ -173,7 +173,7 @@ impl SubTenantId {
     /// Parses a stored name: a user-chosen one, or the scope of its memories.
     ///
     /// # Errors
-    /// [`InvalidIdentifier`] names the rule of API 1.5 that is broken.
+    /// [`InvalidIdentifier`] names the rule that is broken.
     pub fn parse_stored(name: &str) -> Result<Self, InvalidIdentifier> {
         match name.strip_prefix(MEMORIES_MARK) {
             Some(named) => Ok(Self::parse(named)?.of_memories()),
@@ -186,7 +186,7 @@ impl SubTenantId {
         &*self.0 == Self::DEFAULT
     }
 
-    /// Parses an optional name; absent and empty both mean `default` (API 1.3).
+    /// Parses an optional name; absent and empty both mean `default`.
     ///
     /// # Errors
     /// [`InvalidIdentifier`] if a name is given and breaks the rules.

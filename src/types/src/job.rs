@@ -1,4 +1,4 @@
-//! Processing states of a job and the legal transitions between them (API 4.10).
+//! Processing states of a job and the legal transitions between them.
 
 /// The status of a job as shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,8 +71,8 @@ impl Progress {
     }
 }
 
-/// Error code of a document that could not be processed. The words are part of the stable API (API
-/// 3.1 #3).
+/// Error code of a document that could not be processed. The words are part of the stable API
+/// (docs/api.md, "Upload").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobErrorCode {
     /// The file needs a password.

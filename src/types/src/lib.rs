@@ -38,8 +38,8 @@
 //! - `language`: language tags
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys; `datetime`:
 //!   time values in metadata
-//! - `filter`: the syntax tree of metadata filters (API 5.3)
-//! - `job`: processing states and the legal transitions between them (API 4.10)
+//! - `filter`: the syntax tree of metadata filters
+//! - `job`: processing states and the legal transitions between them
 //! - `head`: the identity of a commit
 //! - `hit`: scored rows and the tie-breaking rule; `retrieved`: the chunks of a result
 //! - `warning`: parts of a document that could not be read

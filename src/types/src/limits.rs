@@ -1,4 +1,4 @@
-//! All limits of the product in one place (API 5.16), related by compile-time assertions.
+//! All limits of the product in one place, related by compile-time assertions.
 
 /// Characters in an identifier.
 pub const ID_CHARS_MAX: usize = 256;
@@ -128,7 +128,7 @@ pub const CHUNK_IDS_MAX: usize = 2000;
 /// Entries on one page of a listing.
 pub const LISTING_PAGE_MAX: usize = 1000;
 
-/// Minimum number of candidates that each leg of a hybrid search contributes (RETRIEVAL 1.2).
+/// Minimum number of candidates that each leg of a hybrid search contributes.
 pub const CANDIDATES_MIN: usize = 100;
 /// Maximum number of top candidates that a reranker reads.
 pub const RERANK_CANDIDATES: usize = 50;
@@ -200,7 +200,8 @@ pub const PICTURE_MARKS_SENT_MAX: usize = 1024;
 
 /// Failed attempts after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
-/// Server restarts during one job that together count as one failed attempt (API 8.21).
+/// Server restarts during one job that together count as one failed attempt. A single restart does
+/// not count: the document may have caused it, but most restarts have other causes.
 pub const INTERRUPTIONS_PER_ATTEMPT: u32 = 3;
 
 /// Bytes of one memory.
@@ -214,7 +215,7 @@ pub const MEMORY_SECONDS_MAX: u64 = 1 << 40;
 pub const MEMORY_STATEMENTS_MAX: usize = 100;
 /// Maximum number of memories returned by one look-up.
 pub const MEMORY_RESULTS_MAX: usize = 100;
-/// Maximum number of memories that influence one search (API 5.8).
+/// Maximum number of memories that influence one search.
 pub const MEMORIES_USED_MAX: usize = 5;
 
 /// Characters of a source's description.

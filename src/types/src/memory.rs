@@ -1,4 +1,4 @@
-//! Personal memories (API 3.7, 4.8), as sources.
+//! Personal memories, stored as sources.
 //!
 //! A memory is a source of kind [`SourceKind::Memory`] in the scope returned by
 //! [`SubTenantId::of_memories`](crate::SubTenantId::of_memories). Its record carries the full text,

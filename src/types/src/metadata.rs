@@ -1,4 +1,4 @@
-//! Free-form metadata maps and their limits (API 5.16).
+//! Free-form metadata maps and their limits.
 
 use serde_json::Value;
 

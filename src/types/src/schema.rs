@@ -1,4 +1,4 @@
-//! A tenant's declared metadata keys (API 5.13), fixed at creation.
+//! A tenant's declared metadata keys, fixed at creation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -105,7 +105,7 @@ impl TenantSchema {
     /// Checks the number of fields, the grammar of keys, reserved keys and duplicates.
     ///
     /// # Errors
-    /// The first violated rule of API 5.13.
+    /// The first rule that is broken.
     pub fn validate(&self) -> Result<(), SchemaError> {
         if self.fields.len() > limits::SCHEMA_FIELDS_MAX {
             let max = limits::SCHEMA_FIELDS_MAX;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SubTenantId, TenantId};
 
-/// One `(tenant, sub-tenant)` pair. Content operations never cross its boundary (API 1.3).
+/// One `(tenant, sub-tenant)` pair. Content operations never cross its boundary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
     /// The tenant.

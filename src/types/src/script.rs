@@ -1,8 +1,8 @@
 //! Character classes by script: written without spaces between words, wide, or invisible.
 
-/// Whether the character belongs to a script written without spaces between words (API 8.14): Han
-/// with Bopomofo, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar. Digits and punctuation of these
-/// scripts are not included.
+/// Whether the character belongs to a script written without spaces between words: Han with
+/// Bopomofo, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar. Digits and punctuation of these scripts
+/// are not included.
 pub fn is_unspaced(c: char) -> bool {
     matches!(c as u32,
         0x0E01..=0x0E3A | 0x0E40..=0x0E4E          // Thai

@@ -30,12 +30,12 @@ words!(SourceKind {
     Memory = "memory",
 });
 
-/// Optional fields that few sources have: those supplied with an upload (API 9.6), those of
-/// application records (API 3.1 #9) and memories, and the extraction warnings.
+/// Optional fields that few sources have: those supplied with an upload, those of application
+/// records and memories, and the extraction warnings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceDetail {
-    /// A title supplied separately from the metadata; takes precedence over all others (API 8.8).
+    /// A title supplied separately from the metadata; takes precedence over all others.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// The application's own type name; empty to use the name of the source's kind.
@@ -63,7 +63,7 @@ pub struct SourceDetail {
     /// Set until the version is processed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,
-    /// Parts of this version that could not be read (API 9.6); set when it is processed.
+    /// Parts of this version that could not be read; set when it is processed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -118,7 +118,8 @@ pub struct SourceRecord {
     pub id: SourceId,
     /// Its kind.
     pub kind: SourceKind,
-    /// The title, chosen by the precedence chain of API 4.2.
+    /// The title: the one supplied, else `document_metadata.title`, the file name, the title found
+    /// in the text, or the id.
     pub title: String,
     /// Leading text, up to [`crate::limits::DESCRIPTION_CHARS`] characters.
     pub description: String,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const PAGES_MAX: usize = 100;
 
 /// A part of a document that was not read, or was read differently from what its format calls for.
-/// Stored with the source (API 9.6).
+/// Stored with the source, and shown in listings and by `verify_processing`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// A stable code for programs. Not an enum, because stored sources outlive the release that
