@@ -66,7 +66,7 @@ fn told(connection: &Connection, request: &Request<'_>) -> Result<Value, Failure
     Ok(done)
 }
 
-/// Reads the events of a stream (API 5.4) and returns the data of the last one, `done`.
+/// Reads the events of a streamed answer and returns the data of the last one, `done`.
 fn read_events(stream: impl BufRead, print: &dyn Fn(&str)) -> Result<Value, Failure> {
     let broken = |problem: &str| Failure::Failed(format!("the answer broke off: {problem}"));
     let mut event = String::new();

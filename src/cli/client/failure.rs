@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// Converts an error body (API 1.6) into a failure.
+    /// Converts the body of an error response (docs/api.md, "Errors") into a failure.
     pub fn of(server: &str, status: u16, retry_after_s: Option<u64>, body: &Value) -> Self {
         let reason = body["reason"].as_str().unwrap_or_default();
         let told = match body["message"].as_str() {

@@ -87,7 +87,7 @@ fn row(chunk: &Value) -> Vec<String> {
     ]
 }
 
-/// Returns page, slide or sheet of a chunk, from the JSON text of its layout (API 4.4).
+/// Returns page, slide or sheet of a chunk, from the JSON text of its layout.
 fn page(chunk: &Value) -> String {
     let layout = chunk["layout"].as_str().unwrap_or_default();
     let layout: Value = serde_json::from_str(layout).unwrap_or(Value::Null);

@@ -28,7 +28,7 @@ const BUSY_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// error.
 pub const BUSY_PATIENCE: Duration = Duration::from_secs(1800);
 
-/// Error body of the server (API 1.6).
+/// Error response of the server (docs/api.md, "Errors").
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({status} {reason})")]
 pub struct ErrorBody {

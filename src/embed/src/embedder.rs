@@ -68,8 +68,7 @@ pub struct Failing {
 /// An embedding model: turns texts into vectors. Calls block, so call it from a thread that may
 /// wait.
 ///
-/// A text has one vector, whether it is embedded alone or with others, up to float rounding (API
-/// 8.22).
+/// A text has one vector, whether it is embedded alone or with others, up to float rounding.
 pub trait Embedder: Send + Sync + fmt::Debug {
     /// Returns the number of components of a vector.
     fn dimension(&self) -> usize;

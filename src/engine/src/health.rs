@@ -49,7 +49,7 @@ pub struct Health {
 
 impl Engine {
     /// Reports the states of all components. A full disk does not make the server unhealthy, since
-    /// reads continue (API 8.19).
+    /// reads continue.
     pub fn health(&self) -> Health {
         Health {
             storage: self.storage_state(),

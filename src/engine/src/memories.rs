@@ -1,4 +1,4 @@
-//! Personal memories (API 3.7).
+//! Operations on personal memories.
 
 use crate::ingest::{AddedMemory, NewMemory};
 use crate::query::{self, FoundMemory, MemoryRequest};

@@ -396,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Statement of B2 at its cause: everything read is verified exactly once, and nothing else is.
+    /// Goal: everything that is read is verified exactly once, and nothing else is.
     #[test]
     fn as_many_bytes_are_verified_as_blocks_are_touched() {
         let data = pattern(40 * BLOCK_BYTES);

@@ -1,4 +1,5 @@
-//! Fullness of the disk, as a level that decides which requests are accepted (RELIABILITY C7).
+//! Fullness of the disk, as a level that decides which requests are accepted (docs/operations.md,
+//! "Disk full").
 //!
 //! ```text
 //! used   0 %        85 %             90 %             95 %        100 %

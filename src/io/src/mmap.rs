@@ -202,7 +202,7 @@ mod tests {
         assert!(mapped.iter().all(|byte| *byte == 7));
     }
 
-    /// Statement of F2 at its cause: a missing page reads as zeros and marks its own mapping only.
+    /// Goal: a missing page reads as zeros and marks its own mapping only.
     #[test]
     fn a_mapping_survives_a_file_that_was_cut() {
         let directory = tempfile::tempdir().unwrap();

@@ -521,8 +521,8 @@ fn many_threads_share_fresh_directories() {
     }
 }
 
-/// Statement of B7: a directory that could not be created leaves nothing behind that every later
-/// change would pay for.
+/// Goal: a directory that could not be created leaves nothing behind that would slow down every
+/// later change.
 #[test]
 fn a_directory_that_cannot_be_made_is_forgotten() {
     let root = tempfile::tempdir().unwrap();

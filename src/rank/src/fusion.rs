@@ -12,8 +12,7 @@
 //! rest as before: score = (1 - share) (the score above) + share sparse / max_sparse.
 //!
 //! Compared to minima observed in the pool (plain min-max), this preserves the distance of the
-//! worst candidate; compared to reciprocal ranks, it preserves distances at all. RETRIEVAL 1.1 has
-//! the cost.
+//! worst candidate; compared to reciprocal ranks, it preserves distances at all.
 
 /// A candidate with the true scores of all legs, whichever leg proposed it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,4 +1,4 @@
-//! The boost for a candidate that a good result names (RETRIEVAL 1.5).
+//! The boost for a candidate that a good result names.
 //!
 //! A question such as "who is the mother of X's director" is answered by pages that share no word
 //! and little meaning with it, but that are named by the first results. A named candidate therefore

@@ -2,7 +2,7 @@
 //!
 //! Models write `[1]`, `[1, 2]`, `[1-3]`, `[Source 1]` and other kinds of brackets, and sometimes
 //! cite a number that no source has. The output has `[n]` only for sources that were shown, and no
-//! other brackets around a number, so a client may take every `[n]` for a citation (API 8.13).
+//! other brackets around a number, so a client may take every `[n]` for a citation.
 //!
 //! ```text
 //! delta -> hold back white space and anything that may become a mark -> final text

@@ -1,5 +1,4 @@
-//! Records of applications (API 3.1 #9): one JSON object that holds its text in one or several
-//! forms.
+//! Records of applications: one JSON object that holds its text in one or several forms.
 //!
 //! ```text
 //! {"content": {"markdown" | "html_base64" | "text": the body, the first of them that is present

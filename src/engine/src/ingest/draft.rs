@@ -38,7 +38,7 @@ impl Draft {
     }
 
     /// The texts to embed, one per chunk. Title, searchable values and headings give a passage the
-    /// context that its neighbors would (RETRIEVAL 1.6).
+    /// context that its neighbors would.
     pub(super) fn passages(&self) -> impl Iterator<Item = String> {
         let (title, searchable) = self.words();
         self.chunks.iter().zip(&self.contexts).map(move |(chunk, context)| {

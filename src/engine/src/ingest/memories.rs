@@ -1,4 +1,4 @@
-//! Personal memories: durable and visible when the call returns (API 3.7).
+//! Personal memories: durable and visible when the call returns.
 //!
 //! ```text
 //! chunk -> embed (lane of answers) -> originals on disk -> [writer's lock: sequences -> segment
@@ -11,8 +11,8 @@
 //!
 //! Statements that a generator has condensed from a text are stored in its original and searched
 //! with it: they expire with it, and survive the rebuilding of a segment. Without a generator only
-//! the text is kept (API 3.7): rules would merely store it a second time with less content. A
-//! caller who wants statements instead of a text uses generation.
+//! the text is kept: rules would merely store it a second time with less content. A caller who
+//! wants statements instead of a text uses generation.
 //!
 //! - `generated`: memories generated from a message
 
@@ -287,7 +287,7 @@ impl Ingest {
             let record = &mut source.record;
             let older = snapshot.record(&record.sub_tenant, &record.id)?;
             record.version = older.map_or(1, |older| older.version + 1);
-            // This creates the sub-tenant that the client named (API 1.3).
+            // This creates the sub-tenant that the client named, if it does not exist.
             let (id, scope) = (collection.id(), &record.sub_tenant);
             record.sequence = self.catalog.reserve_sequence(id, scope, &record.id, None)?;
         }

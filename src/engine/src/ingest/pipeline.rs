@@ -260,7 +260,8 @@ fn storage_outcome(error: CollectionError) -> Outcome {
 /// Message for clients when the cause is internal. Paths and causes only go to the log.
 pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
-/// The title by the order of precedence of API 4.2 and 8.8, without the id as last fallback.
+/// The title of a source: the one supplied with it, else `document_metadata.title`, the file name
+/// or the title found in the text. `None` if there is none; the id then serves as title.
 pub(crate) fn title(
     detail: &SourceDetail,
     document_metadata: &Metadata,

@@ -1,4 +1,4 @@
-//! Rebuilds the sources of damaged segments from their originals (RELIABILITY C1).
+//! Rebuilds the sources of damaged segments from their originals.
 //!
 //! ```text
 //! lost sources of a collection, one batch at a time

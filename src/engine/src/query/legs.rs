@@ -215,8 +215,8 @@ pub(super) fn scores_of(
 }
 
 /// The best `k` rows plus those that tie with the last of them. Ties are ordered later, by newer
-/// source and chunk id (API 5.7), so none of them may be cut off here. `hits` are the best `k + 1`;
-/// `more(n)` returns the best `n`.
+/// source and chunk id, so none of them may be cut off here. `hits` are the best `k + 1`; `more(n)`
+/// returns the best `n`.
 pub(super) fn with_ties(
     k: usize,
     mut hits: LegHits,

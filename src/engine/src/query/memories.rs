@@ -27,7 +27,7 @@ const NEAR_COSINE: f32 = 0.25;
 const NEAR_CHUNKS: usize = 8 * limits::MEMORIES_USED_MAX;
 /// Number of memories found by a search that requests no number.
 const DECIDED_MAX: usize = 10;
-/// Weight of meaning in searches of memories, as in any search (RETRIEVAL 1.1).
+/// Weight of meaning in searches of memories, as in other searches.
 const ALPHA: f32 = 0.8;
 
 /// A search of memories.
@@ -125,8 +125,8 @@ pub fn memory_count(
 }
 
 impl Query {
-    /// The memories near a query that may steer its search, nearest first, ties by id (API 5.8). If
-    /// the sub-tenant has none, that costs one lookup per segment.
+    /// The memories near a query that may steer its search, nearest first, ties by id. If the
+    /// sub-tenant has none, that costs one lookup per segment.
     ///
     /// # Errors
     /// Errors of the disk.

@@ -6,8 +6,8 @@ use lodestone_embed::Embedder;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::limits;
 
-/// The best single weight of vectors over the judged collections (RETRIEVAL 1.1), used for queries
-/// that give no reason for another.
+/// The best single weight of vectors over the judged collections, used for queries that give no
+/// reason for another.
 const ALPHA_DEFAULT: f32 = 0.8;
 const ALPHA_MIXED: f32 = 0.7;
 const ALPHA_LITERAL: f32 = 0.35;
@@ -98,7 +98,7 @@ fn is_dated(word: &str) -> bool {
 }
 
 /// Candidates per leg: as many as can be returned, and at least a hundred, which is as good as a
-/// thousand when the union gets true scores (RETRIEVAL 1.2).
+/// thousand if every candidate of either leg gets the true scores of both.
 pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
     let pool = max_chunks.max(limits::CANDIDATES_MIN);
     match mode {

@@ -296,7 +296,7 @@ impl Candidates {
 }
 
 /// Rows in their final order: with recency applied, best first; ties by newer source, then by chunk
-/// id (API 5.7).
+/// id.
 pub(super) fn ordered(
     segments: &[SegmentScope],
     ranked: Vec<Ranked>,

@@ -1,4 +1,4 @@
-//! Reranking: a model reads the first candidates together with the query (API 5.7, `accurate`).
+//! Reranking: in mode `accurate`, a model reads the first candidates together with the query.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

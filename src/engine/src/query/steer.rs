@@ -7,8 +7,7 @@ use crate::query::memories::NearMemory;
 use crate::query::ranking::{Candidates, Search};
 use lodestone_compute::PreparedQuery;
 
-/// Number of results whose vectors are fed back in `accurate` mode, and the weight of their mean
-/// (RETRIEVAL 1.3).
+/// Number of results whose vectors are fed back in `accurate` mode, and the weight of their mean.
 const FEEDBACK_RESULTS: usize = 3;
 const FEEDBACK_WEIGHT: f32 = 0.5;
 /// Weight of the memories near a query: less than that of the query itself, so that memories

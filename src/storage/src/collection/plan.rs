@@ -31,7 +31,7 @@ pub(super) const FAN_IN: usize = 8;
 const TIER_ROWS: u64 = 1 << (FAN_IN - 2);
 /// Most rows in a merged segment: the entity names in the graph of so many have numbers of 28 bits.
 const MERGED_ROWS_MAX: u64 = 2_000_000;
-/// A segment with a larger share of dead rows is rewritten (VECTORS 4).
+/// A segment with a larger share of dead rows is rewritten.
 const DEAD_SHARE_MAX: f64 = 0.20;
 
 /// Limits on one merge.

@@ -1,4 +1,4 @@
-//! Decides whether a search benefits from the graph (API 9.8).
+//! Decides whether a search benefits from the graph.
 //!
 //! Following the names in the first results finds documents that the question does not describe:
 //! the directors of two films, the mother of a king. A question about one thing is answered by the

@@ -1,5 +1,4 @@
-//! Entities and statements of search results, and the rows and entities that they lead to (API 4.7,
-//! RETRIEVAL 1.5).
+//! Entities and statements of search results, and the rows and entities that they lead to.
 //!
 //! ```text
 //! first results -> links: the sources whose titles they name, and statements about the entities
@@ -40,7 +39,7 @@ use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 use visible::VisibleRows;
 
-/// Number of results whose names are followed (RETRIEVAL 1.5).
+/// Number of results whose names are followed.
 const FIRST_RESULTS: usize = 4;
 /// Maximum visible rows of an entity that are examined per segment.
 const ROWS_LOOKED_AT_MAX: usize = 1 << 14;

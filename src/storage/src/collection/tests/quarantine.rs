@@ -403,7 +403,7 @@ fn sound_blocks_are_not_read_again_and_again() {
     assert!(read() > before, "another version");
 }
 
-/// Goal: however many sub-tenants are asked for, only a few scopes are kept, those in use (B8).
+/// Goal: however many sub-tenants are asked for, only a few scopes are kept, those in use.
 #[test]
 fn few_scopes_of_a_segment_are_kept() {
     let dir = CollectionDir::new();

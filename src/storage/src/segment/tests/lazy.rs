@@ -1,5 +1,5 @@
-//! Blocks are verified when they are first read, and only then (B2); changes to a file after that
-//! are noticed (B1).
+//! Blocks are verified when they are first read, and only then; changes to a file after that are
+//! noticed.
 
 use roaring::RoaringBitmap;
 
@@ -47,7 +47,7 @@ pub(super) fn large(vectors: &[Vec<f32>]) -> NewSource {
     source
 }
 
-/// Goal: the first searches verify what they read rather than every tier, and find the same (B2).
+/// Goal: the first searches verify what they read rather than every tier, and find the same.
 #[test]
 fn a_first_search_verifies_what_it_reads() {
     let (files, vectors) = (Files::new(), vectors());
