@@ -185,7 +185,7 @@ pub fn degraded(access: &TenantAccess) -> Vec<String> {
 }
 
 /// Converts the error of a look-up through `access`. While a part of the tenant is quarantined, a
-/// missing item cannot be told from a damaged one, so "not found" becomes 503 (API 8.20).
+/// missing item cannot be told from a damaged one, so "not found" becomes 503.
 pub fn lookup_error(access: &TenantAccess, error: EngineError) -> ApiError {
     let error = ApiError::from(error);
     let is_absence = matches!(

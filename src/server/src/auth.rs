@@ -45,8 +45,7 @@ pub trait Authenticator: Send + Sync {
 /// than that.
 ///
 /// # Errors
-/// 401 for a missing, malformed, unknown, expired or revoked key (API 1.2); 503 while keys cannot
-/// be read.
+/// 401 for a missing, malformed, unknown, expired or revoked key; 503 while keys cannot be read.
 pub async fn authenticate(
     keys: &Arc<dyn Authenticator>,
     lookups: &Arc<Semaphore>,

@@ -20,7 +20,7 @@ use sha2::Sha256;
 use lodestone_extract::Drawing;
 use lodestone_types::{IdSource, Scope, SourceId, SubTenantId, TenantId, Timestamp};
 
-/// Lifetime of a URL: one hour (API 3.6).
+/// Lifetime of a URL: one hour.
 const LIFE_MILLIS: u64 = 3_600_000;
 
 /// The original, or a page of it, that a token gives access to.

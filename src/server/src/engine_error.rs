@@ -1,4 +1,4 @@
-//! Maps every engine error to a condition of the API (API 1.7).
+//! Maps every engine error to an error of the API: a condition, a reason and a message.
 //!
 //! An error caused by the caller keeps its message. For a server fault, the details (paths, causes)
 //! go to the log, and the caller is told in general terms how to proceed.
@@ -335,7 +335,7 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
         ErrorKind::Unavailable => {
             unavailable("storage_unavailable", "a part of the storage is not usable now")
         }
-        // Damaged data is left out of answers and never served (API 8.20).
+        // Damaged data is left out of answers and never served.
         ErrorKind::Corrupt => unavailable("data_damaged", "a part of the stored data is damaged"),
         ErrorKind::Invalid
         | ErrorKind::NotFound

@@ -1,4 +1,4 @@
-//! The error type of the API: a row of the table of conditions, a reason and a message (API 1.6).
+//! The error type of the API: a condition, a reason and a message (docs/api.md, "Errors").
 //!
 //! - `openai`: its form in the OpenAI-compatible interface
 
@@ -17,7 +17,7 @@ use lodestone_types::id::InvalidIdentifier;
 /// Seconds after which a client should retry when a queue or the disk is full.
 const RETRY_SECONDS: u32 = 5;
 
-/// A row of the table of conditions (API 1.7).
+/// A class of errors, which determines the status, and `error` and `error_code` of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// The request is invalid.
@@ -69,7 +69,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Returns status, `error` and `error_code` of the row.
+    /// Returns the status, `error` and `error_code` of the condition.
     pub fn row(self) -> (StatusCode, &'static str, &'static str) {
         let not_found = |error| (StatusCode::NOT_FOUND, error, "NOT_FOUND");
         match self {
@@ -305,12 +305,12 @@ impl ApiError {
         self
     }
 
-    /// Returns the row of the table of conditions.
+    /// Returns the class of the error.
     pub fn condition(&self) -> Condition {
         self.0.condition
     }
 
-    /// Returns the stable identifier of the error (API 1.7).
+    /// Returns the stable identifier of the error.
     pub fn reason(&self) -> &'static str {
         self.0.reason
     }
@@ -325,7 +325,7 @@ impl ApiError {
         self.0.cause.as_deref()
     }
 
-    /// Builds the body of API 1.6, which is also the data of a stream's `error` event.
+    /// Builds the body of the response, which is also the data of a stream's `error` event.
     pub fn body(&self, request_id: &str) -> Value {
         let (_, error, error_code) = self.0.condition.row();
         let mut detail = Map::new();

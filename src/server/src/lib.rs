@@ -34,7 +34,7 @@
 //!   headers and members that accompany a response
 //! - `mcp`: tools for language models; `watch`: metrics; `last_hour`: some of them minute by minute
 //! - `product`: the whole service over one engine; `console`: the browser files served beside it
-//! - `error`: the error body and its table of conditions
+//! - `error`: the error type, its conditions, and the error body
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ pub const IGNORED_HEADER: &str = "x-ignored-parameters";
 /// Body member that lists ignored parameters.
 pub const IGNORED_MEMBER: &str = "ignored_parameters";
 
-/// Header that marks an answer from incomplete data (API 8.20).
+/// Header that marks an answer from incomplete data.
 pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
 /// Header with a comma-separated list of warnings.
 pub const WARNINGS_HEADER: &str = "x-lodestone-warnings";

@@ -1,4 +1,4 @@
-//! Server-sent events: a channel whose receiver becomes a response body (API 5.4).
+//! Server-sent events: a channel whose receiver becomes a response body.
 //!
 //! Each event carries an increasing id and one JSON object. A comment line is sent after 15 s of
 //! silence, so that proxies keep the connection open. When the client disconnects, the body is

@@ -1,5 +1,6 @@
-//! The whole frame: every rule of API 7 #1-#9, checked for every entry of a table with one route of
-//! each kind, and the input types of real routes. Requests go through the router itself.
+//! The whole frame (keys, roles, error bodies, request ids, unknown routes, media types, invalid
+//! input), checked for every entry of a table with one route of each kind, and the input types of
+//! real routes. Requests go through the router itself.
 
 pub mod support;
 
@@ -13,7 +14,7 @@ use crate::tests::support::{Answer, Rig, multipart_body};
 const METHODS: [Method; 5] =
     [Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::PUT];
 
-/// Checks the form that every error has (API 7 #3, #4).
+/// Checks the form that every error has.
 fn assert_error(answer: &Answer, status: u16, reason: &str) {
     assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
     let body = &answer.json;

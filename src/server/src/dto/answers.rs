@@ -1,4 +1,5 @@
-//! Responses of searches, and the events of a streamed answer (API 3.5, 4.7, 5.4, 5.5).
+//! Responses of searches, and the events of a streamed answer (docs/api.md, "Retrieve", "Questions"
+//! and "Streaming").
 
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

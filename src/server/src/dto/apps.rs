@@ -1,4 +1,4 @@
-//! Records uploaded from other applications (API 3.1 #9).
+//! Records uploaded from other applications (docs/api.md, "Records of applications").
 //!
 //! An invalid metadata map fails the whole request; anything else fails only its record.
 

@@ -1,4 +1,4 @@
-//! Export and import of tenants (API 6.1).
+//! Export and import of tenants (docs/api.md, "Export and import").
 
 use bytes::Bytes;
 use schemars::JsonSchema;

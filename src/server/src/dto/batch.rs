@@ -1,4 +1,4 @@
-//! Batches of documents and texts (API 3.1 #4, #8, 3.8, 5.2).
+//! Batches of documents and texts (docs/api.md, "Batches").
 //!
 //! An error of the request as a whole (counts, metadata, a repeated id) fails it here. An error of
 //! one item (empty file, blank text, wrong type, bad id) is kept with that item.
@@ -281,7 +281,7 @@ pub struct BatchResult {
 }
 
 impl BatchResult {
-    /// Builds the response described in API 5.2.
+    /// Builds the response, whose `success` is true only if no item failed.
     ///
     /// # Errors
     /// 400 with the member `failed` if no item was accepted.

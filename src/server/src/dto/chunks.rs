@@ -1,4 +1,4 @@
-//! Chunks and cited sources in search results (API 4.3 to 4.6).
+//! Chunks and cited sources in search results (docs/api.md, "Retrieve" and "Questions").
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Client-supplied vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
+//! Client-supplied vectors (docs/api.md, "Your own vectors").
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Filters of searches (API 5.3, 5.6).
+//! Filters of searches (docs/api.md, "Filters").
 
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind};

@@ -1,5 +1,5 @@
 //! Attributes that an uploader states for a document or text: title, address, date and language
-//! (API 9.6).
+//! (docs/api.md, "Upload").
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Entities, triplets and paths (API 4.7), and the relations of sources (API 3.8).
+//! Entities, triplets and paths, and the relations of sources (docs/api.md, "Knowledge graph").
 
 use std::collections::BTreeMap;
 

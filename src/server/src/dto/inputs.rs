@@ -51,7 +51,7 @@ pub(super) static SOURCE_ID_QUERY: Field =
         .required();
 pub(super) static TENANT_METADATA: Field =
     Field::body("tenant_metadata", Kind::Metadata, METADATA_DOC);
-/// The former name of the document metadata map (API 2.3).
+/// The former name of the document metadata map.
 pub(super) const OTHER_THAN_DOCUMENT_METADATA: &[&str] = &["metadata"];
 pub(super) static DOCUMENT_METADATA: Field =
     Field::body("document_metadata", Kind::Metadata, METADATA_DOC).or(OTHER_THAN_DOCUMENT_METADATA);

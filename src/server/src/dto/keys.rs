@@ -1,4 +1,4 @@
-//! API keys (API 6.1).
+//! API keys (docs/api.md, "Scoped keys").
 
 use schemars::JsonSchema;
 use serde::Serialize;

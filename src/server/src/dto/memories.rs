@@ -1,4 +1,4 @@
-//! Personal memories (API 3.7, 4.8).
+//! Personal memories (docs/api.md, "Memories").
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The request and response types of the API, and nothing else (API 3 and 4).
+//! The request and response types of the API, and nothing else.
 //!
 //! ```text
 //! Fields -> request struct (ids and ranges checked, defaults filled in) -> handler
@@ -9,9 +9,9 @@
 //! itself; checks that depend on stored state (scope, schema, vector width, filters) are left to
 //! the handler.
 //!
-//! Invariants: names, types, defaults and ranges follow API.md; every time is a decimal number of
-//! epoch seconds in a string; every number is finite; absent optional members are sent as `null`,
-//! never left out.
+//! Invariants: names, types, defaults and ranges are part of the stable API, as `GET /openapi.json`
+//! lists them; every time is a decimal number of epoch seconds in a string; every number is finite;
+//! absent optional members are sent as `null`, except those marked `skip_serializing_if`.
 //!
 //! - `inputs`: fields shared by many operations
 //! - `upload`, `batch`: texts and documents, alone and in batches; `apps`: records of applications

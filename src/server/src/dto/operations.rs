@@ -1,4 +1,4 @@
-//! Jobs and health (API 6.1).
+//! Jobs and health (docs/api.md, "Jobs"; docs/operations.md, "Health").
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Rendered pages (API 9.10).
+//! Rendered pages (docs/api.md, "Page images").
 
 use schemars::JsonSchema;
 use serde::Serialize;

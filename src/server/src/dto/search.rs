@@ -1,4 +1,4 @@
-//! Questions and searches (API 3.5).
+//! Questions and searches (docs/api.md, "Retrieve", "Full text" and "Questions").
 
 use crate::dto::filters::{
     CONTEXT_LIST, DOCUMENT_FILTER, SYSTEM_FILTER, TENANT_FILTER, read_filter,

@@ -1,4 +1,4 @@
-//! Listing, looking up, deleting and fetching sources (API 3.2, 3.3, 3.6, 4.2).
+//! Listing, looking up, deleting and fetching sources (docs/api.md, "Originals" and "Delete").
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Tenant limits and usage (API 3.3).
+//! Tenant limits and usage (docs/api.md, "Use and limits").
 
 use schemars::JsonSchema;
 use serde::Serialize;

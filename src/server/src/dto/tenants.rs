@@ -1,4 +1,4 @@
-//! Tenants and sub-tenants (API 3.3, 4.1, 4.9).
+//! Tenants and sub-tenants (docs/api.md, "Tenants").
 
 use schemars::JsonSchema;
 use serde::Serialize;

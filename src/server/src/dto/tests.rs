@@ -92,7 +92,7 @@ fn a_text_has_an_id_by_priority() {
     assert_eq!(reason(read::<UploadText>("tenant_id=t", bad)), "invalid_identifier");
 }
 
-/// The former name of the document metadata map (API 2.3) is accepted, not ignored.
+/// The former name of the document metadata map is accepted, not ignored.
 #[test]
 fn metadata_of_uploads_are_those_of_the_document() {
     let year = |map: Option<lodestone_types::Metadata>| map.map(|map| map["year"].clone());

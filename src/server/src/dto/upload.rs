@@ -1,4 +1,4 @@
-//! Uploads of single texts and documents: upload, update, status (API 3.1).
+//! Uploads of single texts and documents: upload, update, status.
 
 use std::time::Duration;
 

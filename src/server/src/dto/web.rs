@@ -1,4 +1,4 @@
-//! Ingestion of web pages (API 3.1 #2, 3.8).
+//! Ingestion of web pages (docs/api.md, "Web pages").
 
 use crate::dto::inputs::{
     BatchItem, DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, OTHER_THAN_FILE_ID,

@@ -10,7 +10,7 @@ const ROOT: &str = "/v1";
 /// Form of an error body. Statuses and headers are the same in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorForm {
-    /// The form of API 1.6.
+    /// The form of all other paths (docs/api.md, "Errors").
     Own,
     /// `{"error": {"message", "type", "param", "code"}}`.
     OpenAi,

@@ -3,7 +3,7 @@
 //!
 //! An action is logged if it is a change that requires the admin role, or a deletion of sources by
 //! a key with that role. Keys appear by id and tenants by the id of their collection, which names
-//! their folder below `v1/c`: no log contains secrets or names (API 7 #60).
+//! their folder below `v1/c`: no log contains secrets or names.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,5 @@
-//! Passes one request through the order of checks of API 1.2 and 8.1.
+//! Passes one request through the checks that precede its handler, in the order shown in the parent
+//! module.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::error::{ApiError, Condition, Location};
 use crate::request::{Idempotency, Input};
 use crate::routes::{RouteSpec, off_thread};
 
-/// Longest `Idempotency-Key` in characters (API 5.15).
+/// Longest `Idempotency-Key` in characters.
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 /// Header with the URL scheme of the client's connection.
 pub(super) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

@@ -8,7 +8,7 @@ use crate::error::{ApiError, Condition, Location};
 use crate::routes::{Media, RouteSpec, openapi};
 
 /// Returns 415 unless the media type fits the operation. A request without a body may have any
-/// media type (API 1.1).
+/// media type.
 pub(super) fn check_media(
     spec: &RouteSpec,
     headers: &HeaderMap,

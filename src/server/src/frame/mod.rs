@@ -14,8 +14,8 @@
 //! Invariants: no part of a body is read before key, route, role, media type and announced length
 //! have been checked; every response carries `x-request-id`; a panic becomes a 500.
 //!
-//! - `dispatch`: the order of checks (API 1.2, 8.1); `media`: the check of the media type;
-//!   `inputs`: the parts of a request; `placed`: requests that another query node answers
+//! - `dispatch`: the checks in this order; `media`: the check of the media type; `inputs`: the
+//!   parts of a request; `placed`: requests that another query node answers
 //! - `outer`: request ids, CORS, the access log; `trace`: the trace that a request belongs to
 //! - `audit`: the audit log of administrative actions
 

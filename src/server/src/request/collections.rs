@@ -60,7 +60,7 @@ impl Fields {
         texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
     }
 
-    /// Reads a metadata map within the limits of API 5.16.
+    /// Reads a metadata map and checks its size, depth and keys.
     ///
     /// # Errors
     /// 400 for a wrong type, excessive depth or bad keys; 413 over 64 KiB.
@@ -203,7 +203,7 @@ fn check_count(
     Ok(())
 }
 
-/// Checks a metadata map against the limits of API 5.16.
+/// Checks the size, depth and keys of a metadata map.
 ///
 /// # Errors
 /// 413 `content_too_large` over 64 KiB, 400 `invalid_value` for its depth or keys.

@@ -11,7 +11,7 @@ use lodestone_types::limits;
 /// Types of field values. Ranges are inclusive.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// An identifier (API 1.5); empty means absent.
+    /// An identifier; empty means absent.
     Identifier,
     /// Text of limited length in characters.
     Text {
@@ -70,7 +70,7 @@ pub enum Kind {
     },
     /// A metadata map; in a form, its JSON text.
     Metadata,
-    /// A metadata filter (API 5.3).
+    /// A metadata filter (docs/api.md, "Filters").
     Filter,
     /// One metadata map for all items of a batch, or a list with one per item.
     MetadataOrList,
@@ -246,7 +246,7 @@ pub struct Field {
     pub aliases: &'static [&'static str],
     /// The documented location.
     pub location: Location,
-    /// Whether the field is also accepted as query parameter, form part or JSON member (API 1.4).
+    /// Whether the field is also accepted as query parameter, form part or JSON member.
     pub is_anywhere: bool,
     /// Whether the field is the whole JSON body rather than a member of it.
     pub is_whole: bool,

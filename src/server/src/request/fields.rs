@@ -1,5 +1,4 @@
-//! Reads typed input from the parts of a request: query, path, headers, form and JSON body (API
-//! 1.4).
+//! Reads typed input from the parts of a request: query, path, headers, form and JSON body.
 //!
 //! Each method takes a [`Field`] and enforces its declaration. A field counts as absent if it is
 //! missing or `null`, and also if it is empty text in a query or form or for an identifier.

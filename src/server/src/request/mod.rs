@@ -89,7 +89,7 @@ impl Request for () {
     }
 }
 
-/// An `Idempotency-Key` and a digest of the request that it was sent with (API 5.15).
+/// An `Idempotency-Key` and a digest of the request that it was sent with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
     /// The key as sent.

@@ -1,4 +1,4 @@
-//! Parses points in time in the forms that callers use (API 8.15).
+//! Parses points in time in the two forms that callers use: epoch seconds and RFC 3339.
 
 use time::{Date, Month};
 

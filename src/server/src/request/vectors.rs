@@ -1,8 +1,8 @@
 //! Reads vectors from a JSON body directly into one flat buffer.
 //!
 //! A generic JSON tree would take about 30 bytes per number, or 200 MB for a body of 2,000 x 3,024
-//! numbers. Here a number takes four bytes as soon as it is parsed, and every limit of API 5.16 is
-//! checked at the row that exceeds it.
+//! numbers. Here a number takes four bytes as soon as it is parsed, and every limit is checked at
+//! the row that exceeds it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -67,7 +67,7 @@ impl Vectors {
     }
 }
 
-/// Receives the reason (API 1.7) of the error that ended a parse, which serde's error cannot carry.
+/// Receives the `reason` of the error that ended a parse, which serde's error cannot carry.
 pub(super) type ReasonCell = std::cell::Cell<Option<&'static str>>;
 
 /// Reads one member of kind `kind`; `null` becomes `None`.

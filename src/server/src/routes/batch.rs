@@ -1,5 +1,4 @@
-//! Batches of texts, documents or application records. Each item succeeds or fails independently
-//! (API 5.2).
+//! Batches of texts, documents or application records. Each item succeeds or fails independently.
 
 use crate::app::{App, blocking};
 use crate::dto::apps::UploadAppSources;

@@ -1,4 +1,4 @@
-//! Graph relations of sources and search results, converted to response types (API 3.8, 4.7).
+//! Graph relations of sources and search results, converted to response types.
 
 use std::collections::BTreeMap;
 

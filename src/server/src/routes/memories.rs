@@ -1,4 +1,4 @@
-//! Personal memories (API 3.7).
+//! Handlers of personal memories (docs/api.md, "Memories").
 
 use crate::app::{App, blocking, degraded, lookup_error, searching};
 use crate::dto::memories::{

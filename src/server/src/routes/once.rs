@@ -1,4 +1,4 @@
-//! Idempotent requests (API 5.15): a repeated `Idempotency-Key` receives the first response again.
+//! Idempotent requests: a repeated `Idempotency-Key` receives the first response again.
 
 use axum::body::Body;
 use axum::response::Response;

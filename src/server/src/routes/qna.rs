@@ -1,4 +1,5 @@
-//! Answers from retrieved sources, complete or as an event stream (API 3.5 #23, 5.4, 5.10, 5.11).
+//! Answers from retrieved sources, complete or as an event stream (docs/api.md, "Questions" and
+//! "Streaming").
 //!
 //! ```text
 //! parse -> access -> permit (see `fair_queue`), if an answer is wanted

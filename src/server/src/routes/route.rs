@@ -207,7 +207,7 @@ impl<S: Send + 'static> Route<S> {
         }
     }
 
-    /// Starts a GET operation. Identifiers may also be sent in a JSON body (API 1.4).
+    /// Starts a GET operation. Identifiers may also be sent in a JSON body.
     pub fn get(path: &'static str, group: Group, role: Role, summary: &'static str) -> RouteDraft {
         Self::draft(Method::GET, path, group, role, summary)
     }

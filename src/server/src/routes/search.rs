@@ -1,4 +1,4 @@
-//! Hybrid search and full-text search (API 3.5 #24, #25).
+//! Hybrid search and full-text search (docs/api.md, "Retrieve" and "Full text").
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Ingestion of web pages, which are accepted here and fetched in the background (API 3.1 #2, 3.8).
+//! Ingestion of web pages, which are accepted here and fetched in the background.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! The events of a streamed answer, either in the form of API 5.4 (start, sources, tokens, done) or
-//! as chunks of a chat completion.
+//! The events of a streamed answer, either in the form of this API (start, sources, tokens, done)
+//! or as chunks of a chat completion.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ struct TokenEvent<'a> {
 /// The form of an answer's events.
 #[derive(Debug)]
 pub enum Voice {
-    /// Events of this API (5.4).
+    /// Events of this API (docs/api.md, "Streaming").
     Own,
     /// Chunks of an OpenAI chat completion.
     Chat(ChatVoice),
