@@ -2,13 +2,13 @@
 //! results determine when list building, encoding and filters should use the device (the limits in
 //! `src/compute/src/cuda/backend.rs` and `held.rs`).
 //!
-//! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
+//! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches.
 //!
 //! 100,000 rows of 384 components, f16. `masked` finds the best 10 among a random hundredth of the
-//! rows (G3), `assign` the nearest of 512 points for each row (G4, G6), `encode` computes T0 of
-//! 20,000 rows (G6), `halves` finds the best 10 of all rows by T2 for 1 and 256 queries (G1 and G2
-//! over f16). Elements are rows. Times include copies to and from the device, but not the upload of
-//! the rows. Without a GPU only the CPU is timed.
+//! rows, `assign` the nearest of 512 points for each row, `encode` computes T0 of 20,000 rows,
+//! `halves` finds the best 10 of all rows by T2 for 1 and 256 queries. Elements are rows.
+//! Times include copies to and from the device, but not the upload of the rows. Without a GPU only
+//! the CPU is timed.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-// G4 and G6, assignment: finds the points nearest to each row, by T1. The points are those of
+// Assignment: finds the points nearest to each row, by T1. The points are those of
 // k-means, or the coarse points of two levels.
 //
 // Rows are kept, points stream (product.cuh). A score is (dot as f32) * the point's scale; the

@@ -1,4 +1,4 @@
-// G2: finds the rows that may be among the best k of many queries, by T1 or by T2 as f16. A matrix
+// Finds the rows that may be among the best k of many queries, by T1 or by T2 as f16. A matrix
 // product whose elements never leave the registers unless they pass their query's threshold.
 //
 // Queries are kept, rows stream (product.cuh). At the end of a tile, each element gets a first test

@@ -360,7 +360,7 @@ DEVICE f32 from_ordered(u32 key) {
 }
 
 // Parameters of a pass that searches for rows that may be among the best k of each query. Shared by
-// G1 (scan.cu) and G2 (batch.cu), which find the same rows. Rows are T1, or T2 as f16, for which
+// scan.cu and batch.cu, which find the same rows. Rows are T1, or T2 as f16, for which
 // scales are 1 and residuals 0. A pass visits rows 0, step, 2 step ... of the selected ones; only
 // those that pass the mask count.
 //   sampling pass    maxima[query][group] = highest lower bound (estimate - bound) of 16 visited

@@ -1,4 +1,4 @@
-// G6, encoding: unit vectors to T0 blocks relative to each list's rotated point. Bit-equal to the
+// Encoding: unit vectors to T0 blocks relative to each list's rotated point. Bit-equal to the
 // CPU (src/compute/src/rotation.rs, one_bit/encode.rs): a sum that rounds is taken by one thread in
 // the order of the components, and the number of rows keeps the device busy instead.
 //

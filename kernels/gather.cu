@@ -1,4 +1,4 @@
-// G3: converts the mask of a filter that few rows pass into a list of rows, so that searches read
+// Converts the mask of a filter that few rows pass into a list of rows, so that searches read
 // only those. A row is at least 64 contiguous bytes, and reading whole rows at random is nearly as
 // fast as reading them in order (scan.cu, batch.cu).
 //

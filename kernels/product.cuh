@@ -1,6 +1,5 @@
-// Products of many vectors with many others, tile by tile: the base of G2 (batch.cu) and G4
-// (assign.cu). Vectors are codes, or f16 of twice the bytes. Prepended to each kernel source, after
-// device.cuh.
+// Products of many vectors with many others, tile by tile: the base of batch.cu and assign.cu.
+// Vectors are codes, or f16 of twice the bytes. Prepended to each kernel source, after device.cuh.
 //
 // A block of 256 threads keeps some vectors (queries or rows) in shared memory, while tiles of 128
 // others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile

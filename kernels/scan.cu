@@ -1,4 +1,4 @@
-// G1: finds the rows that may be among the best k of a few queries, by T1 or by T2 as f16, in one
+// Finds the rows that may be among the best k of a few queries, by T1 or by T2 as f16, in one
 // pass over the rows.
 //
 // Rows go straight from memory into tensor core fragments, 16 rows by 64 bytes a step. A product of

@@ -1,5 +1,5 @@
-//! Assignment and encoding in builds (G6) through the backend: results equal the CPU's, or there
-//! are none.
+//! Assignment and encoding in builds through the backend: results equal the CPU's, or there are
+//! none.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-// G4: the nearest points of rows, one after the other, with ties to the lower point, are those
+// The nearest points of rows, one after the other, with ties to the lower point, are those
 // of src/compute/src/kmeans.rs.
 
 #include "rows.hpp"

@@ -1,4 +1,4 @@
-// G6: blocks of T0 have the CPU's bits.
+// Blocks of T0 have the CPU's bits.
 
 #include "one_bit.hpp"
 

@@ -1,4 +1,4 @@
-// G3: the list of a mask equals that of a plain loop.
+// The list of a mask equals that of a plain loop.
 
 #include "rows.hpp"
 

@@ -1,4 +1,4 @@
-// G1 and G2 over f16 find what plain f64 sums of the same halves do: every row that may be
+// Scan and batch over f16 find what plain f64 sums of the same halves do: every row that may be
 // among the best k is named once, none that cannot be, and estimates are off by rounding alone.
 
 #include "rows.hpp"

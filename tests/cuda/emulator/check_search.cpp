@@ -1,4 +1,4 @@
-// G1, G2 and the selection after them against src/compute/src/candidates.rs, row by row and bit for
+// Scan, batch and the selection after them against src/compute/src/candidates.rs, row by row and bit for
 // bit: over widths, masks, lists, ties, zero rows, few rows and orders of threads and blocks.
 
 #include "rows.hpp"

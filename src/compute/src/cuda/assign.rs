@@ -1,4 +1,4 @@
-//! G4 and G6, assignment: finds the points nearest to each row (kernels/assign.cu).
+//! Assignment: finds the points nearest to each row (kernels/assign.cu).
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,4 +1,4 @@
-//! G2: multiplies rows by many queries, keeping only potential winners (kernels/batch.cu).
+//! Multiplies rows by many queries, keeping only potential winners (kernels/batch.cu).
 
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::numbers::Numbers;

@@ -1,4 +1,4 @@
-//! G6, encoding: encodes vectors as T0, bit-identical to the CPU (kernels/encode.cu).
+//! Encodes vectors as T0, bit-identical to the CPU (kernels/encode.cu).
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,4 +1,4 @@
-//! G3: converts a mask that few rows pass to a list, on the device (kernels/gather.cu).
+//! Converts a mask that few rows pass to a list, on the device (kernels/gather.cu).
 
 use bytemuck::{Pod, Zeroable};
 

@@ -29,9 +29,9 @@
 //! - `backend`: implements the trait; `request`: its searches and their CPU fallback;
 //!   `search_request`: a search request, and the selection of its hits
 //! - `batcher`: batches queries of concurrent requests; `search`: one run over resident rows
-//! - `chosen`: the rows that a run visits; `pass`, `scan` (G1), `batch` (G2), `gather` (G3),
-//!   `select`: launchers of a search
-//! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device during a build
+//! - `chosen`: the rows that a run visits; `pass`, `scan`, `batch`, `gather`, `select`: launchers
+//!   of a search
+//! - `assign`, `encode`: launchers of builds; `held`: rows on the device during a build
 //! - `encoder`: launchers of the embedding model's kernels
 //! - `numbers`: rows and queries as codes or halves, and why a search uses halves
 //! - `manager`: opens the device, and reopens it after a loss; `cache`: segments on the device;

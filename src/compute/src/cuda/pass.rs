@@ -1,4 +1,4 @@
-//! A pass over rows for many queries: the parameters that G1 and G2 share.
+//! A pass over rows for many queries: the parameters that `scan` and `batch` share.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,4 +1,4 @@
-//! G1: one pass over the rows for a few queries (kernels/scan.cu).
+//! One pass over the rows for a few queries (kernels/scan.cu).
 
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::pass::{GROUP_ROWS, Output, Pass};

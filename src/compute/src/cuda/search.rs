@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! queries -> sample one row in a few -> k-th best lower bound -> collect rows that reach it
-//!            (G1 or G2)                 (a threshold)            (G1 or G2)
+//!            (scan or batch)            (a threshold)            (scan or batch)
 //!         -> select -> host
 //! ```
 //! A threshold that k rows reach loses nothing; the smaller the sample, the more rows are collected

@@ -1,5 +1,4 @@
-//! Answers from retrieved sources, complete or as an event stream (docs/api.md, "Questions" and
-//! "Streaming").
+//! Answers from retrieved sources, complete or as an event stream (docs/api.md, "Questions").
 //!
 //! ```text
 //! parse -> access -> permit (see `fair_queue`), if an answer is wanted
