@@ -233,7 +233,7 @@ impl IndexKind {
 /// Flags of a server, and the file that may hold the same settings.
 #[derive(Debug, Args)]
 pub struct ServeOptions {
-    /// TOML file with the names of these flags as keys.
+    /// TOML settings file whose keys are the names of these flags.
     #[arg(long, env = "LODESTONE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the settings that hold, each with its origin and secrets masked, and end.

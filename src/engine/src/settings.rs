@@ -35,10 +35,10 @@ pub use values::{DeviceChoice, RateLimit};
 use values::{parse_address, parse_bytes, parse_seconds};
 pub use watch::{LogFormat, WatchSettings};
 
-/// Settings of the server. Each flag's environment variable stands beside it.
+/// Settings of the server. Each flag's environment variable is given next to it.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Settings {
-    /// Directory of all data; one process at a time uses it.
+    /// Directory for all data. Only one process may use it at a time.
     #[arg(long, env = "LODESTONE_DATA_DIR", value_name = "PATH", default_value = "data")]
     pub data_dir: PathBuf,
     /// Address and port to listen on.
@@ -50,7 +50,8 @@ pub struct Settings {
         value_parser = parse_address
     )]
     pub listen: SocketAddr,
-    /// Directory of the embedding model: config.json, tokenizer.json, model.safetensors.
+    /// Directory of the embedding model, containing config.json, tokenizer.json and
+    /// model.safetensors.
     #[arg(
         long,
         env = "LODESTONE_MODEL_DIR",
@@ -58,11 +59,11 @@ pub struct Settings {
         default_value = "models/all-MiniLM-L6-v2"
     )]
     pub model_dir: PathBuf,
-    /// Models beside it.
+    /// Optional models beside the embedding model.
     #[command(flatten)]
     pub beside: BesideSettings,
-    /// Admin key for all tenants, of at least 32 characters [default: one is made at the first
-    /// start and shown once].
+    /// Admin key for all tenants, at least 32 characters [default: generated at the first start and
+    /// shown once].
     #[arg(
         long,
         alias = "api-key",
@@ -71,8 +72,8 @@ pub struct Settings {
         hide_env_values = true
     )]
     pub admin_key: Option<String>,
-    /// Device that computes over vectors: `auto` takes a GPU where one can be used, `cuda` refuses
-    /// to start without one.
+    /// Device for vector computations: `auto` uses a GPU if one is usable; `cuda` refuses to start
+    /// without one.
     #[arg(
         long,
         env = "LODESTONE_DEVICE",
@@ -82,7 +83,7 @@ pub struct Settings {
         hide_possible_values = true
     )]
     pub device: DeviceChoice,
-    /// GPU memory that vectors may take, for example 8GiB [default: most of the free memory].
+    /// Maximum GPU memory for vectors, for example 8GiB [default: most of the free memory].
     #[arg(
         long,
         env = "LODESTONE_GPU_MEMORY_LIMIT",
@@ -90,12 +91,12 @@ pub struct Settings {
         value_parser = parse_bytes
     )]
     pub gpu_memory_limit: Option<u64>,
-    /// Memory that work may take, for example 4GiB: beyond it documents and large requests wait,
-    /// and merges are cut smaller. Confined parsers count, mapped files do not [default: three
-    /// quarters of the machine's or the container's].
+    /// Memory limit for work in progress, for example 4GiB. Once it is reached, documents and large
+    /// requests wait and merges are split into smaller ones. Parser processes count towards it,
+    /// memory-mapped files do not [default: three quarters of the machine's or container's memory].
     #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
-    /// Threads that embed, at least 1 [default: one per core].
+    /// Threads for embedding, at least 1 [default: one per core].
     #[arg(
         long,
         env = "LODESTONE_EMBED_THREADS",
@@ -104,13 +105,13 @@ pub struct Settings {
         hide_default_value = true
     )]
     pub embed_threads: usize,
-    /// Precision of embedding and reranking on the CPU: auto, which is int16 with AVX-512 VNNI and
-    /// f32 elsewhere, or f32.
+    /// Precision of embedding and reranking on the CPU: `auto` (int16 with AVX-512 VNNI, otherwise
+    /// f32) or `f32`.
     #[arg(long, env = "LODESTONE_EMBEDDING_PRECISION", value_name = "PRECISION", default_value_t)]
     pub embedding_precision: Precision,
     // One more than embeds: while one builds a segment the others keep the model busy.
-    /// Threads that process documents of one tenant, at least 1; one more is kept for other tenants
-    /// [default: cores + 1].
+    /// Threads that process the documents of one tenant, at least 1. One additional thread is
+    /// reserved for other tenants [default: cores + 1].
     #[arg(
         long,
         env = "LODESTONE_INGEST_THREADS",
@@ -119,11 +120,11 @@ pub struct Settings {
         hide_default_value = true
     )]
     pub ingest_threads: usize,
-    /// Tenants that are kept open while nobody uses them, at least 1.
+    /// Maximum number of idle tenants kept open, at least 1.
     #[arg(long, env = "LODESTONE_OPEN_COLLECTIONS", value_name = "TENANTS", default_value_t = 256)]
     pub open_collections: usize,
-    /// Seconds that a search or an answer may take, for example 2.5; the time in which a generator
-    /// writes is not counted.
+    /// Time limit of a search or an answer in seconds, for example 2.5. The time that a generator
+    /// takes to write is not counted.
     #[arg(
         long,
         env = "LODESTONE_QUERY_TIMEOUT",
@@ -132,7 +133,7 @@ pub struct Settings {
         value_parser = parse_seconds
     )]
     pub query_timeout: Duration,
-    /// Whether a first upload creates its tenant.
+    /// Whether the first upload to an unknown tenant creates it.
     #[arg(
         long,
         env = "LODESTONE_AUTO_CREATE_TENANTS",
@@ -141,18 +142,18 @@ pub struct Settings {
         default_value_t = true
     )]
     pub auto_create_tenants: bool,
-    /// Hours after which an idle session is forgotten, 0 for never.
+    /// Hours after which an idle session is discarded; 0 keeps sessions forever.
     #[arg(long, env = "LODESTONE_SESSION_IDLE_HOURS", value_name = "HOURS", default_value_t = 24)]
     pub session_idle_hours: u64,
-    /// Requests per second and key, `R` or `R/BURST` [default: no limit].
+    /// Requests per second per API key, as `R` or `R/BURST` [default: no limit].
     #[arg(long, env = "LODESTONE_RATE_LIMIT", value_name = "RATE")]
     pub rate_limit: Option<RateLimit>,
-    /// Connections at once, at least 16; at this bound idle ones are closed, those without a key
-    /// first.
+    /// Maximum number of concurrent connections, at least 16. At the limit, idle connections are
+    /// closed, those without a key first.
     #[arg(long, env = "LODESTONE_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = 1024)]
     pub connections: usize,
-    /// Connections at once from one public address, 0 for no limit; loopback and private addresses,
-    /// where proxies are, have none.
+    /// Maximum number of concurrent connections from one public address; 0 means no limit. Loopback
+    /// and private addresses, where proxies run, are never limited.
     #[arg(
         long,
         env = "LODESTONE_CONNECTIONS_PER_ADDRESS",
@@ -160,8 +161,8 @@ pub struct Settings {
         default_value_t = 256
     )]
     pub connections_per_address: usize,
-    /// Seconds for which a connection without a request is kept, at least 1; more than the proxy in
-    /// front keeps it.
+    /// Seconds for which an idle connection is kept open, at least 1. Must be longer than the proxy
+    /// in front keeps it open.
     #[arg(
         long,
         env = "LODESTONE_KEEP_ALIVE_SECONDS",
@@ -169,7 +170,7 @@ pub struct Settings {
         default_value_t = 75
     )]
     pub keep_alive_seconds: u64,
-    /// Seconds of waiting for a client after which its rate is looked at, at least 1.
+    /// Seconds of waiting for a client after which its transfer rate is checked, at least 1.
     #[arg(
         long,
         env = "LODESTONE_SLOW_CLIENT_SECONDS",
@@ -177,8 +178,8 @@ pub struct Settings {
         default_value_t = 30
     )]
     pub slow_client_seconds: u64,
-    /// Bytes a second that a client must send of a body and read of an answer, while it is waited
-    /// for; a slower one is ended.
+    /// Minimum rate, in bytes per second of waiting, at which a client must send a request body and
+    /// read a response. Slower clients are disconnected.
     #[arg(
         long,
         env = "LODESTONE_SLOW_CLIENT_RATE",
@@ -187,11 +188,11 @@ pub struct Settings {
         default_value = "4KiB"
     )]
     pub slow_client_rate: u64,
-    /// Origins whose pages may call the server from a browser, separated by commas [default: none].
+    /// Comma-separated origins whose pages may call the server from a browser [default: none].
     #[arg(long, env = "LODESTONE_CORS_ORIGINS", value_name = "ORIGINS", value_delimiter = ',')]
     pub cors_origins: Vec<String>,
-    /// Hosts, host:port and networks that pages may be fetched from and webhooks sent to although
-    /// they are private or on another port than 80 and 443, separated by commas [default: none].
+    /// Comma-separated hosts, host:port pairs and networks to which page fetches and webhooks are
+    /// allowed even if they are private or use a port other than 80 and 443 [default: none].
     #[arg(
         long,
         env = "LODESTONE_FETCH_ALLOW",
@@ -200,17 +201,17 @@ pub struct Settings {
         hide_default_value = true
     )]
     pub fetch_allow: Allowed,
-    /// Generator that writes answers: the URL before `/chat/completions`, for example
+    /// Base URL of the generator that writes answers, without `/chat/completions`, for example
     /// http://127.0.0.1:11434/v1 [default: none, answers are extracted from the documents].
     #[arg(long, env = "LODESTONE_LLM_BASE_URL", value_name = "URL")]
     pub llm_base_url: Option<String>,
     /// API key of the generator [default: none].
     #[arg(long, env = "LODESTONE_LLM_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub llm_api_key: Option<Secret>,
-    /// Name of the generator's model; needed beside llm-base-url.
+    /// Model name of the generator; required with llm-base-url.
     #[arg(long, env = "LODESTONE_LLM_MODEL", value_name = "NAME")]
     pub llm_model: Option<String>,
-    /// Tokens that the generator's prompt and answer may have together, 2048 to 2000000.
+    /// Context size of the generator in tokens, prompt and answer together, 2048 to 2000000.
     #[arg(
         long,
         env = "LODESTONE_LLM_CONTEXT_TOKENS",
@@ -218,8 +219,8 @@ pub struct Settings {
         default_value_t = CONTEXT_TOKENS_DEFAULT
     )]
     pub llm_context_tokens: usize,
-    /// Whether answers are extracted while the generator fails; otherwise such a question is
-    /// answered with status 503.
+    /// Whether answers are extracted from the documents while the generator fails; otherwise such
+    /// questions get status 503.
     #[arg(
         long,
         env = "LODESTONE_LLM_FALLBACK",
@@ -228,8 +229,8 @@ pub struct Settings {
         default_value_t = true
     )]
     pub llm_fallback: bool,
-    /// Whether the generator reads documents too and adds to the knowledge graph; each document
-    /// then waits for it, some minutes at most.
+    /// Whether the generator also reads documents to extend the knowledge graph. Each document then
+    /// waits for it, for a few minutes at most.
     #[arg(
         long,
         env = "LODESTONE_LLM_GRAPH",
@@ -238,22 +239,22 @@ pub struct Settings {
         default_value_t = false
     )]
     pub llm_graph: bool,
-    /// The place of all data.
+    /// Storage of the data.
     #[command(flatten)]
     pub store: StoreSettings,
-    /// An embedding model on another server.
+    /// Embedding model on another server.
     #[command(flatten)]
     pub embedding: EmbeddingSettings,
-    /// Limits of tenants.
+    /// Default limits of tenants.
     #[command(flatten)]
     pub tenants: TenantSettings,
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,
-    /// The scrub.
+    /// Background verification of stored data.
     #[command(flatten)]
     pub scrub: ScrubSettings,
-    /// Changing the embedding model.
+    /// Changes of the embedding model.
     #[command(flatten)]
     pub reembed: ReembedSettings,
     /// Metrics, logs and traces.
@@ -272,25 +273,25 @@ fn cores() -> usize {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting {name} {problem}")]
 pub struct InvalidSetting {
-    /// The setting, as the command line spells it.
+    /// Name of the setting, spelled as on the command line.
     pub name: &'static str,
     /// Description of the error.
     pub problem: String,
 }
 
-/// Least memory limit: the model, the catalog and one document need as much.
+/// Lower bound of the memory limit: the model, the catalog and one document need this much.
 const MEMORY_LIMIT_MIN: u64 = 512 << 20;
-/// Least number of connections.
+/// Lower bound of the connection limit.
 const CONNECTIONS_MIN: usize = 16;
-/// Least number of characters of a key given by the operator.
+/// Minimum length of the operator's key in characters.
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 
 impl Settings {
-    /// The default settings for `data_dir` and the model in `model_dir`; the environment is not
-    /// read.
+    /// Returns the default settings with `data_dir` and the model in `model_dir`. The environment
+    /// is not read.
     ///
     /// # Panics
-    /// If a default of the definition above is no valid value, which a test rules out.
+    /// If a default of the definition above is invalid, which a test rules out.
     pub fn new(data_dir: PathBuf, model_dir: PathBuf) -> Self {
         let flags = Self::augment_args(Command::new("defaults"));
         let flags = flags.mut_args(|flag| flag.env(None::<&str>));
@@ -300,9 +301,9 @@ impl Settings {
         Self { data_dir, model_dir, ..defaults }
     }
 
-    /// Takes the variable of clients for the operator's key, as earlier versions did; false where
-    /// it is none. A text with the form of a catalog's key has the rights that were given to it,
-    /// and none once it is revoked: it never becomes the operator's.
+    /// Uses the clients' variable as the operator's key, as earlier versions did; returns whether
+    /// it was usable. A text in the form of a catalog key is never used: it has the rights that it
+    /// was issued with, and none once it is revoked, so it must not become the operator's.
     pub fn adopt_client_key(&mut self, key: &str) -> bool {
         let is_usable = !KeyText::has_form(key) && key.chars().count() >= ADMIN_KEY_CHARS_MIN;
         if is_usable {
@@ -311,10 +312,11 @@ impl Settings {
         is_usable
     }
 
-    /// The generator that writes answers, `None` where none is named. An empty text names none.
+    /// Returns the generator that writes answers, or `None` if none is configured. An empty text
+    /// counts as not set.
     ///
     /// # Errors
-    /// A model without the URL of its server, and a value that makes no sense.
+    /// A model without the URL of its server, or an invalid value.
     pub fn generator(&self) -> Result<Option<GeneratorSettings>, InvalidSetting> {
         let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let model = filled(&self.llm_model);
@@ -337,7 +339,7 @@ impl Settings {
         }
     }
 
-    /// Directory in which a reranker is expected: the one named, else `reranker` beside the model.
+    /// Returns the directory of the reranker: the configured one, or `reranker` beside the model.
     pub fn reranker_path(&self) -> PathBuf {
         self.beside
             .reranker_dir
@@ -345,12 +347,12 @@ impl Settings {
             .unwrap_or_else(|| self.model_dir.with_file_name("reranker"))
     }
 
-    /// Directory in which a sparse model is expected, likewise.
+    /// Returns the directory of the sparse model: the configured one, or `sparse` beside the model.
     pub fn sparse_path(&self) -> PathBuf {
         self.beside.sparse_dir.clone().unwrap_or_else(|| self.model_dir.with_file_name("sparse"))
     }
 
-    /// Checks the values without touching the machine.
+    /// Validates the values without accessing the machine.
     ///
     /// # Errors
     /// The first setting with an invalid value.

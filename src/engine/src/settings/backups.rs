@@ -10,12 +10,12 @@ use crate::backup::{Location, Opener};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::BucketOptions;
 
-/// Backups that the server makes.
+/// Settings of backups made by the server.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct BackupSettings {
-    /// Folder that backups of the running server go to, or to folders in it, an absolute path; or a
-    /// bucket, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default:
-    /// none, the server makes no backups].
+    /// Absolute path of the folder in which backups of the running server are stored, directly or
+    /// in subfolders, or a bucket: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
+    /// `az://CONTAINER/PREFIX` [default: none, the server makes no backups].
     #[arg(
         long,
         env = "LODESTONE_BACKUP_TO",
@@ -23,8 +23,8 @@ pub struct BackupSettings {
         value_parser = Location::parse
     )]
     pub backup_to: Option<Location>,
-    /// Hours between two backups that the server makes by itself, for example 24 or 0.5 [default:
-    /// none, backups are made when `lodestone backup` asks for them].
+    /// Hours between scheduled backups, for example 24 or 0.5 [default: none, backups are made only
+    /// on request by `lodestone backup`].
     #[arg(
         long,
         env = "LODESTONE_BACKUP_EVERY",
@@ -32,10 +32,11 @@ pub struct BackupSettings {
         value_parser = parse_hours
     )]
     pub backup_every: Option<Duration>,
-    /// Complete backups that are kept by the schedule, at least 1 [default: all].
+    /// Number of complete backups that the schedule keeps, at least 1 [default: all].
     #[arg(long, env = "LODESTONE_BACKUP_KEEP", value_name = "BACKUPS")]
     pub backup_keep: Option<usize>,
-    /// Bytes a second that a backup copies at most, so that searches keep the disk; at least 1MiB.
+    /// Maximum copy rate of a backup in bytes per second, at least 1MiB, so that searches keep disk
+    /// bandwidth.
     #[arg(
         long,
         env = "LODESTONE_BACKUP_RATE",
@@ -44,7 +45,7 @@ pub struct BackupSettings {
         default_value = "100MiB"
     )]
     pub backup_rate: u64,
-    /// Whether backups by the schedule hold the names, scopes and hashes of API keys.
+    /// Whether scheduled backups include the names, scopes and hashes of API keys.
     #[arg(
         long,
         env = "LODESTONE_BACKUP_WITH_KEYS",
@@ -53,25 +54,25 @@ pub struct BackupSettings {
         default_value_t = false
     )]
     pub backup_with_keys: bool,
-    /// The store of buckets.
+    /// Access to S3-compatible buckets.
     #[command(flatten)]
     pub bucket: BucketSettings,
 }
 
-/// Store of buckets, that of the data and that of backups, where it is of S3's kind. Credentials
-/// are those of AWS's variables and files.
+/// Access to S3-compatible buckets, for data and for backups. Credentials come from the AWS
+/// variables and files.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct BucketSettings {
-    /// Address of the S3-compatible store of buckets whose addresses begin with `s3://` [default:
-    /// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon's].
+    /// Endpoint of the S3-compatible store for buckets with `s3://` URLs [default:
+    /// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon S3].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL")]
     pub s3_endpoint: Option<String>,
     /// Region of these buckets [default: AWS_REGION, AWS_DEFAULT_REGION or region of the AWS
     /// profile, else us-east-1].
     #[arg(long, env = "LODESTONE_S3_REGION", value_name = "REGION")]
     pub s3_region: Option<String>,
-    /// Whether the name of the bucket is in the path and not in the host [default: true with an
-    /// endpoint, false with Amazon's].
+    /// Whether the bucket name is part of the path instead of the host name [default: true with an
+    /// endpoint, false with Amazon S3].
     #[arg(
         long,
         env = "LODESTONE_S3_PATH_STYLE",
@@ -110,11 +111,11 @@ impl BackupSettings {
         }
     }
 
-    /// Checks that a bucket has a store and credentials. The bucket is not asked; a role that gives
-    /// credentials is.
+    /// Checks that a bucket has an endpoint and credentials. The bucket itself is not contacted; a
+    /// role that provides the credentials is.
     ///
     /// # Errors
-    /// [`InvalidSetting`] with what is missing.
+    /// [`InvalidSetting`] naming what is missing.
     pub fn check_bucket(&self, authorities: &Authorities) -> Result<(), InvalidSetting> {
         let Some(to) = &self.backup_to else { return Ok(()) };
         let opener = Opener { settings: self.bucket.clone(), authorities: authorities.clone() };
@@ -125,7 +126,7 @@ impl BackupSettings {
     }
 }
 
-/// A time above 0 from hours, with or without a fraction.
+/// Parses hours, with or without a fraction, into a duration above 0.
 fn parse_hours(text: &str) -> Result<Duration, String> {
     let hours = text.trim().parse::<f64>().ok();
     let time = hours.and_then(|hours| Duration::try_from_secs_f64(hours * 3600.0).ok());

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-/// Models that take part where they are there.
+/// Optional models, used if they are present.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct BesideSettings {
-    /// Directory of a reranker for `accurate` searches, with the same files [default: reranker
-    /// beside the embedding model, if it is there].
+    /// Directory of a reranker for `accurate` searches, with the same files as the embedding model
+    /// [default: reranker beside the embedding model, if present].
     #[arg(long, env = "LODESTONE_RERANKER_DIR", value_name = "PATH")]
     pub reranker_dir: Option<PathBuf>,
-    /// Whether the reader that comes with the program judges the passages of extracted answers. It
-    /// reads English, beside all-MiniLM-L6-v2 alone.
+    /// Whether the built-in reader scores the passages of extracted answers. It supports English
+    /// only, and only with the embedding model all-MiniLM-L6-v2.
     #[arg(
         long,
         env = "LODESTONE_READER",
@@ -21,7 +21,7 @@ pub struct BesideSettings {
         default_value_t = true
     )]
     pub reader: bool,
-    /// Directory of a sparse model [default: sparse beside the embedding model, if it is there].
+    /// Directory of a sparse model [default: sparse beside the embedding model, if present].
     #[arg(long, env = "LODESTONE_SPARSE_DIR", value_name = "PATH")]
     pub sparse_dir: Option<PathBuf>,
 }

@@ -9,24 +9,24 @@ use super::values::parse_seconds;
 use crate::models::EmbeddingServer;
 use lodestone_types::Secret;
 
-/// Settings of an embedding model on another server, in place of one on this machine.
+/// Settings of an embedding model on another server, used instead of a local one.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct EmbeddingSettings {
-    /// Embedding model on another server: the URL before `/embeddings`, for example
+    /// Base URL of an embedding model on another server, without `/embeddings`, for example
     /// http://127.0.0.1:11434/v1 [default: none, the model of model-dir].
     #[arg(long, env = "LODESTONE_EMBEDDING_URL", value_name = "URL")]
     pub embedding_url: Option<String>,
-    /// Name of that server's model; needed beside embedding-url.
+    /// Model name on the embedding server; required with embedding-url.
     #[arg(long, env = "LODESTONE_EMBEDDING_MODEL", value_name = "NAME")]
     pub embedding_model: Option<String>,
-    /// API key of that server [default: none].
+    /// API key for the embedding server [default: none].
     #[arg(long, env = "LODESTONE_EMBEDDING_KEY", value_name = "KEY", hide_env_values = true)]
     pub embedding_key: Option<Secret>,
-    /// Numbers in its vectors, 1 to 3024 [default: the server is asked, and must answer at the
-    /// start].
+    /// Dimension of the vectors from the embedding server, 1 to 3024 [default: determined at startup
+    /// by asking the server, which must be reachable then].
     #[arg(long, env = "LODESTONE_EMBEDDING_DIMENSION", value_name = "N")]
     pub embedding_dimension: Option<usize>,
-    /// Text that its model wants before queries, for example "query: ".
+    /// Prefix that the model expects before queries, for example "query: ".
     #[arg(
         long,
         env = "LODESTONE_EMBEDDING_QUERY_PREFIX",
@@ -35,7 +35,7 @@ pub struct EmbeddingSettings {
         hide_default_value = true
     )]
     pub embedding_query_prefix: String,
-    /// Text that its model wants before documents; a change of it is a change of the model.
+    /// Prefix that the model expects before documents. Changing it counts as changing the model.
     #[arg(
         long,
         env = "LODESTONE_EMBEDDING_PASSAGE_PREFIX",
@@ -44,10 +44,10 @@ pub struct EmbeddingSettings {
         hide_default_value = true
     )]
     pub embedding_passage_prefix: String,
-    /// Texts of one request to it, 1 to 256.
+    /// Maximum number of texts in one request to the embedding server, 1 to 256.
     #[arg(long, env = "LODESTONE_EMBEDDING_BATCH", value_name = "TEXTS", default_value_t = 64)]
     pub embedding_batch: usize,
-    /// Seconds that one of its answers about documents may take.
+    /// Timeout of a request for documents to the embedding server, in seconds.
     #[arg(
         long,
         env = "LODESTONE_EMBEDDING_TIMEOUT",
@@ -56,7 +56,8 @@ pub struct EmbeddingSettings {
         value_parser = parse_seconds
     )]
     pub embedding_timeout: Duration,
-    /// Seconds that a query may take it; then the search goes by words.
+    /// Timeout of a request for a query to the embedding server, in seconds; then the search
+    /// uses keywords only.
     #[arg(
         long,
         env = "LODESTONE_EMBEDDING_QUERY_TIMEOUT",
@@ -68,10 +69,11 @@ pub struct EmbeddingSettings {
 }
 
 impl EmbeddingSettings {
-    /// The server, `None` where none is named. An empty text names none.
+    /// Returns the embedding server, or `None` if none is configured. An empty text counts as not
+    /// set.
     ///
     /// # Errors
-    /// A model without the URL of its server, and a value that makes no sense.
+    /// A model without the URL of its server, or an invalid value.
     pub fn server(&self) -> Result<Option<EmbeddingServer>, InvalidSetting> {
         let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let model = filled(&self.embedding_model);

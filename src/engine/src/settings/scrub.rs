@@ -7,14 +7,14 @@ use clap::Args;
 use super::InvalidSetting;
 use super::values::parse_bytes;
 
-/// Bytes a second below which a pass would not end in the life of a disk.
+/// Lowest scrub rate in bytes per second; at a lower one, a pass would outlast the disk.
 const RATE_MIN: u64 = 64 << 10;
 
-/// Reading everything again to find damage early.
+/// Settings of the scrub, which rereads all stored data to find damage early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct ScrubSettings {
-    /// Hours between two beginnings of a pass over all stored bytes that finds damage before
-    /// anybody asks for it, 0 for none.
+    /// Hours between the starts of two scrub passes, each of which reads all stored bytes to find
+    /// damage before a request meets it; 0 disables them.
     #[arg(
         long,
         env = "LODESTONE_SCRUB_PERIOD",
@@ -23,8 +23,8 @@ pub struct ScrubSettings {
         value_parser = parse_hours
     )]
     pub scrub_period: Duration,
-    /// Bytes a second that such a pass reads at most, so that searches keep the disk; at least
-    /// 64KiB.
+    /// Maximum read rate of a scrub pass in bytes per second, at least 64KiB, so that searches keep
+    /// disk bandwidth.
     #[arg(
         long,
         env = "LODESTONE_SCRUB_RATE",
@@ -45,7 +45,7 @@ impl ScrubSettings {
     }
 }
 
-/// A time from hours, with or without a fraction; 0 is one.
+/// Parses hours, with or without a fraction, into a duration; 0 is valid.
 fn parse_hours(text: &str) -> Result<Duration, String> {
     let hours = text.trim().parse::<f64>().ok();
     let time = hours.and_then(|hours| Duration::try_from_secs_f64(hours * 3600.0).ok());

@@ -11,23 +11,24 @@ use super::values::parse_bytes;
 use lodestone_fetch::bucket::BucketUrl;
 pub use nodes::{NodeRole, NodeSettings};
 
-/// Least bytes of copies: a segment, and originals that are being processed.
+/// Minimum cache size: room for a segment and for originals being processed.
 const CACHE_MIN: u64 = 64 << 20;
 
-/// Data in a bucket. The data directory is then a cache, and may be lost.
+/// Settings of data in a bucket. The data directory is then only a cache, and may be lost.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct StoreSettings {
-    /// Bucket that holds the data, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
-    /// `az://CONTAINER/PREFIX`, in place of the data directory, which keeps copies of what is used;
-    /// one process at a time writes to it [default: none, the data are in the data directory].
+    /// Bucket that stores the data: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
+    /// `az://CONTAINER/PREFIX`. The data directory then only caches what is in use. Only one
+    /// process may write to a bucket at a time [default: none, data is stored in the data
+    /// directory].
     #[arg(long, env = "LODESTONE_STORE", value_name = "URL")]
     pub store: Option<BucketUrl>,
-    /// Bytes that copies of the bucket's data may take in the data directory, at least 64MiB; those
-    /// of collections that are open are kept beyond it [default: 80 percent of what is free or
-    /// theirs].
+    /// Size of the local cache of bucket data in the data directory, at least 64MiB. Files of open
+    /// tenants are kept even beyond it [default: 80 percent of the space that is free or used by
+    /// the cache].
     #[arg(long, env = "LODESTONE_STORE_CACHE", value_name = "BYTES", value_parser = parse_bytes)]
     pub store_cache: Option<u64>,
-    /// The part of this process among several on one bucket.
+    /// Role of this process among several that share a bucket.
     #[command(flatten)]
     pub nodes: NodeSettings,
 }

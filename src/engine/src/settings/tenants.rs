@@ -8,12 +8,12 @@ use super::values::parse_bytes;
 /// Limits of tenants that have none of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct TenantSettings {
-    /// Sources that a tenant without a limit of its own may have, in every state; memories are not
-    /// counted [default: no limit].
+    /// Default limit on sources per tenant, in any state; memories do not count [default: no
+    /// limit].
     #[arg(long, env = "LODESTONE_TENANT_MAX_SOURCES", value_name = "SOURCES")]
     pub tenant_max_sources: Option<u64>,
-    /// Bytes of originals that a tenant without a limit of its own may store, for example 10GiB
-    /// [default: no limit].
+    /// Default limit on stored originals per tenant in bytes, for example 10GiB [default: no
+    /// limit].
     #[arg(
         long,
         env = "LODESTONE_TENANT_MAX_BYTES",
@@ -21,12 +21,11 @@ pub struct TenantSettings {
         value_parser = parse_bytes
     )]
     pub tenant_max_bytes: Option<u64>,
-    /// Vectors that a tenant without a limit of its own may store: client vectors, chunks of
-    /// documents and of memories [default: no limit].
+    /// Default limit on vectors per tenant: client vectors and chunks of documents and memories
+    /// [default: no limit].
     #[arg(long, env = "LODESTONE_TENANT_MAX_VECTORS", value_name = "VECTORS")]
     pub tenant_max_vectors: Option<u64>,
-    /// Requests in any 60 seconds that a tenant without a limit of its own may make
-    /// [default: no limit].
+    /// Default limit on requests per tenant in any 60 seconds [default: no limit].
     #[arg(
         long,
         env = "LODESTONE_TENANT_MAX_REQUESTS_PER_MINUTE",
@@ -34,8 +33,8 @@ pub struct TenantSettings {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub tenant_max_requests_per_minute: Option<u64>,
-    /// Workers that process documents of a tenant without a limit of its own at once
-    /// [default: no limit].
+    /// Default limit on workers that process documents of one tenant at the same time [default: no
+    /// limit].
     #[arg(
         long,
         env = "LODESTONE_TENANT_MAX_INGEST_WORKERS",
@@ -46,7 +45,7 @@ pub struct TenantSettings {
 }
 
 impl TenantSettings {
-    /// The limits of tenants without own ones.
+    /// Returns the limits of tenants that have none of their own.
     pub fn limits(self) -> TenantLimits {
         TenantLimits {
             sources: self.tenant_max_sources,

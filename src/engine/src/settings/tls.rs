@@ -10,30 +10,30 @@ use super::InvalidSetting;
 /// Settings of TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct TlsSettings {
-    /// Certificate of the listener with its chain, in PEM; with it the server speaks HTTPS alone.
-    /// It is read again when it changes [default: none, plain HTTP].
+    /// PEM file with the listener's certificate and its chain. With it the server accepts only
+    /// HTTPS. The file is reloaded when it changes [default: none, plain HTTP].
     #[arg(long, env = "LODESTONE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, in PEM without a password; needed beside tls-cert.
+    /// PEM file with the certificate's private key, without a password; required with tls-cert.
     #[arg(long, env = "LODESTONE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Certificates in PEM of the authorities that vouch for fetched pages, the generator, the
-    /// embedding server, other nodes and the collector of traces, for example
-    /// /etc/ssl/certs/ca-certificates.crt [default: those of Mozilla, which come with the program].
+    /// PEM file with the certificate authorities trusted for page fetches, the generator, the
+    /// embedding server, other nodes and the trace collector, for example
+    /// /etc/ssl/certs/ca-certificates.crt [default: Mozilla's, which are built in].
     #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 }
 
 impl TlsSettings {
-    /// Certificate and key of the listener, if it has them.
+    /// Returns the certificate and key of the listener, if configured.
     pub fn certificate(&self) -> Option<(&Path, &Path)> {
         self.tls_cert.as_deref().zip(self.tls_key.as_deref())
     }
 
-    /// Reads the authorities that other servers are trusted by.
+    /// Reads the authorities that other servers must be certified by.
     ///
     /// # Errors
-    /// A file that cannot be read or holds no certificate.
+    /// A file that cannot be read or contains no certificate.
     pub fn authorities(&self) -> Result<Authorities, InvalidSetting> {
         let Some(file) = &self.ca_file else { return Ok(Authorities::default()) };
         Authorities::read(file).map_err(|problem| InvalidSetting { name: "ca-file", problem })

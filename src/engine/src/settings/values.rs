@@ -5,31 +5,31 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-/// Device that computes over vectors.
+/// Device for vector computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum DeviceChoice {
-    /// The GPU where there is one that can be used, the CPU elsewhere.
+    /// A GPU if one is usable, otherwise the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The GPU; without one the server does not start.
+    /// A GPU; the server refuses to start without one.
     Cuda,
 }
 
-/// A rate of requests and the number of them that may come at once (a token bucket).
+/// Request rate limit: a sustained rate and a burst size (a token bucket).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// Requests per second, above 0.
     pub per_second: f64,
-    /// Requests that may come at once, at least 1.
+    /// Burst size in requests, at least 1.
     pub burst: f64,
 }
 
 impl std::str::FromStr for RateLimit {
     type Err = String;
 
-    /// `R` or `R/BURST`.
+    /// Parses `R` or `R/BURST`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not R or R/BURST, for example 20 or 20/100");
         let number = |part: &str| part.trim().parse::<f64>().map_err(|_| wrong());
@@ -44,7 +44,8 @@ impl std::str::FromStr for RateLimit {
     }
 }
 
-/// An address and a port; `localhost` is 127.0.0.1, which clients on the same machine try.
+/// Parses an address and a port. `localhost` means 127.0.0.1, which clients on the same machine
+/// try.
 ///
 /// # Errors
 /// A text that is neither.
@@ -57,10 +58,10 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     numeric.parse().map_err(wrong)
 }
 
-/// Bytes from `N` with a unit or none: `8GiB`, `500MB`, `1073741824`.
+/// Parses a number of bytes with or without a unit: `8GiB`, `500MB`, `1073741824`.
 ///
 /// # Errors
-/// A text that is no number of bytes, with an example of one.
+/// A text that is not a number of bytes; the message gives an example.
 pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a number of bytes, for example 8GiB or 500MB");
     let digits = text.trim().find(|c: char| !c.is_ascii_digit()).unwrap_or(text.trim().len());
@@ -81,10 +82,10 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(wrong)
 }
 
-/// A time above 0 from seconds, with or without a fraction.
+/// Parses seconds, with or without a fraction, into a duration above 0.
 ///
 /// # Errors
-/// A text that is no such time.
+/// A text that is not such a time.
 pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse::<f64>().ok();
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

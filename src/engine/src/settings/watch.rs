@@ -9,8 +9,8 @@ use crate::settings::{InvalidSetting, parse_address};
 /// Settings of metrics, logs and traces.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct WatchSettings {
-    /// Port, or address and port, of a second listener that serves `/metrics` alone and asks for no
-    /// key; a port alone is on loopback [default: none, `/metrics` needs a key].
+    /// Port, or address and port, of a second listener that serves only `/metrics` and requires no
+    /// key. A port alone listens on loopback [default: none, `/metrics` requires a key].
     #[arg(
         long,
         env = "LODESTONE_METRICS_LISTEN",
@@ -18,8 +18,7 @@ pub struct WatchSettings {
         value_parser = parse_metrics_address
     )]
     pub metrics_listen: Option<SocketAddr>,
-    /// Form of the log on standard error: text, json, or auto, which is text on a terminal and JSON
-    /// elsewhere.
+    /// Log format on standard error: text, json, or auto (text on a terminal, otherwise JSON).
     #[arg(
         long,
         env = "LODESTONE_LOG_FORMAT",
@@ -29,7 +28,7 @@ pub struct WatchSettings {
         hide_possible_values = true
     )]
     pub log_format: LogFormat,
-    /// Log one line for each request.
+    /// Log one line per request.
     #[arg(
         long,
         env = "LODESTONE_ACCESS_LOG",
@@ -41,15 +40,15 @@ pub struct WatchSettings {
         action = clap::ArgAction::Set
     )]
     pub access_log: bool,
-    /// Log searches and answers that take at least so many milliseconds, with the times of their
-    /// stages [default: none].
+    /// Log searches and answers that take at least this many milliseconds, with the duration of
+    /// each stage [default: none].
     #[arg(long, env = "LODESTONE_SLOW_QUERY_MILLIS", value_name = "MILLISECONDS")]
     pub slow_query_millis: Option<u64>,
-    /// Base URL of an OpenTelemetry collector that takes OTLP over HTTP as JSON, for example
-    /// http://127.0.0.1:4318; traces of requests and ingestion are sent there [default: none].
+    /// Base URL of an OpenTelemetry collector that accepts OTLP over HTTP as JSON, for example
+    /// http://127.0.0.1:4318. Traces of requests and ingestion are sent to it [default: none].
     #[arg(long, env = "LODESTONE_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
-    /// Name of this server in traces.
+    /// Service name of this server in traces.
     #[arg(
         long,
         env = "LODESTONE_OTLP_SERVICE_NAME",
@@ -59,25 +58,25 @@ pub struct WatchSettings {
     pub otlp_service_name: String,
 }
 
-/// Form of the log.
+/// Log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
+    /// Text on a terminal, otherwise JSON.
     #[default]
     Auto,
-    /// Text.
+    /// Human-readable text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl WatchSettings {
-    /// The collector of traces, if one is named. An empty text names none.
+    /// Returns the trace collector, if configured. An empty text counts as not set.
     pub fn collector(&self) -> Option<&str> {
         self.otlp_endpoint.as_deref().filter(|url| !url.is_empty())
     }
 
-    /// Checks the values without touching the machine.
+    /// Validates the values without accessing the machine.
     ///
     /// # Errors
     /// The first setting with an invalid value.
@@ -95,7 +94,7 @@ impl WatchSettings {
     }
 }
 
-/// As an address; a port alone is on loopback.
+/// Parses an address and port; a port alone means loopback.
 fn parse_metrics_address(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<u16>() {
         Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),

@@ -5,29 +5,29 @@ use clap::{ArgAction, Args, ValueEnum};
 use crate::settings::InvalidSetting;
 use lodestone_types::Secret;
 
-/// Nodes of one role at most.
+/// Maximum number of nodes per role.
 const NODES_MAX: usize = 64;
-/// Least number of characters of the key of nodes.
+/// Minimum length of the node key in characters.
 const KEY_CHARS_MIN: usize = 32;
 
-/// The part of a process among several.
+/// Role of a process among several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum NodeRole {
-    /// It writes, and does everything else too.
+    /// Writes, and does everything else too.
     #[default]
     All,
-    /// It answers searches and questions, and passes on what has to be written.
+    /// Answers searches and questions, and forwards writes.
     Query,
-    /// It parses and embeds for others, and holds no data.
+    /// Parses and embeds documents for others, and stores no data.
     Ingest,
 }
 
-/// The part of this process among several, and the others that it knows.
+/// Role of this process among several, and the other processes it knows.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct NodeSettings {
-    /// Part of this process among several: `all` is the one that writes; `query` answers searches
-    /// and questions over the same bucket, and passes on what has to be written; `ingest` parses
-    /// and embeds documents for one that names it with ingest-nodes, and holds no data.
+    /// Role of this process: `all` does everything, and is the only one that writes; `query`
+    /// answers searches and questions from the same bucket and forwards writes; `ingest` parses and
+    /// embeds documents for a writer that lists it in ingest-nodes, and stores no data.
     #[arg(
         long,
         env = "LODESTONE_ROLE",
@@ -37,13 +37,12 @@ pub struct NodeSettings {
         hide_possible_values = true
     )]
     pub role: NodeRole,
-    /// Address of the process that writes, for example http://10.0.0.5:8080, or of a name that
-    /// leads to it; where others wait for its place, theirs too. Needed by the role `query`
-    /// [default: none].
+    /// Comma-separated URLs of the writer and its standbys, for example http://10.0.0.5:8080. Host
+    /// names may resolve to whichever one is active. Required for the role `query` [default: none].
     #[arg(long, env = "LODESTONE_WRITER_URL", value_name = "URLS", value_delimiter = ',')]
     pub writer_url: Vec<String>,
-    /// Whether this process waits while another one writes to the bucket, and takes its place when
-    /// that has ended, or has not been heard of for 15 seconds.
+    /// Whether this process waits while another one writes to the bucket, and takes over when that
+    /// one exits or has not renewed its lease for 15 seconds.
     #[arg(
         long,
         env = "LODESTONE_STANDBY",
@@ -52,18 +51,18 @@ pub struct NodeSettings {
         default_value_t = false
     )]
     pub standby: bool,
-    /// Addresses of all query nodes, this one among them, the same list for each: one of them
-    /// answers for a tenant, and has it at hand, whichever is asked [default: none, each answers
-    /// what it is asked].
+    /// Comma-separated URLs of all query nodes, including this one; the list must be the same on
+    /// each node. Each tenant is then served and cached by one of them, whichever node receives a
+    /// request [default: none, each node serves every tenant].
     #[arg(long, env = "LODESTONE_QUERY_NODES", value_name = "URLS", value_delimiter = ',')]
     pub query_nodes: Vec<String>,
-    /// Rows of a scope from which on its searches are shared out among the query nodes: each of
-    /// them looks through some of the segments, and needs memory for no others; needs query-nodes
-    /// and node-key [default: none, one node searches all].
+    /// Number of rows from which searches of a tenant or sub-tenant are shared among the query
+    /// nodes. Each node searches some of the segments, and needs memory only for those; requires
+    /// query-nodes and node-key [default: none, one node searches all segments].
     #[arg(long, env = "LODESTONE_SHARED_SEARCH_ROWS", value_name = "ROWS")]
     pub shared_search_rows: Option<u64>,
-    /// Whether others answer from the bucket that this process writes to: what has changed is told
-    /// two seconds later, when they all know of it.
+    /// Whether query nodes read from the bucket that this process writes to. Changes are then
+    /// acknowledged two seconds later, once all nodes have seen them.
     #[arg(
         long,
         env = "LODESTONE_WITH_QUERY_NODES",
@@ -72,12 +71,12 @@ pub struct NodeSettings {
         default_value_t = false
     )]
     pub with_query_nodes: bool,
-    /// Addresses of processes with the role `ingest`, which parse and embed documents for this one,
-    /// for example http://10.0.0.7:8080,http://10.0.0.8:8080 [default: none].
+    /// Comma-separated URLs of processes with the role `ingest` that parse and embed documents for
+    /// this one, for example http://10.0.0.7:8080,http://10.0.0.8:8080 [default: none].
     #[arg(long, env = "LODESTONE_INGEST_NODES", value_name = "URLS", value_delimiter = ',')]
     pub ingest_nodes: Vec<String>,
-    /// Key that ingest nodes ask for, and query nodes that share searches: 32 characters or more,
-    /// the same for all.
+    /// Shared key of at least 32 characters, the same on all nodes; required by ingest nodes and by
+    /// query nodes that share searches.
     #[arg(long, env = "LODESTONE_NODE_KEY", value_name = "KEY", hide_env_values = true)]
     pub node_key: Option<Secret>,
 }
@@ -88,22 +87,22 @@ impl NodeSettings {
         self.role == NodeRole::Query
     }
 
-    /// Whether this process works for others, and has no data of its own.
+    /// Whether this process works for others and has no data of its own.
     pub fn is_ingest_node(&self) -> bool {
         self.role == NodeRole::Ingest
     }
 
-    /// Addresses at which the process that writes may be.
+    /// Returns the URLs at which the writer may be.
     pub fn writers(&self) -> impl Iterator<Item = &str> {
         named(&self.writer_url)
     }
 
-    /// Addresses of the ingest nodes.
+    /// Returns the URLs of the ingest nodes.
     pub fn ingest_nodes(&self) -> impl Iterator<Item = &str> {
         named(&self.ingest_nodes)
     }
 
-    /// Addresses of the query nodes that share the tenants.
+    /// Returns the URLs of the query nodes that share the tenants.
     pub fn query_nodes(&self) -> impl Iterator<Item = &str> {
         named(&self.query_nodes)
     }
@@ -186,7 +185,7 @@ impl NodeSettings {
     }
 }
 
-/// The addresses of a list; spaces and empty places are nothing.
+/// Returns the non-empty URLs of a list, trimmed.
 fn named(urls: &[String]) -> impl Iterator<Item = &str> {
     urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty())
 }
