@@ -29,7 +29,7 @@ use crate::cli::store::StoreVerb;
 #[derive(Debug, Parser)]
 #[command(version, about)]
 pub struct Arguments {
-    /// The verb.
+    /// Verb to run.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -37,93 +37,94 @@ pub struct Arguments {
 /// The verb that runs a confined parser process.
 pub const PARSE: &str = "parse";
 
-/// The verb.
+/// Verbs of the command line.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run the server.
     Serve(Box<ServeOptions>),
-    /// Check the parts that a server with these settings would run on.
+    /// Check that a server with these settings can run here, and what it depends on.
     Doctor(Box<ServeOptions>),
-    /// Send files, folders and web pages to a running server.
+    /// Upload files, folders and web pages to a running server.
     Ingest(Box<IngestOptions>),
-    /// Find passages by meaning and words together.
+    /// Find passages by meaning and keywords.
     Search(Box<SearchOptions>),
-    /// Ask a question; the answer rests on the documents and names them.
+    /// Ask a question; the answer is based on the documents and cites them.
     Ask(Box<AskOptions>),
     /// List, show and delete sources.
     Sources(Box<SourcesOptions>),
-    /// List the processing of sources.
+    /// List ingestion jobs, and retry failed ones.
     Jobs(Box<JobsOptions>),
-    /// List the relations of an entity, or those that sources state.
+    /// List the relations of an entity, or those stated by sources.
     Graph(Box<GraphOptions>),
     /// Add, list, delete and search memories.
     Memory(Box<MemoryOptions>),
-    /// List, create, delete and count tenants.
+    /// List, create and delete tenants; show their usage and set their limits.
     Tenant(Box<TenantOptions>),
-    /// Change the embedding model of tenants while they are served.
+    /// Change the embedding model of tenants without interrupting their searches.
     Reembed(Box<ReembedOptions>),
-    /// List, make and revoke API keys.
+    /// List, create and revoke API keys.
     Key(Box<KeyOptions>),
     /// List, add, test and remove webhooks, and list their deliveries.
     Webhook(Box<WebhookOptions>),
-    /// Offer the tools of a server to a language model's program over standard input and output.
+    /// Provide the tools of a server to a language model application over stdin and stdout.
     Mcp(Box<McpOptions>),
-    /// Back up the data of a server that runs or is stopped; list, check and remove backups.
+    /// Back up the data of a running or stopped server; list, verify and remove backups.
     Backup(Box<BackupOptions>),
-    /// Make a new data directory from a backup.
+    /// Restore a backup into a new data directory.
     Restore(Box<RestoreArguments>),
-    /// Move the data of a stopped server between a data directory and a bucket.
+    /// Copy the data of a stopped server between a data directory and a bucket.
     #[command(subcommand)]
     Store(StoreVerb),
-    /// Write a tenant of a running server to a file of JSON Lines.
+    /// Export a tenant of a running server to an archive file.
     Export(Box<ExportOptions>),
-    /// Make a tenant of a running server from such a file.
+    /// Import an archive, or data of another product, into a tenant of a running server.
     Import(Box<ImportOptions>),
-    /// List models, and install one that is on this machine.
+    /// Install models, and list the installed ones.
     #[command(subcommand)]
     Model(ModelVerb),
-    /// Check every byte in the data directory of a server that is not running, or in a bucket.
+    /// Verify every byte in the data directory of a stopped server, or in a bucket.
     Verify(Box<VerifyOptions>),
-    /// Print the completions of a shell.
+    /// Print a shell completion script.
     Completions {
-        /// The shell.
+        /// Shell to complete for.
         shell: clap_complete::Shell,
     },
-    /// Read one document from standard input in a confined process, as the server has it done.
+    /// Parse one document from standard input in a sandboxed process, as the server does.
     #[command(name = PARSE, hide = true)]
     Parse,
-    /// Measure parts of the product on your own data.
+    /// Benchmark parts of the product on your own data.
     #[command(subcommand)]
     Bench(Bench),
 }
 
-/// Measurements.
+/// Benchmarks.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// The GPU's part of a search over random rows, reports times and rates as JSON.
+    /// Search random rows on the GPU; reports times and rates as JSON.
     Device(BenchDevice),
-    /// Embedding: passages to vectors as ingestion does it, reports the rate as JSON.
+    /// Embed passages as ingestion does; reports the rate as JSON.
     Embed(BenchEmbed),
-    /// Vector search: builds a segment as the server does, reports speed and recall as JSON.
+    /// Build a segment of vectors as the server does and search it; reports speed and recall as
+    /// JSON.
     Vectors(Box<BenchVectors>),
 }
 
 /// Size of a search on the GPU.
 #[derive(Debug, Args)]
 pub struct BenchDevice {
-    /// Rows on the device.
+    /// Number of rows on the device.
     #[arg(long, default_value_t = 1_000_000)]
     pub rows: usize,
-    /// Components of a row.
+    /// Dimension of the vectors.
     #[arg(long, default_value_t = 384)]
     pub dimension: usize,
-    /// Neighbours to find.
+    /// Number of neighbours to find.
     #[arg(long, default_value_t = 10)]
     pub k: usize,
-    /// Queries that are asked together.
+    /// Number of queries per batch, comma-separated; each is measured.
     #[arg(long, value_delimiter = ',', default_value = "1,8,16,64,256,1024")]
     pub batch: Vec<usize>,
-    /// File for the report; standard output otherwise.
+    /// Output file for the report [default: standard output].
     #[arg(long)]
     pub json: Option<PathBuf>,
 }
@@ -131,19 +132,19 @@ pub struct BenchDevice {
 /// Passages to embed, and the model.
 #[derive(Debug, Args)]
 pub struct BenchEmbed {
-    /// Passages, one a line.
+    /// File of passages, one per line.
     #[arg(long)]
     pub texts: PathBuf,
-    /// Threads that embed.
+    /// Number of embedding threads.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
-    /// f32, or fast: int16 where the processor has the instructions.
+    /// `auto` (int16 if the processor has the instructions) or `f32`.
     #[arg(long, default_value_t)]
     pub precision: Precision,
-    /// File for the report; standard output otherwise.
+    /// Output file for the report [default: standard output].
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// File for the vectors: float32 .npy, one row a passage.
+    /// Output file for the vectors: float32 .npy, one row per passage.
     #[arg(long)]
     pub vectors: Option<PathBuf>,
     /// Directory of the embedding model.
@@ -151,70 +152,72 @@ pub struct BenchEmbed {
     pub model_dir: PathBuf,
 }
 
-/// Files are .npy (row-major), .fvecs or .ivecs.
+/// Benchmark of vector search. Files are .npy (row-major), .fvecs or .ivecs.
 #[derive(Debug, Args)]
 pub struct BenchVectors {
-    /// Vectors to search, float32.
+    /// File of the vectors to search, float32.
     #[arg(long, required_unless_present = "open")]
     pub base: Option<PathBuf>,
-    /// Vectors to search for, float32.
+    /// File of the query vectors, float32.
     #[arg(long)]
     pub queries: PathBuf,
-    /// Rows of the base nearest to each query by cosine, best first; at least k of them. Once for
-    /// each filter, in their order, and first once for none.
+    /// File of the exact nearest neighbours of each query: row numbers of the base by cosine, best
+    /// first, at least k. Given once without a filter, if wanted, then once per filter in order.
     #[arg(long, required = true)]
     pub truth: Vec<PathBuf>,
-    /// One bool a row of the base: which may be found. Several are measured one after the other.
+    /// File with one bool per row of the base, true if the row may be found. May be repeated; each
+    /// filter is measured separately.
     #[arg(long)]
     pub filter: Vec<PathBuf>,
-    /// Neighbours to find.
+    /// Number of neighbours to find.
     #[arg(long, default_value_t = 10)]
     pub k: usize,
-    /// `auto` is what the server does, `flat` exact, `ivf` the least effort for each target.
+    /// Search method: `auto` searches as the server does, `fast` as it does with `mode: fast`, `flat`
+    /// exactly, `ivf` with the least effort that reaches each target.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "auto")]
     pub kind: Vec<IndexKind>,
-    /// With `--kind ivf`: lists passed in vain before a search ends, in place of targets.
+    /// With `--kind ivf`: lists searched without a new result before a search ends; no targets.
     #[arg(long, value_delimiter = ',')]
     pub patience: Vec<usize>,
-    /// With `--patience`: deviations that the bound of T0 allows.
+    /// With `--patience`: width of the T0 bound in standard deviations.
     #[arg(long, default_value_t = 2.5, requires = "patience")]
     pub deviations: f32,
-    /// Queries that are asked together.
+    /// Number of queries per batch, comma-separated; each is measured.
     #[arg(long, value_delimiter = ',', default_value = "1")]
     pub batch: Vec<usize>,
-    /// Threads over which a batch is spread.
+    /// Number of threads that share a batch.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Recalls to reach with `--kind ivf`.
+    /// Target recalls for `--kind ivf`.
     #[arg(long, value_delimiter = ',', default_value = ".90,.95,.99")]
     pub targets: Vec<f64>,
-    /// Seconds for each measurement; every query is asked at least once.
+    /// Seconds per measurement; every query is run at least once.
     #[arg(long, default_value_t = 10.0)]
     pub budget_s: f64,
-    /// File for the report; standard output otherwise.
+    /// Output file for the report [default: standard output].
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Folder for the segment while it is measured; the system's temporary one otherwise.
+    /// Folder for the segment during the measurement [default: the system's temporary folder].
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// New folder in which the segment is left, for `--open`.
+    /// New folder in which the segment is kept, for `--open`.
     #[arg(long)]
     pub keep: Option<PathBuf>,
-    /// Folder that `--keep` has left: its segment is searched, and none is built.
+    /// Folder left by `--keep`; its segment is searched instead of building one.
     #[arg(long, conflicts_with_all = ["base", "keep", "dir"])]
     pub open: Option<PathBuf>,
 }
 
-/// Ways to search.
+/// Search methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum IndexKind {
-    /// As the server does.
+    /// As the server searches.
     Auto,
-    /// As the server does with `mode: fast`.
+    /// As the server searches with `mode: fast`.
     Fast,
-    /// Exactly.
+    /// Exact search.
     Flat,
-    /// Through lists.
+    /// Search through inverted lists.
     Ivf,
 }
 
@@ -230,13 +233,13 @@ impl IndexKind {
     }
 }
 
-/// Flags of a server, and the file that may hold the same settings.
+/// Flags of a server, and the settings file that may hold the same settings.
 #[derive(Debug, Args)]
 pub struct ServeOptions {
     /// TOML settings file whose keys are the names of these flags.
     #[arg(long, env = "LODESTONE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the settings that hold, each with its origin and secrets masked, and end.
+    /// Print the effective settings with their origins, secrets masked, and exit.
     #[arg(long)]
     pub print_config: bool,
     /// Output of `--print-config`.
@@ -249,14 +252,14 @@ pub struct ServeOptions {
 /// Data directory or bucket to verify.
 #[derive(Debug, Args)]
 pub struct VerifyOptions {
-    /// The data directory of a server that is not running.
+    /// Data directory of a stopped server.
     #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
     pub data_dir: PathBuf,
-    /// Address of a bucket with the data of a server, in place of a data directory; it may be
+    /// URL of a bucket with a server's data, instead of a data directory; the server may be
     /// running.
     #[arg(long, value_name = "URL")]
     pub store: Option<BucketUrl>,
-    /// The server's embedding model: says which tenants have vectors of another one.
+    /// Directory of the server's embedding model, to report tenants with vectors of another model.
     #[arg(long, env = "LODESTONE_MODEL_DIR")]
     pub model_dir: Option<PathBuf>,
     #[command(flatten)]

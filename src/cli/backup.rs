@@ -28,41 +28,41 @@ use there::make_there;
 /// The default data directory of `lodestone serve`.
 const DATA_DIR: &str = "data";
 
-/// A backup to make, or an operation on backups.
+/// Back up the data of a running or stopped server, or manage backups.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BackupOptions {
     #[command(subcommand)]
     verb: Option<BackupVerb>,
-    /// Folder for the backup, or s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX;
-    /// what earlier backups in it have is not copied again.
+    /// Folder for the backup, or s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX.
+    /// Data that an earlier backup there contains is not copied again.
     #[arg(required = true, value_name = "TO", value_parser = Location::parse)]
     to: Option<Location>,
-    /// This tenant alone.
+    /// Back up only this tenant.
     #[arg(long)]
     tenant: Option<String>,
-    /// Names, scopes and hashes of API keys too. Off, because restoring an old backup would bring
-    /// back keys that were revoked since.
+    /// Include the names, scopes and hashes of API keys. Off by default, because restoring an old
+    /// backup would bring back keys that have been revoked since.
     #[arg(long, conflicts_with = "tenant")]
     with_keys: bool,
-    /// Copy everything, also what earlier backups have.
+    /// Copy everything, even what earlier backups contain.
     #[arg(long)]
     full: bool,
-    /// The data directory [default: data, unless a server is named].
+    /// Data directory [default: data, unless a server is given].
     #[arg(long, env = "LODESTONE_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// Address of the server that makes the backup; one with another data directory than a named
-    /// one refuses [default: http://127.0.0.1:8080, where one runs on the data directory].
+    /// Address of the server that makes the backup; it refuses if its data directory is not the one
+    /// given [default: http://127.0.0.1:8080, if a server uses the data directory].
     #[arg(long, env = "LODESTONE_SERVER")]
     server: Option<String>,
-    /// Whether the server is named by its flag.
+    /// Whether the server was given as a flag.
     #[arg(skip)]
     is_server_meant: bool,
-    /// An admin key for all tenants, if a server runs [default: LODESTONE_API_KEY, then
+    /// Admin key for all tenants, for a running server [default: LODESTONE_API_KEY, then
     /// LODESTONE_API_KEY_FILE].
     #[arg(long, value_name = "KEY", conflicts_with = "api_key_file")]
     api_key: Option<String>,
-    /// File that holds it.
+    /// File containing the API key.
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     #[command(flatten)]
@@ -80,22 +80,21 @@ impl BackupOptions {
     }
 }
 
-/// The store of a bucket.
+/// Access to a bucket.
 #[derive(Debug, Args)]
 pub(super) struct StoreOptions {
-    /// Address of the S3-compatible store of an s3:// bucket [default: as the tools of AWS find
-    /// it].
+    /// Endpoint of the S3-compatible store of an s3:// bucket [default: as for the AWS tools].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL", global = true)]
     s3_endpoint: Option<String>,
-    /// Region of the bucket [default: as the tools of AWS find it].
+    /// Region of the bucket [default: as for the AWS tools].
     #[arg(long, env = "LODESTONE_S3_REGION", value_name = "REGION", global = true)]
     s3_region: Option<String>,
-    /// Whether the name of the bucket is in the path and not in the host [default: true with an
+    /// Whether the bucket name is part of the path instead of the host name [default: true with an
     /// endpoint].
     #[arg(long, env = "LODESTONE_S3_PATH_STYLE", value_name = "BOOLEAN", global = true)]
     s3_path_style: Option<bool>,
-    /// Certificates in PEM of the authorities that vouch for the server and the store [default:
-    /// those of Mozilla, which come with the program].
+    /// PEM file with the certificate authorities trusted for the server and the store [default:
+    /// Mozilla's, which are built in].
     #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE", global = true)]
     ca_file: Option<PathBuf>,
 }
@@ -122,48 +121,48 @@ impl StoreOptions {
 /// Operations on backups.
 #[derive(Debug, Subcommand)]
 pub enum BackupVerb {
-    /// List backups, those that were cut off or are damaged too.
+    /// List backups, including interrupted and damaged ones.
     Ls {
-        /// The folder, or the address of a bucket.
+        /// Folder or bucket URL.
         #[arg(value_parser = Location::parse)]
         to: Location,
     },
     /// Read every file of the backups and compare it with its hash.
     Verify {
-        /// The folder, or the address of a bucket.
+        /// Folder or bucket URL.
         #[arg(value_parser = Location::parse)]
         to: Location,
-        /// This backup alone.
+        /// Verify only this backup.
         #[arg(long, value_name = "ID")]
         at: Option<String>,
     },
-    /// Remove old backups, and remains of those that were cut off.
+    /// Remove old backups, and the remains of interrupted ones.
     Prune {
-        /// The folder, or the address of a bucket.
+        /// Folder or bucket URL.
         #[arg(value_parser = Location::parse)]
         to: Location,
-        /// Complete backups to keep, the newest ones.
+        /// Number of complete backups to keep, the newest ones.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         keep: u32,
     },
 }
 
-/// The backup to restore, and the new data directory.
+/// Backup to restore, and the new data directory.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// Folder of the backups, or the address of a bucket.
+    /// Folder of the backups, or a bucket URL.
     #[arg(value_parser = Location::parse)]
     from: Location,
-    /// Data directory to make; it must be missing or empty.
+    /// Data directory to create; it must not exist or be empty.
     #[arg(long, value_name = "NEW")]
     data_dir: PathBuf,
-    /// The backup, as `lodestone backup ls` names it [default: the newest].
+    /// Backup to restore, as named by `lodestone backup ls` [default: the newest].
     #[arg(long, value_name = "ID")]
     at: Option<String>,
-    /// This tenant alone.
+    /// Restore only this tenant.
     #[arg(long)]
     tenant: Option<String>,
-    /// New name of the tenant.
+    /// New name for the tenant.
     #[arg(long = "as", value_name = "NAME", requires = "tenant")]
     rename_to: Option<String>,
     #[command(flatten)]

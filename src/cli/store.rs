@@ -10,15 +10,15 @@ use crate::cli::backup::StoreOptions;
 use crate::cli::counted;
 use crate::cli::progress::Progress;
 
-/// An operation on the data of a stopped server.
+/// Operation on the data of a stopped server.
 #[derive(Debug, Subcommand)]
 pub enum StoreVerb {
-    /// Copy the data of a stopped server; what is there already is not copied again.
+    /// Copy the data of a stopped server; files that exist at the destination are not copied again.
     Copy {
-        /// The data directory, or the address of a bucket.
+        /// Source: a data directory or a bucket URL.
         #[arg(value_parser = Location::parse)]
         from: Location,
-        /// The address of a bucket, or the data directory to make.
+        /// Destination: a bucket URL, or the data directory to create.
         #[arg(value_parser = Location::parse)]
         to: Location,
         #[command(flatten)]

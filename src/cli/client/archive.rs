@@ -21,12 +21,12 @@ const BEGINNING: &[u8] = br#"{"member":"archive""#;
 /// Length of the end of an archive that is searched for its last line, in bytes.
 const END_BYTES: u64 = 4096;
 
-/// Write a tenant with everything in it to a file: originals, metadata, chunks, vectors, memories.
-/// Of one sub-tenant where one is named.
+/// Export a tenant, or one of its sub-tenants if given, to an archive: originals, metadata, chunks,
+/// vectors and memories.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct ExportOptions {
-    /// File of the archive, which must not exist; `-` is standard output.
+    /// Archive file to create; it must not exist. `-` means standard output.
     to: PathBuf,
     #[command(flatten)]
     server: ServerOptions,

@@ -17,16 +17,17 @@ use crate::cli::transport::{Payload, Request};
 
 const PATH: &str = "/search/qna";
 
-/// Ask a question; the answer rests on the documents and names them.
+/// Ask a question; the answer is based on the documents and cites them.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES_OF_SEARCHES)]
 pub struct AskOptions {
-    /// The question.
+    /// Question to answer.
     question: String,
-    /// Conversation to go on with: questions may refer to earlier ones of the same name.
+    /// Name of a conversation; a question may refer to earlier ones in it.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// Search longer: several forms of the question, a larger pool, the reranker if there is one.
+    /// Search more thoroughly and take longer: several forms of the question, more candidates, and
+    /// the reranker if installed.
     #[arg(long)]
     accurate: bool,
     #[command(flatten)]

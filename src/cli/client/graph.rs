@@ -12,14 +12,14 @@ use super::{ClientVerb, EXIT_CODES};
 /// Number of passages retrieved for the name of an entity.
 const PASSAGES: u32 = 100;
 
-/// List the relations of an entity, or those that sources state.
+/// List the relations of an entity, or those stated by sources.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct GraphOptions {
-    /// Name of the entity; its relations in the best passages that name it.
+    /// Name of the entity; lists its relations in the best passages that name it.
     #[arg(required_unless_present = "source", conflicts_with = "source")]
     entity: Option<String>,
-    /// All relations of this source. May be repeated.
+    /// List all relations stated by this source. May be repeated.
     #[arg(long, value_name = "ID")]
     source: Vec<String>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use super::screen::{cell, moment, one_line, print_table};
 use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::{escaped, query};
 
-/// List the processing of sources, and try again what has failed.
+/// List ingestion jobs, and retry failed ones.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct JobsOptions {
@@ -23,18 +23,18 @@ pub struct JobsOptions {
 /// Operations on jobs.
 #[derive(Debug, Subcommand)]
 enum JobsVerb {
-    /// List jobs, newest first; without a tenant those of all tenants that the key sees.
+    /// List jobs, newest first; without a tenant, the jobs of all tenants visible to the key.
     Ls {
-        /// In this state: queued, in_progress, success or errored.
+        /// Only jobs in this state: queued, in_progress, success or errored.
         #[arg(long)]
         status: Option<String>,
-        /// At most so many.
+        /// Maximum number of jobs.
         #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
         limit: u32,
     },
-    /// Process failed jobs again, from the originals that the server has.
+    /// Process failed jobs again, from the originals stored on the server.
     Retry {
-        /// Their ids, as `jobs ls` lists them.
+        /// Job ids, as listed by `lodestone jobs ls`.
         #[arg(required = true, value_name = "JOB")]
         ids: Vec<String>,
     },

@@ -12,7 +12,7 @@ use crate::cli::transport::escaped;
 
 const PATH: &str = "/admin/api_keys";
 
-/// List, make and revoke API keys; needs an admin key.
+/// List, create and revoke API keys; requires an admin key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct KeyOptions {
@@ -27,25 +27,25 @@ pub struct KeyOptions {
 enum KeyVerb {
     /// List keys, without their secrets.
     Ls,
-    /// Make a key; it is printed this once.
+    /// Create a key; it is printed only this once.
     Create {
-        /// Name for people.
+        /// Display name.
         name: String,
-        /// Its rights.
+        /// Role, which determines the permitted operations.
         #[arg(long, value_enum)]
         role: KeyRole,
-        /// This tenant alone, or this sub-tenant of it. May be repeated [default: all tenants].
+        /// Only this tenant, or this sub-tenant. May be repeated [default: all tenants].
         #[arg(long, value_name = "TENANT[/SUB_TENANT]")]
         scope: Vec<String>,
-        /// End of its life: RFC 3339 or seconds since 1970 [default: none].
+        /// Expiry time, RFC 3339 or seconds since 1970 [default: none].
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
     },
-    /// Revoke a key, at once.
+    /// Revoke a key with immediate effect.
     Revoke {
-        /// Its id, as `lodestone key ls` shows it.
+        /// Key id, as listed by `lodestone key ls`.
         id: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
@@ -56,9 +56,9 @@ enum KeyVerb {
 enum KeyRole {
     /// Search, ask and list.
     Read,
-    /// Also upload and delete sources.
+    /// Additionally upload and delete sources.
     Write,
-    /// Also tenants and keys.
+    /// Additionally manage tenants and keys.
     Admin,
 }
 

@@ -29,8 +29,8 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Speak MCP on standard input and output, for programs that start their tools: the tools are those
-/// that the key may use.
+/// Speak MCP over standard input and output, for applications that start their tools as processes.
+/// It provides the tools that the role of the key permits.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct McpOptions {

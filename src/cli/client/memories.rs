@@ -24,9 +24,9 @@ pub struct MemoryOptions {
 enum MemoryVerb {
     /// Add a memory; prints its id.
     Add {
-        /// The text.
+        /// Text of the memory.
         text: String,
-        /// Seconds until it is forgotten [default: never].
+        /// Seconds until the memory expires [default: never].
         #[arg(long, value_name = "SECONDS")]
         expires_in: Option<u64>,
     },
@@ -34,17 +34,17 @@ enum MemoryVerb {
     Ls,
     /// Delete a memory.
     Rm {
-        /// Its id.
+        /// Memory id.
         id: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Find memories near a query.
+    /// Find memories relevant to a query.
     Search {
-        /// The query.
+        /// Query text.
         query: String,
-        /// At most so many.
+        /// Maximum number of memories.
         #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
         limit: u32,
     },

@@ -4,35 +4,35 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args, Command};
 
-/// The server, the key and the scope of a request.
+/// Server, key and scope of a request.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
-    /// Address of the server [default: that of the profile, or http://127.0.0.1:8080].
+    /// Address of the server [default: from the profile, else http://127.0.0.1:8080].
     #[arg(long, env = "LODESTONE_SERVER", value_name = "URL", global = true)]
     pub server: Option<String>,
-    /// API key; visible to others on this machine as a flag [default: LODESTONE_API_KEY, then
-    /// LODESTONE_API_KEY_FILE, then the profile].
+    /// API key. As a flag it is visible to other users of this machine [default: LODESTONE_API_KEY,
+    /// then LODESTONE_API_KEY_FILE, then the profile].
     #[arg(long, value_name = "KEY", global = true, conflicts_with = "api_key_file")]
     pub api_key: Option<String>,
-    /// File that holds the API key.
+    /// File containing the API key.
     #[arg(long, value_name = "FILE", global = true)]
     pub api_key_file: Option<PathBuf>,
-    /// Certificates in PEM of the authorities that vouch for the server [default: that of the
-    /// profile, else those of Mozilla, which come with the program].
+    /// PEM file with the certificate authorities trusted for the server [default: from the profile,
+    /// else Mozilla's, which are built in].
     #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE", global = true)]
     pub ca_file: Option<PathBuf>,
-    /// Section of profiles.toml below $XDG_CONFIG_HOME/lodestone or ~/.config/lodestone
-    /// [default: default, if it is there].
+    /// Section of profiles.toml in $XDG_CONFIG_HOME/lodestone or ~/.config/lodestone [default:
+    /// default, if it exists].
     #[arg(long, env = "LODESTONE_PROFILE", value_name = "NAME", global = true)]
     pub profile: Option<String>,
-    /// The tenant [default: that of the profile].
+    /// Tenant [default: from the profile].
     #[arg(long, env = "LODESTONE_TENANT", value_name = "TENANT", global = true)]
     pub tenant: Option<String>,
-    /// The sub-tenant [default: that of the profile, or default].
+    /// Sub-tenant [default: from the profile, else default].
     #[arg(long, env = "LODESTONE_SUB_TENANT", value_name = "SUB_TENANT", global = true)]
     pub sub_tenant: Option<String>,
-    /// Print JSON: the answer of the server as it came, or the summary of a run.
+    /// Print JSON: the unchanged response of the server, or the summary of a run.
     #[arg(long, global = true)]
     pub json: bool,
 }

@@ -10,27 +10,27 @@ use super::screen::{cell, confirm, moment, print_table};
 use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::{Request, query};
 
-/// Embed tenants anew with another model of the server, go back, or tell the progress; needs an
-/// admin key.
+/// Re-embed tenants with another model of the server, switch back, or show the progress; requires
+/// an admin key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct ReembedOptions {
-    /// Measure the work and change nothing.
+    /// Estimate the work without changing anything.
     #[arg(long)]
     dry_run: bool,
-    /// Tell the models and the progress, and change nothing.
+    /// Show the models and the progress without changing anything.
     #[arg(long, conflicts_with = "dry_run")]
     status: bool,
-    /// Switch back to the vectors of before; sources that were added since are embedded first.
+    /// Switch back to the previous vectors; sources added since are embedded first.
     #[arg(long, conflicts_with_all = ["dry_run", "status"])]
     back: bool,
-    /// Give up the vectors that are not searched: those of before, or those being made.
+    /// Discard the vectors that are not searched: the previous ones, or those being built.
     #[arg(long, conflicts_with_all = ["dry_run", "status", "back"])]
     discard: bool,
-    /// Do not ask before the vectors of all tenants are given up.
+    /// Do not ask for confirmation before discarding the vectors of all tenants.
     #[arg(long, requires = "discard")]
     yes: bool,
-    /// Name of the loaded model to move the tenant to [default: the model of new tenants].
+    /// Name of the loaded model to which the tenant is moved [default: the model of new tenants].
     #[arg(long, value_name = "NAME", conflicts_with_all = ["status", "back", "discard"])]
     to: Option<String>,
     #[command(flatten)]

@@ -11,17 +11,18 @@ use super::screen::{cell, one_line, print_table};
 use super::{ClientVerb, EXIT_CODES_OF_SEARCHES};
 use crate::cli::transport::{Payload, Request};
 
-/// Find passages by meaning and words together.
+/// Find passages by meaning and keywords.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES_OF_SEARCHES)]
 pub struct SearchOptions {
-    /// The query.
+    /// Query text.
     query: String,
-    /// Passages to find.
+    /// Maximum number of passages.
     #[arg(long, short = 'n', default_value_t = 10, value_name = "N",
         value_parser = value_parser!(u32).range(1..=limits::RESULTS_MAX as i64))]
     limit: u32,
-    /// Search longer: several forms of the query, a larger pool, the reranker if there is one.
+    /// Search more thoroughly and take longer: several forms of the query, more candidates, and the
+    /// reranker if installed.
     #[arg(long)]
     accurate: bool,
     #[command(flatten)]

@@ -24,24 +24,24 @@ pub struct SourcesOptions {
 enum SourcesVerb {
     /// List sources, newest first.
     Ls {
-        /// In this state: queued, in_progress, success or errored.
+        /// Only sources in this state: queued, in_progress, success or errored.
         #[arg(long)]
         status: Option<String>,
-        /// At most so many [default: all].
+        /// Maximum number of sources [default: all].
         #[arg(long, short = 'n', value_name = "N")]
         limit: Option<u32>,
     },
     /// Show a source.
     Show {
-        /// Its id.
+        /// Source id.
         id: String,
     },
-    /// Delete sources and all that was made of them.
+    /// Delete sources and everything derived from them.
     Rm {
-        /// Their ids.
+        /// Source ids.
         #[arg(required = true)]
         ids: Vec<String>,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },

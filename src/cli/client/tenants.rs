@@ -10,7 +10,7 @@ use super::screen::{cell, confirm, moment, print_pairs, print_table};
 use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::{Request, query};
 
-/// List, create, delete and count tenants.
+/// List, create and delete tenants; show their usage and set their limits.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct TenantOptions {
@@ -23,65 +23,66 @@ pub struct TenantOptions {
 /// Operations on tenants.
 #[derive(Debug, Subcommand)]
 enum TenantVerb {
-    /// List tenants; needs an admin key.
+    /// List tenants; requires an admin key.
     Ls,
-    /// Create a tenant; needs an admin key for all tenants.
+    /// Create a tenant; requires an admin key for all tenants.
     Create {
-        /// Its id.
+        /// Tenant id.
         id: String,
-        /// Make it a tenant for vectors of your own, compared by cosine, dot or l2.
+        /// Create a tenant for your own vectors, compared by this metric: cosine, dot or l2.
         #[arg(long, value_name = "METRIC", value_parser = ["cosine", "dot", "l2"])]
         vectors: Option<String>,
-        /// Model that reads its texts, one of the server's [default: that of new tenants].
+        /// Embedding model for its texts, one of the server's [default: the model of new tenants].
         #[arg(long, value_name = "NAME", conflicts_with = "vectors")]
         embedding_model: Option<String>,
         #[command(flatten)]
         limits: LimitOptions,
     },
-    /// Delete a tenant with everything in it; needs an admin key.
+    /// Delete a tenant with everything in it; requires an admin key.
     Rm {
-        /// Its id.
+        /// Tenant id.
         id: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Tell how much a tenant stores, and its limits; needs a key for all of its sub-tenants.
+    /// Show the storage used by a tenant, and its limits; requires a key for all of its
+    /// sub-tenants.
     Usage {
-        /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
+        /// Tenant id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
         id: Option<String>,
     },
-    /// Show the limits of a tenant, or change those that are given; the others stay as they are.
-    /// A change needs an admin key for all tenants.
+    /// Show the limits of a tenant, or change the given ones and keep the others. Changes require
+    /// an admin key for all tenants.
     Limits {
-        /// Its id.
+        /// Tenant id.
         id: String,
         #[command(flatten)]
         limits: LimitOptions,
     },
-    /// Count what a tenant holds.
+    /// Count the contents of a tenant.
     Stats {
-        /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
+        /// Tenant id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
         id: Option<String>,
     },
 }
 
-/// Limits of a tenant: a number each, or none for what the server's settings say.
+/// Limits of a tenant: a number each, or `none` for the server's setting.
 #[derive(Debug, Args)]
 struct LimitOptions {
-    /// Sources that it may have, in every state, or none; memories are not counted.
+    /// Maximum number of sources, in any state, or none; memories do not count.
     #[arg(long, value_name = "SOURCES|none", value_parser = limit)]
     max_sources: Option<Value>,
-    /// Bytes of originals that it may store, or none.
+    /// Maximum bytes of stored originals, or none.
     #[arg(long, value_name = "BYTES|none", value_parser = limit)]
     max_bytes: Option<Value>,
-    /// Vectors that it may store, or none: client vectors, chunks of documents and of memories.
+    /// Maximum number of vectors, or none: client vectors and chunks of documents and memories.
     #[arg(long, value_name = "VECTORS|none", value_parser = limit)]
     max_vectors: Option<Value>,
-    /// Requests in any 60 seconds that it may make, or none.
+    /// Maximum number of requests in any 60 seconds, or none.
     #[arg(long, value_name = "REQUESTS|none", value_parser = limit)]
     max_requests_per_minute: Option<Value>,
-    /// Workers that process its documents at once, or none.
+    /// Maximum number of workers that process its documents at the same time, or none.
     #[arg(long, value_name = "WORKERS|none", value_parser = limit)]
     max_ingest_workers: Option<Value>,
 }

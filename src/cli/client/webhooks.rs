@@ -13,7 +13,7 @@ use crate::cli::transport::escaped;
 
 const PATH: &str = "/admin/webhooks";
 
-/// List, add, test and remove webhooks, and list their deliveries; needs an admin key.
+/// List, add, test and remove webhooks, and list their deliveries; requires an admin key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct WebhookOptions {
@@ -28,40 +28,40 @@ pub struct WebhookOptions {
 enum WebhookVerb {
     /// List webhooks, without their secrets.
     Ls,
-    /// Add a webhook; the secret that signs its messages is printed this once.
+    /// Add a webhook; the secret that signs its messages is printed only this once.
     Add {
-        /// The receiver: an http or https address.
+        /// URL of the receiver, http or https.
         url: String,
-        /// This kind of event alone: source.success, source.errored, source.deleted or
-        /// jobs.drained. May be repeated [default: all].
+        /// Only this type of event: source.success, source.errored, source.deleted or jobs.drained.
+        /// May be repeated [default: all].
         #[arg(long, value_name = "KIND")]
         event: Vec<String>,
-        /// Events of this tenant alone, or of this sub-tenant of it. May be repeated [default: all
+        /// Only events of this tenant, or of this sub-tenant. May be repeated [default: all
         /// tenants].
         #[arg(long, value_name = "TENANT[/SUB_TENANT]")]
         scope: Vec<String>,
-        /// Text for people.
+        /// Description for people.
         #[arg(long, value_name = "TEXT", default_value = "")]
         description: String,
     },
-    /// Send a test message, and tell its result.
+    /// Send a test message, and print the result.
     Test {
-        /// Its id, as `lodestone webhook ls` shows it.
+        /// Webhook id, as listed by `lodestone webhook ls`.
         id: String,
     },
-    /// List its deliveries, newest first.
+    /// List the deliveries of a webhook, newest first.
     Deliveries {
-        /// Its id.
+        /// Webhook id.
         id: String,
-        /// At most so many.
+        /// Maximum number of deliveries.
         #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
         limit: u32,
     },
-    /// Remove a webhook with its events and its log.
+    /// Remove a webhook with its pending events and its log.
     Rm {
-        /// Its id.
+        /// Webhook id.
         id: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },

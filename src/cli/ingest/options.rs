@@ -7,60 +7,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::client::options::ServerOptions;
 
-/// Send files and pages to a server. Exit code 0: everything was processed; 1: something failed;
+/// Upload files and pages to a server. Exit code 0: everything was processed; 1: something failed;
 /// 2: nothing could be done.
 #[derive(Debug, Args)]
 pub struct IngestOptions {
-    /// Files, directories (walked through, hidden files left out), quoted globs, web addresses.
-    /// An id is made of the names from the argument on, so that a second run replaces.
+    /// Files, directories (searched recursively, hidden files skipped), quoted globs or web
+    /// addresses. Source ids consist of the names from the argument onwards, so that another run
+    /// replaces the sources.
     #[arg(required = true, value_name = "PATH|GLOB|URL")]
     pub inputs: Vec<PathBuf>,
-    /// Document metadata of everything: a JSON object, or @FILE that holds one [default: what the
-    /// server has of each stays].
+    /// Document metadata for all sources: a JSON object, or @FILE containing one [default: existing
+    /// metadata is kept].
     #[arg(long, value_name = "JSON|@FILE")]
     pub metadata: Option<String>,
-    /// Tenant metadata of everything: a JSON object, or @FILE that holds one [default: as above].
+    /// Tenant metadata for all sources: a JSON object, or @FILE containing one [default: existing
+    /// metadata is kept].
     #[arg(long, value_name = "JSON|@FILE")]
     pub tenant_metadata: Option<String>,
-    /// Date of each file [default: none, so that the time of its upload counts].
+    /// Origin of the source time of each file [default: none, the upload time applies].
     #[arg(long, value_enum, value_name = "FROM")]
     pub source_time: Option<SourceTime>,
-    /// Requests in flight.
+    /// Number of concurrent requests.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
-    /// Delete sources that earlier runs sent from the named folders and whose files are gone.
+    /// Delete sources that earlier runs uploaded from the given folders and whose files no longer
+    /// exist.
     #[arg(long, conflicts_with = "no_state")]
     pub delete: bool,
-    /// Do not ask before sources of a folder are deleted that holds no file any more.
+    /// Do not ask for confirmation before deleting the sources of a folder that has no files left.
     #[arg(long, requires = "delete")]
     pub yes: bool,
-    /// End when everything is accepted, before it is processed.
+    /// Exit once everything is accepted, without waiting for processing.
     #[arg(long)]
     pub no_wait: bool,
-    /// Say what would be sent, ask no server.
+    /// Show what would be uploaded, without contacting a server.
     #[arg(long)]
     pub dry_run: bool,
-    /// Only files that match; without a slash the name alone counts. May be repeated.
+    /// Upload only matching files; a pattern without a slash matches the file name. May be
+    /// repeated.
     #[arg(long, value_name = "GLOB")]
     pub include: Vec<String>,
-    /// No files or directories that match; without a slash the name alone counts.
+    /// Skip matching files and directories; a pattern without a slash matches the name. May be
+    /// repeated.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// File for the record of accepted items [default: below $XDG_STATE_HOME or ~/.local/state].
+    /// File that records accepted items [default: under $XDG_STATE_HOME or ~/.local/state].
     #[arg(long, value_name = "FILE", conflicts_with = "no_state")]
     pub state: Option<PathBuf>,
-    /// Keep nothing: every run sends everything.
+    /// Keep no record, so that every run uploads everything.
     #[arg(long)]
     pub no_state: bool,
-    /// The server; its key may write.
+    /// Server to upload to; the key needs the role write.
     #[command(flatten)]
     pub server: ServerOptions,
 }
 
-/// Origin of the date of a file.
+/// Origin of a source time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceTime {
-    /// Its last modification.
+    /// Modification time of the file.
     Mtime,
 }

@@ -26,7 +26,7 @@ const MODELS_TOLD_MAX: usize = 8;
 /// Operations on models.
 #[derive(Debug, Subcommand)]
 pub enum ModelVerb {
-    /// Check a model, from a directory or a model hub, and copy it to where the server looks.
+    /// Install a model from a directory or a model hub, after loading it to verify it.
     Install(Box<InstallOptions>),
     /// List the models that a server would load.
     Ls(ModelPlaces),
@@ -38,40 +38,40 @@ pub struct InstallOptions {
     /// Purpose of the model.
     #[arg(value_enum)]
     kind: ModelKind,
-    /// Its directory: config.json, tokenizer.json, model.safetensors, and the files of
-    /// sentence-transformers where it has some. Or its name on a model hub: OWNER/NAME, or the
-    /// short name of one that docs/models.md lists.
+    /// Directory of the model, with config.json, tokenizer.json, model.safetensors and the files of
+    /// sentence-transformers, if any; or its name on a model hub: OWNER/NAME, or a short name
+    /// listed in docs/models.md.
     #[arg(value_name = "DIR|NAME", required_unless_present = "from")]
     model: Option<PathBuf>,
-    /// Its directory.
+    /// Directory of the model.
     #[arg(long, value_name = "DIR", conflicts_with = "model")]
     from: Option<PathBuf>,
-    /// Name to install it under [default: its own on the hub; that of a known model with the same
-    /// weights; that of its directory].
+    /// Name under which it is installed [default: its name on the hub; the name of the known model
+    /// with the same weights; the name of its directory].
     #[arg(long = "as", value_name = "NAME", value_parser = folder_name)]
     name: Option<String>,
-    /// Branch, tag or commit of a model on a hub [default: main, or the commit that is pinned].
+    /// Branch, tag or commit of a model on a hub [default: main, or the pinned commit].
     #[arg(long, value_name = "REVISION", conflicts_with = "from")]
     revision: Option<String>,
-    /// Certificates in PEM of the authorities that vouch for the hub [default: those of Mozilla,
-    /// which come with the program].
+    /// PEM file with the certificate authorities trusted for the hub [default: Mozilla's, which are
+    /// built in].
     #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// SHA-256 that model.safetensors must have.
+    /// Expected SHA-256 of model.safetensors.
     #[arg(long)]
     sha256: Option<String>,
-    /// Replace one that is installed.
+    /// Replace an installed model.
     #[arg(long)]
     replace: bool,
-    /// Text that an embedding model wants before queries, where its files do not say so
+    /// Prefix that an embedding model expects before queries, if its files do not specify one
     /// ("query: " for models of the E5 family).
     #[arg(long, value_name = "TEXT")]
     query_prefix: Option<String>,
-    /// Text that an embedding model wants before documents, where its files do not say so
+    /// Prefix that an embedding model expects before documents, if its files do not specify one
     /// ("passage: " for models of the E5 family).
     #[arg(long, value_name = "TEXT")]
     passage_prefix: Option<String>,
-    /// Numbers in a vector, fewer than the embedding model makes, where its config.json allows it.
+    /// Shorten the vectors of an embedding model to this dimension, if its config.json allows it.
     #[arg(long, value_name = "N")]
     dimension: Option<usize>,
     #[command(flatten)]
@@ -90,11 +90,11 @@ fn folder_name(text: &str) -> Result<String, String> {
 /// Purposes of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelKind {
-    /// Turns texts into vectors; installed under its own name beside `--model-dir`.
+    /// Converts texts to vectors; installed under its own name next to `--model-dir`.
     Embedding,
-    /// Reads query and passage together; used by `accurate` searches.
+    /// Scores a query and a passage together; used by `accurate` searches.
     Reranker,
-    /// Turns texts into weights of words; searched beside vectors and keywords.
+    /// Converts texts to term weights; searched in addition to vectors and keywords.
     Sparse,
 }
 
@@ -104,10 +104,10 @@ pub struct ModelPlaces {
     /// Directory of the embedding model.
     #[arg(long, env = "LODESTONE_MODEL_DIR", default_value = "models/all-MiniLM-L6-v2")]
     model_dir: PathBuf,
-    /// Directory of the reranker [default: reranker beside the embedding model].
+    /// Directory of the reranker [default: reranker next to the embedding model].
     #[arg(long, env = "LODESTONE_RERANKER_DIR")]
     reranker_dir: Option<PathBuf>,
-    /// Directory of the sparse model [default: sparse beside the embedding model].
+    /// Directory of the sparse model [default: sparse next to the embedding model].
     #[arg(long, env = "LODESTONE_SPARSE_DIR")]
     sparse_dir: Option<PathBuf>,
 }

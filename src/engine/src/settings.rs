@@ -91,9 +91,9 @@ pub struct Settings {
         value_parser = parse_bytes
     )]
     pub gpu_memory_limit: Option<u64>,
-    /// Memory limit for work in progress, for example 4GiB. Once it is reached, documents and large
-    /// requests wait and merges are split into smaller ones. Parser processes count towards it,
-    /// memory-mapped files do not [default: three quarters of the machine's or container's memory].
+    /// Memory limit for work, for example 4GiB. At the limit, documents and large requests wait and
+    /// merges are split up. Parser processes count towards it, memory-mapped files do not [default:
+    /// three quarters of the machine's or container's memory].
     #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Threads for embedding, at least 1 [default: one per core].
@@ -161,8 +161,7 @@ pub struct Settings {
         default_value_t = 256
     )]
     pub connections_per_address: usize,
-    /// Seconds for which an idle connection is kept open, at least 1. Must be longer than the proxy
-    /// in front keeps it open.
+    /// Seconds for which idle connections are kept open, at least 1; longer than the proxy in front.
     #[arg(
         long,
         env = "LODESTONE_KEEP_ALIVE_SECONDS",
@@ -287,8 +286,7 @@ const CONNECTIONS_MIN: usize = 16;
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 
 impl Settings {
-    /// Returns the default settings with `data_dir` and the model in `model_dir`. The environment
-    /// is not read.
+    /// Returns the defaults with `data_dir` and the model in `model_dir`, ignoring the environment.
     ///
     /// # Panics
     /// If a default of the definition above is invalid, which a test rules out.

@@ -41,50 +41,51 @@ use crate::cli::ingest::stop::{self, HOW_TO_RESUME, Stop};
 use crate::cli::transport::Transport;
 use sender::Sender;
 
-/// Make a tenant from an archive, or fill one with what another product holds. A tenant for vectors
-/// that does not exist is made, which needs an admin key.
+/// Create a tenant from an archive, or fill one with data of another product. A vector tenant that
+/// does not exist is created, which requires an admin key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct ImportOptions {
-    /// File of an archive (`-` is standard input); file or folder of JSON Lines; address of a
-    /// server of Qdrant or Chroma.
+    /// Archive file (`-` means standard input), file or folder of JSON Lines, or address of a
+    /// Qdrant or Chroma server.
     #[arg(value_name = "PLACE")]
     place: PathBuf,
-    /// Kind of PLACE: what `lodestone export` wrote; lines with `text` or `vector`, and `id` and
-    /// `metadata`; a server, whose key is in QDRANT_API_KEY or CHROMA_API_KEY.
+    /// Type of PLACE: an archive written by `lodestone export`; JSON Lines with `text` or `vector`,
+    /// and `id` and `metadata`; or a server, whose key is read from QDRANT_API_KEY or
+    /// CHROMA_API_KEY.
     #[arg(long = "from", value_enum, default_value_t, value_name = "KIND")]
     kind: Kind,
-    /// Collection of Qdrant or Chroma.
+    /// Collection of Qdrant or Chroma to import.
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
-    /// Vector to take, where the points of Qdrant have several.
+    /// Vector to import, if the points in Qdrant have several.
     #[arg(long, value_name = "NAME")]
     vector: Option<String>,
-    /// Comparison of vectors in a tenant that is made: cosine, dot or l2 [default: that of the
-    /// collection, else cosine].
+    /// Metric of a tenant that is created: cosine, dot or l2 [default: that of the collection, else
+    /// cosine].
     #[arg(long, value_parser = metric)]
     metric: Option<Metric>,
-    /// Leave out what an earlier run has stored, instead of replacing it.
+    /// Skip what an earlier run has stored, instead of replacing it.
     #[arg(long)]
     resume: bool,
-    /// End when the texts can be searched; those of them that failed are told.
+    /// Exit once the texts are searchable, and report those that failed.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
     server: ServerOptions,
 }
 
-/// Kinds of places.
+/// Types of places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// An archive of a tenant.
+    /// Archive of a tenant.
     #[default]
     Archive,
     /// JSON Lines.
     Jsonl,
-    /// A server of Qdrant.
+    /// Qdrant server.
     Qdrant,
-    /// A server of Chroma.
+    /// Chroma server.
     Chroma,
 }
 

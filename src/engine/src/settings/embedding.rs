@@ -22,8 +22,8 @@ pub struct EmbeddingSettings {
     /// API key for the embedding server [default: none].
     #[arg(long, env = "LODESTONE_EMBEDDING_KEY", value_name = "KEY", hide_env_values = true)]
     pub embedding_key: Option<Secret>,
-    /// Dimension of the vectors from the embedding server, 1 to 3024 [default: determined at startup
-    /// by asking the server, which must be reachable then].
+    /// Dimension of the vectors from the embedding server, 1 to 3024 [default: determined at
+    /// startup by asking the server, which must be reachable then].
     #[arg(long, env = "LODESTONE_EMBEDDING_DIMENSION", value_name = "N")]
     pub embedding_dimension: Option<usize>,
     /// Prefix that the model expects before queries, for example "query: ".
