@@ -172,7 +172,7 @@ pub struct BenchVectors {
     /// Number of neighbours to find.
     #[arg(long, default_value_t = 10)]
     pub k: usize,
-    /// Search method: `auto` searches as the server does, `fast` as it does with `mode: fast`, `flat`
+    /// With `--kind ivf`: lists searched in vain before a search ends, instead of targets.
     /// exactly, `ivf` with the least effort that reaches each target.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "auto")]
     pub kind: Vec<IndexKind>,

@@ -161,7 +161,7 @@ pub struct Settings {
         default_value_t = 256
     )]
     pub connections_per_address: usize,
-    /// Seconds for which idle connections are kept open, at least 1; longer than the proxy in front.
+    /// Seconds for which idle connections stay open, at least 1; longer than at the proxy in front.
     #[arg(
         long,
         env = "LODESTONE_KEEP_ALIVE_SECONDS",
