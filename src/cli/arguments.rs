@@ -172,8 +172,8 @@ pub struct BenchVectors {
     /// Number of neighbours to find.
     #[arg(long, default_value_t = 10)]
     pub k: usize,
-    /// With `--kind ivf`: lists searched in vain before a search ends, instead of targets.
-    /// exactly, `ivf` with the least effort that reaches each target.
+    /// Search method: `auto` as the server, `fast` as the server with `mode: fast`, `flat` exact,
+    /// `ivf` with the least effort that reaches each target.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "auto")]
     pub kind: Vec<IndexKind>,
     /// With `--kind ivf`: lists searched without a new result before a search ends; no targets.
