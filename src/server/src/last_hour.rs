@@ -20,48 +20,48 @@ pub const ENTRY: Duration = Duration::from_secs(60);
 /// Number of entries kept.
 const ENTRIES_MAX: usize = 60;
 
-/// A minute of the server, or the part of it that is over.
+/// Activity of the server in one minute, or in the elapsed part of it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Minute {
-    /// Its end, epoch seconds.
+    /// End time in epoch seconds.
     pub at: String,
-    /// Its length in seconds.
+    /// Length in seconds.
     pub seconds: f64,
-    /// Requests answered.
+    /// Number of requests answered.
     pub requests: u64,
-    /// Requests answered with 5xx.
+    /// Number of requests answered with status 5xx.
     pub faults: u64,
-    /// Sources that became searchable.
+    /// Number of sources that became searchable.
     pub processed: u64,
-    /// Sources whose processing ended with an error.
+    /// Number of sources whose processing failed.
     pub errored: u64,
-    /// Tokens through the embedding model.
+    /// Number of tokens processed by the embedding model.
     pub tokens: u64,
-    /// Times of searches by meaning and words; null where there were none.
+    /// Durations of hybrid searches; null if there were none.
     pub searches: Option<Times>,
-    /// Times of answers; null where there were none.
+    /// Durations of answers; null if there were none.
     pub answers: Option<Times>,
 }
 
-/// Times in milliseconds, as near as the bounds of the histogram tell.
+/// Durations in milliseconds, as precise as the buckets of the histogram.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Times {
-    /// Their number.
+    /// Number of durations.
     pub count: u64,
-    /// Half of them took no longer.
+    /// Median.
     pub median_ms: f64,
-    /// 95 of 100 took no longer.
+    /// 95th percentile.
     pub p95_ms: f64,
 }
 
-/// Answer to `metrics/hour`.
+/// Response of `metrics/hour`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LastHour {
-    /// Oldest first; the last one is still running.
+    /// Minutes, oldest first; the last one is still running.
     pub minutes: Vec<Minute>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 

@@ -14,47 +14,47 @@ use crate::sse;
 use crate::sse::EventStream;
 use lodestone_answer::generate::ToolCall;
 
-/// Number of candidates from each leg.
+/// Number of candidates by search method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CandidateCounts {
-    /// Of the vector side.
+    /// Candidates of semantic search.
     pub semantic: usize,
-    /// Of the keyword side.
+    /// Candidates of keyword search.
     pub keyword: usize,
-    /// Of both together.
+    /// Candidates of both combined.
     pub fused: usize,
 }
 
-/// The graph's part in a search.
+/// Use of the knowledge graph in a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GraphCounts {
-    /// Entries of `entity_paths`.
+    /// Number of entries in `entity_paths`.
     pub entity_paths: usize,
-    /// Entries of `chunk_triplets`.
+    /// Number of entries in `chunk_triplets`.
     pub chunk_triplets: usize,
-    /// Why `auto` used the graph or not; null where the request decided.
+    /// Reason why `auto` used the graph or not; null if the request decided.
     pub reason: Option<String>,
 }
 
-/// Milliseconds of each stage.
+/// Duration of each stage in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StageTimings {
-    /// Making the query's vector.
+    /// Embedding the query.
     pub embed: f64,
-    /// Chunks from the semantic leg.
+    /// Semantic search.
     pub semantic: f64,
-    /// Chunks from the keyword leg.
+    /// Keyword search.
     pub keyword: f64,
-    /// Joining the two.
+    /// Combining both.
     pub fuse: f64,
-    /// The reranker.
+    /// Reranking.
     pub rerank: f64,
-    /// Graph: entities and relations.
+    /// Graph lookup: entities and relations.
     pub graph: f64,
-    /// Writing the answer; absent where none is asked for.
+    /// Writing the answer; absent if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<f64>,
-    /// Everything.
+    /// Total.
     pub total: f64,
 }
 
@@ -63,115 +63,116 @@ pub struct StageTimings {
 pub struct SearchMetadata {
     /// Id of the request.
     pub request_id: String,
-    /// The query as it was searched, where the conversation before it completed it.
+    /// Query as searched, if it was completed from the conversation.
     pub completed_query: Option<String>,
     /// `fast` or `accurate`.
     pub mode: String,
-    /// Weight that was used.
+    /// Weight used, 0 to 1.
     pub alpha: f32,
-    /// `fixed`: the given share, or the default; `auto`: decided from the query.
+    /// `fixed`: the given weight or the default; `auto`: chosen from the query.
     pub alpha_mode: String,
-    /// Reason for the number that `auto` chose; null where it was given.
+    /// Reason for the weight chosen by `auto`; null if it was given.
     pub alpha_reason: Option<String>,
-    /// Value of the request.
+    /// Value from the request.
     pub recency_bias: f32,
-    /// Value of the request.
+    /// Value from the request.
     pub max_chunks: usize,
-    /// Chunks returned.
+    /// Number of chunks returned.
     pub returned: usize,
-    /// Candidates of each side.
+    /// Numbers of candidates.
     pub candidates: CandidateCounts,
-    /// Whether a filter applied.
+    /// Whether a filter was applied.
     pub filtered: bool,
     /// Name of the model.
     pub embedding_model: String,
-    /// Name of the reranker, where one ran.
+    /// Name of the reranker, if one ran.
     pub reranker: Option<String>,
-    /// Whether memories steered the ranking.
+    /// Whether memories influenced the ranking.
     pub personalised: bool,
-    /// Ids of those memories.
+    /// Ids of these memories.
     pub memories_used: Vec<String>,
-    /// Relations returned, and why they were looked for.
+    /// Relations returned, and why they were looked up.
     pub graph: GraphCounts,
-    /// Milliseconds of each stage.
+    /// Duration of each stage in milliseconds.
     pub timings_ms: StageTimings,
-    /// Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
-    /// `one_bit_scan` are exact, `lists` finds the share that `vector_recall` says. Which it is
-    /// depends on how many rows pass, and so changes with merging.
+    /// Methods by which segments were searched for nearest vectors: `gather`, `masked_scan`, `scan`
+    /// and `one_bit_scan` are exact; `lists` finds the share given by `vector_recall`. The choice
+    /// depends on the number of rows that pass the filter, so it may change when segments are
+    /// merged.
     pub vector_paths: Vec<String>,
-    /// Share of the near vectors that `lists` is to find; null where every path was exact.
+    /// Share of the nearest vectors that `lists` aims to find; null if all methods were exact.
     pub vector_recall: Option<VectorRecall>,
-    /// Parts of the answer that were skipped or are missing.
+    /// Parts of the response that were skipped or are missing.
     pub degraded: Vec<String>,
-    /// Since when and why the embedding server of the tenant fails, for people: new texts wait for
-    /// it meanwhile. Null while it works.
+    /// Human-readable explanation since when and why the tenant's embedding server has been failing;
+    /// new texts wait meanwhile. Null while it works.
     pub degraded_message: Option<String>,
-    /// Parameters that were sent and have no effect.
+    /// Parameters in the request that have no effect.
     pub ignored_parameters: Vec<String>,
-    /// Why a filter may have let nothing pass, and ignored names that may be meant to narrow.
+    /// Possible reasons why a filter matched nothing, and ignored names that may have been meant as
+    /// filters.
     pub warnings: Vec<SearchWarning>,
 }
 
-/// Share of the near vectors that a search finds which leaves rows unread.
+/// Share of the nearest vectors found by a search that does not compare all rows.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VectorRecall {
-    /// The share: .99, or .97 with `mode: fast`. Each segment was measured for it when it was
-    /// written.
+    /// Target share: .99, or .97 with `mode: fast`. Each segment was measured for it when written.
     pub target: f64,
-    /// Lists of near rows that a search passes in a row without a better row before it ends, the
-    /// most of any segment.
+    /// Number of consecutive lists without a better row after which a search ends, the largest of
+    /// any segment.
     pub patience: usize,
 }
 
-/// Answer to `search/retrieve`.
+/// Response of `search/retrieve`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetrieveResponse {
-    /// Best first.
+    /// Results, best first.
     pub chunks: Vec<Chunk>,
-    /// Null unless asked for.
+    /// Relations of the graph; null unless requested.
     pub graph_relations: Option<GraphRelations>,
-    /// Details of the search and of the generation.
+    /// Details of the search and the generation.
     pub metadata: SearchMetadata,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Mirror of `graph_relations.entity_paths`.
+    /// Copy of `graph_relations.entity_paths`.
     pub extra_graph_context: Option<Vec<EntityPath>>,
 }
 
-/// Details of how an answer was generated.
+/// Details of the generation of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GenerationMetadata {
     /// Name of the generator, or of the extractive method.
     pub model: Option<String>,
-    /// Whether the answer is extracted because a generator is absent or failed.
+    /// Whether the answer was extracted because there is no generator or it failed.
     pub fallback: bool,
-    /// Tokens given to the generator.
+    /// Number of tokens sent to the generator.
     pub input_tokens: u64,
-    /// Tokens that it wrote.
+    /// Number of tokens written by the generator.
     pub output_tokens: u64,
-    /// Why there was a fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
+    /// Reason for the fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
     /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
-    /// `busy` where it failed.
+    /// `busy` if it failed.
     pub fallback_reason: Option<String>,
-    /// Reason why the generator stopped: `stop`, or `length` for an answer that is cut.
+    /// Reason why the generator stopped: `stop`, or `length` for a truncated answer.
     pub finish_reason: Option<String>,
-    /// Queries that were searched, where the generator completed or split the question: the
-    /// question, then its parts.
+    /// Queries that were searched if the generator completed or split the question: the question,
+    /// then its parts.
     pub queries: Vec<String>,
-    /// Chunks that were shown to the generator; the least relevant ones may not fit.
+    /// Number of chunks shown to the generator; the least relevant ones may not fit.
     pub chunks_shown: usize,
-    /// Citations that their sources do not support, as far as that can be judged.
+    /// Citations not supported by their sources, as far as that can be determined.
     pub unsupported: Vec<UnsupportedCitation>,
 }
 
-/// A citation that its source does not support.
+/// Citation that is not supported by its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnsupportedCitation {
-    /// Number of the citation. It is removed from a whole answer and stays in a streamed one.
+    /// Number of the citation. It is removed from a complete answer, but remains in a streamed one.
     pub number: usize,
-    /// First character of the sentence in the answer.
+    /// Start of the sentence in the answer.
     pub start: usize,
-    /// Position after its last character.
+    /// End, exclusive.
     pub end: usize,
 }
 
@@ -181,47 +182,47 @@ pub struct QnaMetadata {
     /// As for retrieve.
     #[serde(flatten)]
     pub search: SearchMetadata,
-    /// Words of the question that occur nowhere here and were read as others that do; never numbers
-    /// or codes. Empty where a generator reads the question.
+    /// Words of the question that occur nowhere in the data and were read as others that do, but
+    /// never numbers or codes. Empty if a generator reads the question.
     pub corrections: Vec<Correction>,
-    /// Whether the answer tells what several editions of one document say, as they differ.
+    /// Whether the answer reports what several editions of a document say because they differ.
     pub conflict: bool,
-    /// Language of the passages that an extracted answer quotes, where it is another than the
-    /// question's: `en`, `de`, `fr` or `es`; else null.
+    /// Language of the passages quoted by an extracted answer if it differs from that of the
+    /// question: `en`, `de`, `fr` or `es`; otherwise null.
     pub language: Option<String>,
     /// Details of the generation.
     pub generation: GenerationMetadata,
 }
 
-/// A word of a question that was read as another.
+/// Word of a question that was read as another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Correction {
-    /// As it was written.
+    /// Word as written.
     pub from: String,
-    /// As it was read.
+    /// Word as read.
     pub to: String,
 }
 
-/// Answer to `search/qna`.
+/// Response of `search/qna`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaResponse {
-    /// The answer; `[n]` refers to the n-th of `sources`. Empty without generation.
+    /// Answer, in which `[n]` refers to the n-th entry of `sources`; empty without generation.
     pub answer: String,
-    /// Cited ones first; where a generator is configured, by relevance.
+    /// Sources, cited ones first; by relevance if a generator is configured.
     pub sources: Vec<QnaSource>,
-    /// The passages that the answer cites, in its order.
+    /// Passages cited by the answer, in the order of their citations.
     pub citations: Vec<QnaCitation>,
-    /// The retrieved chunks.
+    /// Retrieved chunks.
     pub chunks: Vec<QnaChunk>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// The conversation, or null.
+    /// Id of the conversation, or null.
     pub session_id: Option<String>,
-    /// Null unless asked for.
+    /// Relations of the graph; null unless requested.
     pub graph_relations: Option<GraphRelations>,
-    /// Model that wrote the answer.
+    /// Name of the model that wrote the answer.
     pub model_used: Option<String>,
-    /// Details of the search and of the generation.
+    /// Details of the search and the generation.
     pub metadata: QnaMetadata,
     /// Calls of a client's functions, which chat completions alone can tell.
     #[serde(skip)]
@@ -233,7 +234,7 @@ pub struct QnaResponse {
 pub struct StartEvent {
     /// Id of the request.
     pub request_id: String,
-    /// The conversation, or null.
+    /// Id of the conversation, or null.
     pub session_id: Option<String>,
     /// Model that will write the answer.
     pub model: Option<String>,

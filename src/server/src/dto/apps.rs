@@ -26,23 +26,23 @@ static RECORDS: Field = Field::body(
         min: 1,
         max: limits::BATCH_ITEMS_MAX,
     },
-    "The records: the body itself is this list.",
+    "List of records, which is the entire body.",
 )
 .required()
 .whole();
-static ID: Field = Field::body("id", Kind::Identifier, "Id of the source; generated when absent.")
-    .or(OTHER_THAN_ID);
+static ID: Field =
+    Field::body("id", Kind::Identifier, "Source id; generated if absent.").or(OTHER_THAN_ID);
 static TITLE: Field =
-    Field::body("title", LINE, "Title; it takes precedence over the document's own.");
-static TYPE: Field =
-    Field::body("type", LINE, "Type of the record, a free word; `app` when absent.");
+    Field::body("title", LINE, "Title; takes precedence over the document's own.");
+static TYPE: Field = Field::body("type", LINE, "Type of the record, any word; `app` if absent.");
 static DESCRIPTION: Field =
     Field::body("description", PROSE, "Description that is shown instead of the leading text.");
-static NOTE: Field = Field::body("note", PROSE, "Stored and returned.");
-static URL: Field = Field::body("url", LINE, "Address of the record; nothing is fetched from it.");
+static NOTE: Field = Field::body("note", PROSE, "Free-form note, stored and returned.");
+static URL: Field = Field::body("url", LINE, "URL of the record; it is not fetched.");
 static TIMESTAMP: Field =
-    Field::body("timestamp", Kind::Moment, "Time of origin, used for recency; default now.");
-static META: Field = Field::body("meta", Kind::Metadata, "Stored and returned, not filterable.");
+    Field::body("timestamp", Kind::Moment, "Date of the record, used for recency; now if absent.");
+static META: Field =
+    Field::body("meta", Kind::Metadata, "Free-form map, stored and returned but not filterable.");
 static COLLECTIONS: Field = Field::body(
     "collections",
     Kind::Texts { min: 0, max: limits::APP_COLLECTIONS_MAX },
@@ -55,16 +55,20 @@ static CONTENT: Field = Field::body(
         members: &[&TEXT, &MARKDOWN, &HTML_BASE64, &CSV_BASE64, &FILES, &LAYOUT],
         is_list: false,
     },
-    "Parts of the text.",
+    "Text of the record in one or more formats.",
 );
-static TEXT: Field = Field::body("text", PART, "Plain text; read where the others are absent.");
-static MARKDOWN: Field = Field::body("markdown", PART, "Markdown; comes before the others.");
-static HTML_BASE64: Field = Field::body("html_base64", PART, "HTML in base64; before `text`.");
-static CSV_BASE64: Field = Field::body("csv_base64", PART, "CSV in base64; added to the text.");
+static TEXT: Field =
+    Field::body("text", PART, "Plain text; used if `markdown` and `html_base64` are absent.");
+static MARKDOWN: Field =
+    Field::body("markdown", PART, "Markdown; takes precedence over the others.");
+static HTML_BASE64: Field =
+    Field::body("html_base64", PART, "Base64-encoded HTML; takes precedence over `text`.");
+static CSV_BASE64: Field =
+    Field::body("csv_base64", PART, "Base64-encoded CSV, appended to the text.");
 static FILES: Field =
-    Field::body("files", Kind::Any { schema: list_schema }, "Stored, not interpreted.");
+    Field::body("files", Kind::Any { schema: list_schema }, "Stored but not interpreted.");
 static LAYOUT: Field =
-    Field::body("layout", Kind::Any { schema: any_schema }, "Stored, not interpreted.");
+    Field::body("layout", Kind::Any { schema: any_schema }, "Stored but not interpreted.");
 
 static ATTACHMENTS: Field = Field::body(
     "attachments",
@@ -75,17 +79,18 @@ static ATTACHMENTS: Field = Field::body(
         ],
         is_list: true,
     },
-    "Attached files.",
+    "Attachments of the record.",
 );
-static ATTACHMENT_ID: Field = Field::body("id", STORED, "Stored.");
-static ATTACHMENT_URL: Field = Field::body("url", STORED, "Stored; nothing is fetched from it.");
-static ATTACHMENT_TITLE: Field = Field::body("title", PART, "Heading of its text.");
-static CONTENT_TYPE: Field = Field::body("content_type", STORED, "Stored.");
-static CONTENT_URL: Field =
-    Field::body("content_url", STORED, "Stored; nothing is fetched from it.");
+static ATTACHMENT_ID: Field = Field::body("id", STORED, "Stored but not interpreted.");
+static ATTACHMENT_URL: Field = Field::body("url", STORED, "URL, stored but not fetched.");
+static ATTACHMENT_TITLE: Field =
+    Field::body("title", PART, "Heading above the text of the attachment.");
+static CONTENT_TYPE: Field = Field::body("content_type", STORED, "Stored but not interpreted.");
+static CONTENT_URL: Field = Field::body("content_url", STORED, "URL, stored but not fetched.");
 static MISC: Field =
-    Field::body("misc", Kind::Any { schema: any_schema }, "Stored, not interpreted.");
-static ATTACHMENT_CONTENT: Field = Field::body("content", PART, "Text, added to the record's.");
+    Field::body("misc", Kind::Any { schema: any_schema }, "Stored but not interpreted.");
+static ATTACHMENT_CONTENT: Field =
+    Field::body("content", PART, "Text of the attachment, appended to that of the record.");
 
 /// Text that is indexed with the record; its length is limited only by the size of the record.
 const PART: Kind = Kind::Text { chars_max: limits::FILE_BYTES_MAX, is_filled: false };

@@ -13,7 +13,8 @@ use lodestone_types::{SubTenantId, TenantId};
 static INTO: Field = Field::query(
     "tenant_id",
     Kind::Identifier,
-    "The new tenant, or one into which nothing was uploaded; absent: the name in the archive.",
+    "Id of a new tenant, or of one into which nothing was uploaded; if absent, the name in the \
+     archive.",
 );
 
 /// Input of `GET /tenant/export`.
@@ -52,21 +53,22 @@ impl Request for ImportTenant {
     }
 }
 
-/// A tenant that was imported.
+/// Imported tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ImportedTenant {
-    /// Its name.
+    /// Name.
     pub tenant_id: String,
-    /// Its sources, memories among them.
+    /// Number of its sources, including memories.
     pub sources: u64,
-    /// Its chunks or vectors.
+    /// Number of its chunks or vectors.
     pub chunks: u64,
-    /// Bytes of its originals.
+    /// Size of its originals in bytes.
     pub original_bytes: u64,
-    /// Whether the texts were embedded again, because the archive's vectors are of another model.
+    /// Whether the texts were re-embedded because the vectors in the archive come from another
+    /// model.
     pub reembedded: bool,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

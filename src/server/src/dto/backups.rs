@@ -11,26 +11,26 @@ use lodestone_types::TenantId;
 static TO: Field = Field::body(
     "to",
     Kind::Text { chars_max: 4096, is_filled: true },
-    "The folder or bucket of the setting backup-to, or one in it; absent: that of the setting.",
+    "Folder or bucket of the setting backup-to, or a folder in it; that of the setting if absent.",
 );
 static TENANT: Field =
-    Field::body("tenant_id", Kind::Identifier, "This tenant alone; absent: every tenant.");
+    Field::body("tenant_id", Kind::Identifier, "Only this tenant; all tenants if absent.");
 static WITH_KEYS: Field = Field::body(
     "with_keys",
     Kind::Boolean { default: false },
-    "Names, scopes and hashes of API keys too; not together with tenant_id.",
+    "Whether to include the names, scopes and hashes of API keys; not allowed with tenant_id.",
 );
 static FULL: Field = Field::body(
     "full",
     Kind::Boolean { default: false },
-    "Copy every file, also those that earlier backups have.",
+    "Whether to copy every file, even those in earlier backups.",
 );
 
 static OF: Field = Field::body(
     "data_directory",
     Kind::Text { chars_max: 64, is_filled: true },
-    "Device and inode of the data directory that is meant, as `DEVICE:INODE`; a server with \
-     another one refuses.",
+    "Device and inode of the expected data directory, as `DEVICE:INODE`; a server with another \
+     one refuses.",
 );
 
 /// Input of `POST /admin/backups`.
@@ -68,71 +68,71 @@ fn read_location(text: &str) -> Result<Location, ApiError> {
     })
 }
 
-/// A tenant that a backup lacks.
+/// Tenant that is missing in a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MissingTenant {
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// The reason.
+    /// Reason why it is missing.
     pub reason: String,
 }
 
-/// A backup.
+/// Backup in a location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupView {
-    /// Its id.
+    /// Unique id.
     pub backup_id: String,
     /// `complete`, `one_tenant`, `incomplete`, `cut_off` or `damaged`.
     pub state: String,
-    /// Its tenants.
+    /// Ids of its tenants.
     pub tenant_ids: Vec<String>,
-    /// Tenants that could not be taken.
+    /// Tenants that could not be backed up.
     pub left_out: Vec<MissingTenant>,
-    /// Visible sources.
+    /// Number of visible sources.
     pub sources: u64,
-    /// Searchable rows.
+    /// Number of searchable rows.
     pub chunks: u64,
-    /// Bytes of its files.
+    /// Size of its files in bytes.
     pub bytes: u64,
     /// Bytes that it added to the location.
     pub new_bytes: u64,
-    /// Files that it added to the location.
+    /// Number of files that it added to the location.
     pub new_files: u64,
-    /// Whether it holds API keys.
+    /// Whether it contains API keys.
     pub has_keys: bool,
-    /// Damage of earlier backups that was found while it was made, a line each; files that it needs
-    /// were written anew.
+    /// Damage found in earlier backups while it was made, one line each; the files that it needs
+    /// were written again.
     pub damage: Vec<String>,
 }
 
-/// The end of the last backup since the start of the server.
+/// Last backup since the server was started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LastBackup {
     /// Time in epoch seconds.
     pub ended_at: String,
-    /// The backup; null where it failed.
+    /// The backup; null if it failed.
     pub backup: Option<BackupView>,
-    /// The reason of the failure, or empty.
+    /// Reason for the failure, or empty.
     pub error: String,
 }
 
 /// State of the backups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupStatus {
-    /// Whether one is under way.
+    /// Whether a backup is running.
     pub running: bool,
-    /// When it began, epoch seconds; null without one.
+    /// Start time in epoch seconds; null if none is running.
     pub running_since: Option<String>,
-    /// Bytes that it has copied.
+    /// Bytes copied so far.
     pub copied_bytes: u64,
-    /// The last one since the start of the server; null before it.
+    /// Last backup since the server was started; null if there is none.
     pub last: Option<LastBackup>,
-    /// When the next one is due, epoch seconds; null without a schedule.
+    /// Time of the next scheduled backup in epoch seconds; null without a schedule.
     pub next_at: Option<String>,
-    /// Backups in the location of the settings, oldest first.
+    /// Backups in the configured location, oldest first.
     pub backups: Vec<BackupView>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

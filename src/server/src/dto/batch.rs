@@ -27,11 +27,12 @@ const IDS: Kind = Kind::Texts { min: 0, max: limits::BATCH_ITEMS_MAX };
 const BATCH_METADATA_DOC: &str = "One map for all files, or a list with one map per file.";
 
 static FILES: Field =
-    Field::form("files", Kind::Files, "The documents; 512 MiB in all.").required();
+    Field::form("files", Kind::Files, "Document files, at most 512 MiB in total.").required();
 static FILE_IDS: Field = Field::form(
     "file_ids",
     IDS,
-    "One id per file, as a JSON array or repeated parts; empty ids are generated.",
+    "One id per file, as a JSON array or repeated parts; an empty one is replaced by a generated \
+     id.",
 )
 .or(OTHER_THAN_FILE_IDS);
 static SOURCE_IDS: Field =
@@ -53,7 +54,7 @@ static ITEMS: Field = Field::body(
         min: 1,
         max: limits::BATCH_ITEMS_MAX,
     },
-    "The texts.",
+    "Texts to index.",
 )
 .required();
 
@@ -218,33 +219,33 @@ impl Request for BatchUploadText {
     }
 }
 
-/// An accepted item.
+/// Accepted item of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UploadedItem {
-    /// Id of the source.
+    /// Source id.
     pub file_id: String,
-    /// Name of the file, or the id of a text.
+    /// File name, or the id of a text.
     pub filename: String,
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
-    /// Whether an existing source is replaced.
+    /// Whether an existing source was overwritten.
     pub overwritten: bool,
 }
 
-/// A refused item.
+/// Refused item of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedItem {
     /// Position in the request, from 0.
     pub index: usize,
-    /// Name of the file, or the id of a text.
+    /// File name, or the id of a text.
     pub filename: String,
-    /// As in an error body.
+    /// As in an error response.
     pub error: String,
-    /// As in an error body.
+    /// As in an error response.
     pub error_code: String,
-    /// As in an error body.
+    /// As in an error response.
     pub reason: String,
-    /// As in an error body.
+    /// As in an error response.
     pub message: String,
 }
 
@@ -263,14 +264,14 @@ impl FailedItem {
     }
 }
 
-/// Answer to a batch.
+/// Response to a batch request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BatchResult {
     /// Accepted items in request order.
     pub uploaded: Vec<UploadedItem>,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// Whether nothing failed.
+    /// Whether all items were accepted.
     pub success: bool,
     /// Refused items in request order.
     pub failed: Vec<FailedItem>,

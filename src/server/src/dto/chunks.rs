@@ -10,87 +10,87 @@ use crate::dto::graph::ExtraContext;
 use crate::dto::search_warning::SearchWarning;
 use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 
-/// A chunk of retrieve and of full-text search.
+/// Chunk found by retrieve or full-text search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chunk {
-    /// Its id.
+    /// Unique id.
     pub chunk_uuid: String,
-    /// Ids of the neighbouring chunks that it was joined from, itself among them, in reading
-    /// order; empty for a chunk alone.
+    /// Ids of the adjacent chunks merged into this one, including its own, in reading order; empty
+    /// for a single chunk.
     pub joined: Vec<String>,
-    /// The source that it is part of.
+    /// Id of the source that contains it.
     pub source_id: String,
-    /// Its text.
+    /// Text of the chunk.
     pub chunk_content: String,
-    /// Kind of the source.
+    /// Type of the source.
     pub source_type: String,
-    /// Upload time of the source, epoch seconds.
+    /// Upload time of the source in epoch seconds.
     pub source_upload_time: String,
     /// Title of the source.
     pub source_title: String,
-    /// Date of the source (`source_time`), else its last update, epoch seconds.
+    /// Date of the source (`source_time`), else its last update, in epoch seconds.
     pub source_last_updated_time: String,
-    /// Position in the document: JSON in a string.
+    /// Position in the document, as JSON encoded in a string.
     pub layout: Option<String>,
-    /// Final score; finite.
+    /// Final score, a finite number.
     pub relevancy_score: Option<f32>,
-    /// Map of the document.
+    /// Metadata of the document.
     pub document_metadata: Option<Metadata>,
-    /// Map of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// Relations of the chunk, with graph context on.
+    /// Relations of the chunk, if graph context is on.
     pub extra_context: Option<ExtraContext>,
     /// Keys of `graph_relations.chunk_triplets`.
     pub graph_triplet_ids: Vec<String>,
-    /// Address that the source was fetched from or that was given with it; empty where there is
-    /// none.
+    /// URL from which the source was fetched or that was given on upload; empty if none.
     pub source_url: String,
     /// Collections of the source.
     pub source_collection: Vec<String>,
     /// Version of the source: `v1`, `v2` and so on.
     pub version: String,
-    /// Score of the reranker, where one has read the chunk.
+    /// Score of the reranker, if it read the chunk.
     pub rerank_score: Option<f32>,
-    /// Cosine with the query; null where meaning took no part.
+    /// Cosine similarity to the query; null if semantic search was not used.
     pub vector_score: Option<f32>,
-    /// BM25; null where words took no part.
+    /// BM25 score; null if keyword search was not used.
     pub keyword_score: Option<f32>,
-    /// Score by the sparse model; absent where it took no part.
+    /// Score of the sparse model; absent if it was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sparse_score: Option<f32>,
-    /// Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
+    /// Probability that the chunk is relevant to the query, 0 to 1, comparable between queries and
     /// collections.
     pub confidence: f32,
-    /// Places of the words of the query, in full-text search with `highlights`: `[start, end)` in
+    /// Positions of the query words, in full-text search with `highlights`: `[start, end)` in
     /// Unicode characters of `chunk_content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub highlights: Option<Vec<[usize; 2]>>,
-    /// Parts of the score, where `explain` asked for them.
+    /// Components of the score, if requested by `explain`.
     pub explain: Option<Explanation>,
 }
 
-/// The parts of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
-/// `s = semantic_share + keyword_share`; where a reranker ran, with
-/// `s = .6 rerank + .4 (semantic_share + keyword_share)`, and 0 for what it did not read.
+/// Components of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
+/// `s = semantic_share + keyword_share`; if a reranker ran, with
+/// `s = .6 rerank + .4 (semantic_share + keyword_share)`, where `rerank` is 0 for chunks that it
+/// did not read.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Explanation {
-    /// Cosine with the query's vector.
+    /// Cosine similarity to the vector of the query.
     pub cosine: Option<f32>,
-    /// BM25.
+    /// BM25 score.
     pub bm25: Option<f32>,
-    /// Share of the semantic leg, up to alpha.
+    /// Contribution of semantic search, at most alpha.
     pub semantic_share: f32,
-    /// Share of the keyword leg, up to 1 - alpha.
+    /// Contribution of keyword search, at most 1 - alpha.
     pub keyword_share: f32,
-    /// Share of the sparse leg; absent where it took no part. Those of the two others are of the
-    /// rest then, and `s` has all three.
+    /// Contribution of the sparse model; absent if it was not used. The other two then share the
+    /// remainder, and `s` is the sum of all three.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sparse_share: Option<f32>,
-    /// Share of the query's words that the chunk and its title hold, weighed by how rare they are.
+    /// Share of the query's words in the chunk and its title, weighted by rarity.
     pub coverage: f32,
-    /// Gain because a good result names this source or its entities.
+    /// Boost because a good result names this source or its entities.
     pub link: f32,
-    /// Factor of the source's age.
+    /// Factor for the age of the source.
     pub recency: f32,
     /// Score of the reranker.
     pub rerank: Option<f32>,
@@ -131,10 +131,10 @@ pub fn page_number(place: &ChunkPlace) -> Option<u32> {
     }
 }
 
-/// A rectangle on a page, in points from its top left corner.
+/// Rectangle on a page, in points from the top left corner.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BoundingBox {
-    /// Page, from 1.
+    /// Page number, from 1.
     pub page: u32,
     /// Left edge.
     pub x: f32,
@@ -153,116 +153,116 @@ impl From<&PageBox> for BoundingBox {
     }
 }
 
-/// A chunk of qna.
+/// Chunk of a qna response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaChunk {
     /// The chunk.
     #[serde(flatten)]
     pub chunk: Chunk,
-    /// Rectangle on its first page; null without geometry.
+    /// Rectangle on its first page; null if the format has no fixed pages.
     pub bounding_box: Option<BoundingBox>,
-    /// One rectangle a page, when there are several.
+    /// One rectangle per page, if there are several.
     pub bounding_boxes: Vec<BoundingBox>,
-    /// Name of the source's file.
+    /// File name of the source.
     pub source_filename: String,
-    /// Page, where the format has pages.
+    /// Page, if the format has pages.
     pub page_number: Option<u32>,
-    /// Text around the best match, up to 300 characters.
+    /// Text around the best match, at most 300 characters.
     pub snippet: String,
     /// Position in `sources`, from 0.
     pub source_index: usize,
 }
 
-/// A source of an answer. Pairs of equal members are the old and the new name.
+/// Source of an answer. Members in equal pairs are an old and a new name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaSource {
-    /// Its id.
+    /// Unique id.
     pub source_id: String,
     /// Equal to `source_id`.
     pub id: String,
-    /// Its title.
+    /// Title of the source.
     pub source_title: String,
     /// Equal to `source_title`.
     pub title: String,
-    /// Its kind.
+    /// Type of the source.
     pub source_type: String,
     /// Equal to `source_type`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Address that it was fetched from or that was given with it; empty where there is none.
+    /// URL from which it was fetched or that was given on upload; empty if none.
     pub source_url: String,
-    /// Name of its file.
+    /// File name of the source.
     pub source_filename: String,
-    /// Upload time, epoch seconds.
+    /// Upload time in epoch seconds.
     pub source_upload_time: String,
     /// Equal to `source_upload_time`.
     pub timestamp: String,
-    /// Date of the source (`source_time`), else its last update, epoch seconds.
+    /// Date of the source (`source_time`), else its last update, in epoch seconds.
     pub source_last_updated_time: String,
-    /// Pages of its chunks, ascending.
+    /// Pages of its chunks in ascending order.
     pub page_numbers: Vec<u32>,
-    /// Text around the best match, up to 300 characters.
+    /// Text around the best match, at most 300 characters.
     pub snippet: String,
     /// Score of its best chunk.
     pub relevancy_score: f32,
-    /// Map of the document.
+    /// Metadata of the document.
     pub document_metadata: Metadata,
-    /// Map of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant_metadata: Metadata,
-    /// Its chunks among the retrieved ones.
+    /// Ids of its chunks among the retrieved ones.
     pub chunk_uuids: Vec<String>,
-    /// Whether the answer cites it. While a generator still writes, false.
+    /// Whether the answer cites it; `false` while a generator is still writing.
     pub cited: bool,
 }
 
-/// A passage that an answer quotes or, where a generator has written it, rests on.
+/// Passage that an answer quotes or, if written by a generator, is based on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaCitation {
     /// Number of its source: `[n]` in the answer, `sources[n - 1]`.
     pub n: usize,
-    /// Id of the source.
+    /// Source id.
     pub file_id: String,
-    /// The chunk that it stands in: one of `chunks`, or one beside them.
+    /// Id of the chunk that contains it: one of `chunks`, or an adjacent one.
     pub chunk_uuid: String,
-    /// Page, slide or sheet on which the passage begins, or, where its lines are not known, the
-    /// chunk; null where there are none.
+    /// Page, slide or sheet on which the passage begins, or the chunk if the lines of the passage
+    /// are not known; null if there are none.
     pub page: Option<u32>,
-    /// The passage.
+    /// Text of the passage.
     pub text: String,
-    /// First character of the passage in the text of the source, counted as `layout` does.
+    /// Start of the passage in the text of the source, counted as in `layout`.
     pub start: usize,
-    /// Position after its last character.
+    /// End, exclusive.
     pub end: usize,
-    /// Rectangles of the lines that the passage touches, each as a whole; those of the chunk where
-    /// it was stored by a release that kept no lines. Empty where pages are not fixed.
+    /// Rectangles of the whole lines that the passage touches, or of its chunk if that was stored
+    /// by a release that kept no lines. Empty if the format has no fixed pages.
     pub boxes: Vec<BoundingBox>,
 }
 
-/// The answer of full-text search: the chunks, or with `facets` an object.
+/// Response of full-text search: a list of chunks, or with `facets` an object.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FoundChunks {
-    /// Without `facets`.
+    /// Response without `facets`.
     List(Vec<Chunk>),
-    /// With `facets`.
+    /// Response with `facets`.
     Page(FacetedChunks),
 }
 
-/// A page of chunks with counts over all that match.
+/// Page of chunks, with counts over all matching chunks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FacetedChunks {
-    /// The chunks of the page, best first.
+    /// Chunks of the page, best first.
     pub chunks: Vec<Chunk>,
-    /// For each key its most frequent values, up to 100, each with its number of matching chunks.
+    /// Most frequent values of each key, at most 100, with their numbers of matching chunks.
     pub facets: BTreeMap<String, ValueCounts>,
-    /// For each key whose values are not all listed the number of those that are not, at most.
+    /// Upper bound on the number of values that are not listed, for each key that has any.
     pub facets_left_out: BTreeMap<String, u64>,
-    /// Matching chunks.
+    /// Number of matching chunks.
     pub total: u64,
-    /// The `offset` of the next page; null on the last.
+    /// `offset` of the next page; null on the last page.
     pub next_offset: Option<usize>,
-    /// Why a filter may have let nothing pass or a facet counts nothing, and ignored names that may
-    /// be meant to narrow; absent where there is nothing to tell.
+    /// Possible reasons why a filter matched nothing or a facet is empty, and ignored names that
+    /// may have been meant as filters; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<SearchWarning>,
 }

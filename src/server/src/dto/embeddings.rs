@@ -21,63 +21,65 @@ use lodestone_types::{Filter, Metadata, Scope, SourceId, limits};
 static ROWS: Field = Field::body(
     "embeddings",
     Kind::Rows,
-    "1 to 2,000 vectors of one width, each 1 to 3,024 wide, all values finite.",
+    "1 to 2,000 vectors of the same dimension, from 1 to 3,024; all values must be finite.",
 )
 .required();
 static NAMED_ROWS: Field = Field::body(
     "embeddings",
     Kind::NamedRows,
-    "Chunk id to vector; 1 to 2,000 entries of one batch.",
+    "New vectors by chunk id: 1 to 2,000 entries of one batch.",
 )
 .required();
 static QUERIES: Field =
-    Field::body("embeddings", Kind::RowOrRows, "One vector, or 1 to 100 vectors.").required();
+    Field::body("embeddings", Kind::RowOrRows, "Query vector, or list of 1 to 100 query vectors.")
+        .required();
 static CHUNK_IDS: Field = Field::body(
     "chunk_ids",
     Kind::Texts { min: 1, max: limits::CHUNK_IDS_MAX },
-    "Chunk ids: your own, or `{batch_id}_{index}`.",
+    "Chunk ids: your own ones or `{batch_id}_{index}`.",
 )
 .required();
 static IDS: Field = Field::body(
     "ids",
     Kind::Texts { min: 1, max: limits::VECTOR_ROWS_MAX },
-    "A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant.",
+    "Your own chunk id for each row, following the rules of source ids; unique in the sub-tenant.",
 )
 .anywhere();
 static ROW_METADATA: Field = Field::body(
     "metadata",
     Kind::MetadataRows,
-    "A map for each row, `null` for none: 64 KiB each, depth 8, keys up to 128 characters.",
+    "One map or `null` per row, each at most 64 KiB and 8 levels deep; keys have at most 128 \
+     characters.",
 );
 static FILTER: Field = Field::body(
     "filter",
     Kind::Filter,
-    "Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others.",
+    "Filter on vector metadata: equality, lists (any of), $gt, $in and others.",
 );
 static WITH_METADATA: Field = Field::body(
     "with_metadata",
     Kind::Boolean { default: false },
-    "Whether entries carry `metadata`.",
+    "Whether entries include `metadata`.",
 );
 static WITH_VECTORS: Field = Field::body(
     "with_vectors",
     Kind::Boolean { default: false },
-    "Whether entries carry `embedding`.",
+    "Whether entries include `embedding`.",
 );
 static LIMIT: Field = Field::body(
     "limit",
     Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: Some(100) },
-    "Vectors of a page.",
+    "Maximum number of vectors per page.",
 );
 static CURSOR: Field = Field::body(
     "cursor",
     Kind::Text { chars_max: 8192, is_filled: false },
-    "`next_cursor` of the page before.",
+    "`next_cursor` of the previous page.",
 );
 static MAX_CHUNKS: Field = Field::body(
     "max_chunks",
     Kind::Integer { min: 1, max: limits::VECTOR_RESULTS_MAX as u64, default: Some(10) },
-    "Number of results wanted.",
+    "Maximum number of results.",
 );
 
 /// Input of `POST /upload/upload_embeddings`.
@@ -239,115 +241,116 @@ impl Request for ScrollEmbeddings {
     }
 }
 
-/// Answer to `upload_embeddings`.
+/// Response of `upload_embeddings`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UploadedEmbeddings {
     /// Id of the batch.
     pub file_id: String,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// In row order.
+    /// Chunk ids in row order.
     pub chunk_ids: Vec<String>,
     /// Equal to `file_id`.
     pub batch_id: String,
-    /// Always `success`: rows are searchable when the call returns.
+    /// Always `success`, because rows are searchable when the call returns.
     pub status: Status,
     /// Whether an existing batch was replaced.
     pub overwritten: bool,
 }
 
-/// Answer to `update_embeddings`.
+/// Response of `update_embeddings`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdatedEmbeddings {
     /// Id of the batch.
     pub file_id: String,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
     /// Equal to `file_id`.
     pub batch_id: String,
-    /// In request order.
+    /// Chunk ids in request order.
     pub chunk_ids: Vec<String>,
     /// Length of `chunk_ids`.
     pub updated_count: usize,
 }
 
-/// Answer to `embeddings/delete`.
+/// Response of `embeddings/delete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedEmbeddings {
-    /// Number of `true` in `status`.
+    /// Number of `true` values in `status`.
     pub total_deleted: usize,
-    /// Chunk id to whether it was there.
+    /// Whether each chunk id existed.
     pub status: BTreeMap<String, bool>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// One scored vector.
+/// Vector with its score.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScoredChunk {
-    /// Its id.
+    /// Unique id.
     pub chunk_id: String,
-    /// Cosine; of a tenant of metric `dot` the dot product, of `l2` minus the Euclidean distance.
+    /// Cosine similarity; with the metric `dot` the dot product, with `l2` the negative Euclidean
+    /// distance.
     pub score: f32,
-    /// Its metadata; only `with_metadata`.
+    /// Metadata of the vector; only with `with_metadata`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// Its components; only `with_vectors`.
+    /// Components of the vector; only with `with_vectors`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
 }
 
-/// One listed vector.
+/// Vector of a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ListedVector {
-    /// Its id.
+    /// Unique id.
     pub chunk_id: String,
     /// Id of its batch.
     pub file_id: String,
-    /// Its metadata; only `with_metadata`.
+    /// Metadata of the vector; only with `with_metadata`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// Its components; only `with_vectors`.
+    /// Components of the vector; only with `with_vectors`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
 }
 
-/// Answer to `embeddings/scroll`.
+/// Response of `embeddings/scroll`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EmbeddingPage {
-    /// By batch, then by position in it.
+    /// Vectors by batch, then by position in it.
     pub chunks: Vec<ListedVector>,
-    /// Cursor of the next page; null after the last.
+    /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// Why the filter may have let nothing pass; absent where there is nothing to tell.
+    /// Possible reasons why the filter matched nothing; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<SearchWarning>,
 }
 
-/// Answer to `embeddings/search`.
+/// Response of `embeddings/search`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EmbeddingHits {
-    /// Best first, over all query vectors.
+    /// Chunk ids, best first, over all query vectors.
     pub chunk_ids: Vec<String>,
-    /// Score of each, not increasing.
+    /// Scores in the order of `chunk_ids`, non-increasing.
     pub scores: Vec<f32>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// One list a query vector, in order.
+    /// One list of results per query vector, in order.
     pub results: Vec<Vec<ScoredChunk>>,
-    /// Why the filter may have let nothing pass; absent where there is nothing to tell.
+    /// Possible reasons why the filter matched nothing; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<SearchWarning>,
 }
@@ -378,15 +381,15 @@ impl EmbeddingHits {
     }
 }
 
-/// Answer to `embeddings/retrieve_by_ids`.
+/// Response of `embeddings/retrieve_by_ids`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetrievedEmbeddings {
-    /// Chunk id to vector, bit for bit as uploaded.
+    /// Vectors by chunk id, exactly as uploaded.
     pub embeddings: BTreeMap<String, Vec<f32>>,
-    /// Unknown ids in request order.
+    /// Ids that do not exist, in request order.
     pub not_found_chunk_ids: Vec<String>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

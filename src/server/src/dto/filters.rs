@@ -8,17 +8,20 @@ use lodestone_storage::filter::{self, RequestFilter};
 use lodestone_types::limits;
 
 const FILTER_DOC: &str =
-    "Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.";
+    "Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.";
 
 pub(super) static TENANT_FILTER: Field = Field::body("tenant_metadata", Kind::Filter, FILTER_DOC);
 pub(super) static DOCUMENT_FILTER: Field =
     Field::body("document_metadata", Kind::Filter, FILTER_DOC);
-pub(super) static SYSTEM_FILTER: Field =
-    Field::body("metadata", Kind::Filter, "Filter on source_title, source_type and the like.");
+pub(super) static SYSTEM_FILTER: Field = Field::body(
+    "metadata",
+    Kind::Filter,
+    "Filter on source_title, source_type and other attributes of sources.",
+);
 pub(super) static CONTEXT_LIST: Field = Field::body(
     "context_list",
     Kind::Texts { min: 0, max: limits::SOURCE_IDS_MAX },
-    "Search only these sources; empty: all sources.",
+    "Ids of the sources to search; all sources if empty.",
 )
 .or(&["source_ids", "file_ids", "ids"]);
 

@@ -12,11 +12,11 @@ const LINE: Kind = Kind::Text { chars_max: limits::APP_LINE_CHARS_MAX, is_filled
 const TAG: Kind = Kind::Text { chars_max: limits::LANGUAGE_CHARS_MAX, is_filled: false };
 const OF_FILES: Kind = Kind::Texts { min: 0, max: limits::BATCH_ITEMS_MAX };
 
-const TITLE: &str = "Title, up to 2,048 characters; it takes precedence over any other.";
-const URL: &str = "Address of the document, an absolute URI up to 2,048 characters; not fetched.";
-const SOURCE_TIME: &str = "Date of the document, used for recency and as \
-    `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.";
-const LANGUAGE: &str = "Language of the document: a BCP 47 tag such as `en` or `pt-BR`.";
+const TITLE: &str = "Title, at most 2,048 characters; takes precedence over any other.";
+const URL: &str = "Absolute URI of the document, at most 2,048 characters; it is not fetched.";
+const SOURCE_TIME: &str = "Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; \
+     used for recency and as `source_last_updated_time`.";
+const LANGUAGE: &str = "Language of the document, a BCP 47 tag such as `en` or `pt-BR`.";
 
 /// The fields that state the attributes of one document or text.
 pub(super) struct GivenFields {
@@ -54,22 +54,22 @@ pub(super) static LANGUAGE_FORM: Field = Field::form("language", TAG, LANGUAGE);
 pub(super) static TITLES: Field = Field::form(
     "title",
     OF_FILES,
-    "One title for all files, or one a file, as a JSON array or repeated parts.",
+    "One title for all files or one per file, as a JSON array or repeated parts.",
 );
 pub(super) static URLS: Field = Field::form(
     "url",
     OF_FILES,
-    "One address for all files, or one a file, as a JSON array or repeated parts.",
+    "One URL for all files or one per file, as a JSON array or repeated parts.",
 );
 pub(super) static SOURCE_TIMES: Field = Field::form(
     "source_time",
     OF_FILES,
-    "One date for all files, or one a file, as a JSON array or repeated parts.",
+    "One date for all files or one per file, as a JSON array or repeated parts.",
 );
 pub(super) static LANGUAGES: Field = Field::form(
     "language",
     OF_FILES,
-    "One language for all files, or one a file, as a JSON array or repeated parts.",
+    "One language for all files or one per file, as a JSON array or repeated parts.",
 );
 
 /// Reads the attributes of one document.

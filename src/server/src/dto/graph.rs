@@ -13,20 +13,20 @@ use lodestone_types::{Scope, SourceId, limits};
 static SOURCE_IDS: Field = Field::body(
     "source_ids",
     Kind::Texts { min: 1, max: limits::RELATED_SOURCES_MAX },
-    "Sources whose relations are wanted.",
+    "Ids of the sources whose relations are listed.",
 )
 .or(OTHER_THAN_SOURCE_IDS)
 .required();
 static LIMIT: Field = Field::body(
     "limit",
     Kind::Integer { min: 1, max: limits::RELATIONS_MAX as u64, default: Some(500) },
-    "Greatest number of triplets in all.",
+    "Maximum number of triplets in total.",
 );
 
-/// A named thing.
+/// Named entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Entity {
-    /// Its name as a text writes it.
+    /// Name as written in the text.
     pub name: String,
     /// Type: `PERSON`, `ORGANIZATION`, `LOCATION`, `WORK`, `EVENT`, `PRODUCT`, `DATE`,
     /// `IDENTIFIER`, `TERM` or `OTHER`.
@@ -37,51 +37,51 @@ pub struct Entity {
 /// Relation between two entities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Relation {
-    /// An upper-case word such as `DIRECTED_BY`; `RELATED_TO` where a sentence connects both in
-    /// another way.
+    /// Upper-case predicate such as `DIRECTED_BY`; `RELATED_TO` if a sentence connects both
+    /// entities in another way.
     pub canonical_predicate: String,
-    /// The supporting sentence.
+    /// Supporting sentence.
     pub context: String,
 }
 
-/// A statement: read "source relation target".
+/// Statement, to be read as "source relation target".
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Triplet {
-    /// The source.
+    /// Source entity.
     pub source: Entity,
-    /// The target.
+    /// Target entity.
     pub target: Entity,
-    /// Relation between them.
+    /// Relation from source to target.
     pub relation: Relation,
-    /// Relevance for the query, 0 to 1; left out in paths and in listings.
+    /// Relevance to the query, 0 to 1; absent in paths and listings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relevancy_score: Option<f32>,
 }
 
-/// Triplets that lead from one entity to another.
+/// Path of triplets from one entity to another.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EntityPath {
-    /// The contexts of its triplets, joined by ` | `.
+    /// Contexts of its triplets, joined by ` | `.
     pub combined_context: String,
-    /// One or two, each sharing an entity with the next.
+    /// One or two triplets, each sharing an entity with the next.
     pub triplets: Vec<Triplet>,
-    /// Relevance for the query, 0 to 1.
+    /// Relevance to the query, 0 to 1.
     pub relevancy_score: f32,
 }
 
-/// Relations that the graph holds for a result.
+/// Relations from the knowledge graph for a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct GraphRelations {
     /// Paths between entities, best first.
     pub entity_paths: Vec<EntityPath>,
-    /// Triplet id to triplet.
+    /// Triplets by id.
     pub chunk_triplets: BTreeMap<String, Triplet>,
 }
 
 /// `extra_context` of a chunk.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExtraContext {
-    /// Relations that the chunk states, most relevant first.
+    /// Relations stated by the chunk, most relevant first.
     pub chunk_relations: Vec<Triplet>,
 }
 
@@ -110,27 +110,27 @@ impl Request for RelationsById {
     }
 }
 
-/// A triplet of a listing.
+/// Triplet of a relation listing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ListedTriplet {
-    /// Its id, as in `graph_relations.chunk_triplets`.
+    /// Triplet id, as in `graph_relations.chunk_triplets`.
     pub triplet_id: String,
-    /// Chunk that states it.
+    /// Id of the chunk that states it.
     pub chunk_uuid: String,
     /// The statement.
     #[serde(flatten)]
     pub triplet: Triplet,
 }
 
-/// Answer to `list/graph_relations_by_id`.
+/// Response of `list/graph_relations_by_id`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RelationsFound {
-    /// Relations by source id, in the order of the text.
+    /// Relations by source id, in text order.
     pub relations: BTreeMap<String, Vec<ListedTriplet>>,
-    /// Unknown ids in request order.
+    /// Ids that do not exist, in request order.
     pub not_found: Vec<String>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

@@ -11,9 +11,10 @@ use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Metadata, Scope, SourceId, TenantId, limits};
 
-const TENANT_DOC: &str = "The tenant.";
-const SUB_TENANT_DOC: &str = "Sub-tenant; absent and empty mean `default`.";
-const METADATA_DOC: &str = "Free-form map: 64 KiB, depth 8, keys up to 128 characters.";
+const TENANT_DOC: &str = "Tenant id.";
+const SUB_TENANT_DOC: &str = "Sub-tenant id; absent or empty means `default`.";
+const METADATA_DOC: &str =
+    "Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.";
 
 /// Aliases of `file_id` where one source is addressed: all three names are accepted.
 pub(super) const OTHER_THAN_FILE_ID: &[&str] = &["source_id", "id"];
@@ -40,13 +41,13 @@ pub(super) static SUB_TENANT_BODY: Field =
 pub(super) static SUB_TENANT_FORM: Field =
     Field::form("sub_tenant_id", Kind::Identifier, SUB_TENANT_DOC);
 pub(super) static FILE_ID_BODY: Field =
-    Field::body("file_id", Kind::Identifier, "Id of the source; generated when absent.")
+    Field::body("file_id", Kind::Identifier, "Source id; generated if absent.")
         .or(OTHER_THAN_FILE_ID);
 pub(super) static FILE_ID_FORM: Field =
-    Field::form("file_id", Kind::Identifier, "Id of the source; generated when absent.")
+    Field::form("file_id", Kind::Identifier, "Source id; generated if absent.")
         .or(OTHER_THAN_FILE_ID);
 pub(super) static SOURCE_ID_QUERY: Field =
-    Field::query("source_id", Kind::Identifier, "Source to replace; created when unknown.")
+    Field::query("source_id", Kind::Identifier, "Id of the source to replace; created if unknown.")
         .or(OTHER_THAN_SOURCE_ID)
         .required();
 pub(super) static TENANT_METADATA: Field =
@@ -63,7 +64,7 @@ pub(super) static DOCUMENT_METADATA_FORM: Field =
 pub(super) static CONTENT: Field = Field::body(
     "content",
     Kind::Content { bytes_max: limits::TEXT_BYTES_MAX },
-    "The text; not blank, up to 10 MiB.",
+    "Text to index; not blank, at most 10 MiB.",
 )
 .required();
 

@@ -18,7 +18,7 @@ const TENANTS_MAX: usize = limits::SOURCE_IDS_MAX;
 static NAME: Field = Field::body(
     "name",
     Kind::Text { chars_max: 256, is_filled: true },
-    "Name for people; shown in listings.",
+    "Display name, shown in listings.",
 )
 .required();
 static ROLE: Field = Field::body(
@@ -30,20 +30,20 @@ static ROLE: Field = Field::body(
 pub(super) static TENANTS: Field = Field::body(
     "tenants",
     Kind::Objects { item: &[&TENANT, &SUB_TENANTS], min: 1, max: TENANTS_MAX },
-    "The tenants that it reaches; absent: all.",
+    "Tenants that it may access; all if absent.",
 );
 static EXPIRES_AT: Field = Field::body(
     "expires_at",
     Kind::Moment,
-    "Time of expiry, epoch seconds or RFC 3339; absent: never.",
+    "Expiry time as epoch seconds or RFC 3339; never if absent.",
 );
-static KEY_ID: Field = Field::path("key_id", Kind::Identifier, "The key to revoke.");
+static KEY_ID: Field = Field::path("key_id", Kind::Identifier, "Id of the key to revoke.");
 
-static TENANT: Field = Field::body("tenant_id", Kind::Identifier, "The tenant.").required();
+static TENANT: Field = Field::body("tenant_id", Kind::Identifier, "Tenant id.").required();
 static SUB_TENANTS: Field = Field::body(
     "sub_tenant_ids",
     Kind::Texts { min: 1, max: limits::SOURCE_IDS_MAX },
-    "Sub-tenants that it reaches; absent: all.",
+    "Sub-tenants that it may access; all if absent.",
 );
 
 /// Input of `POST /admin/api_keys`.
@@ -110,29 +110,29 @@ impl Request for RevokeKey {
     }
 }
 
-/// A tenant that a key reaches.
+/// Tenant that a key may access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyTenant {
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// Its sub-tenants; null means all.
+    /// Sub-tenants that it may access; null means all.
     pub sub_tenant_ids: Option<Vec<String>>,
 }
 
-/// A key without its secret.
+/// API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyView {
-    /// Its public id.
+    /// Public id of the key.
     pub key_id: String,
-    /// Text for people.
+    /// Human-readable text.
     pub name: String,
     /// Role of the key.
     pub role: String,
-    /// Tenants that it reaches; null means all.
+    /// Tenants that it may access; null means all.
     pub tenants: Option<Vec<KeyTenant>>,
-    /// Creation time, epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: String,
-    /// End, epoch seconds; null means never.
+    /// Expiry time in epoch seconds; null if it never expires.
     pub expires_at: Option<String>,
 }
 
@@ -151,17 +151,17 @@ impl KeyView {
     }
 }
 
-/// Answer to the creation of a key.
+/// Response to the creation of a key.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CreatedKey {
-    /// The secret; shown this once.
+    /// Secret key, shown only this once.
     pub api_key: String,
-    /// The key.
+    /// Name of the key.
     #[serde(flatten)]
     pub key: KeyView,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
@@ -171,24 +171,24 @@ impl std::fmt::Debug for CreatedKey {
     }
 }
 
-/// Answer to the listing of keys.
+/// Response to the listing of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyList {
-    /// Keys within the caller's scope.
+    /// Keys within the scope of the calling key.
     pub api_keys: Vec<KeyView>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// Answer to a revocation.
+/// Response to a revocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RevokedKey {
-    /// Its public id.
+    /// Public id of the key.
     pub key_id: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

@@ -18,64 +18,65 @@ const COUNT_DEFAULT: u64 = 10;
 static CONTENT: Field = Field::body(
     "user_memory",
     Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
-    "Text of the memory, up to 32 KiB; this or `user_assistant_pairs` is required.",
+    "Text of the memory, at most 32 KiB; this or `user_assistant_pairs` is required.",
 )
 .or(&["raw_text"]);
 static PAIRS: Field = Field::body(
     "user_assistant_pairs",
     Kind::Objects { item: &[&USER, &ASSISTANT], min: 1, max: limits::MEMORY_PAIRS_MAX },
-    "Exchanges of user and assistant; not used where a text is sent.",
+    "Exchanges between user and assistant; not used if a text is sent.",
 );
 static EXPIRY: Field = Field::body(
     "expiry_time",
     Kind::Integer { min: 1, max: limits::MEMORY_SECONDS_MAX, default: None },
-    "Seconds until the memory expires; null: never.",
+    "Seconds until the memory expires; never if null.",
 );
 static INFER: Field = Field::body(
     "infer",
     Kind::Boolean { default: false },
-    "Whether a condensed form is stored too; without a generator only the original is.",
+    "Whether a condensed form is stored in addition to the original; has no effect without a \
+     generator.",
 );
 static INSTRUCTIONS: Field = Field::body(
     "custom_instructions",
     Kind::Text { chars_max: INSTRUCTIONS_CHARS_MAX, is_filled: false },
-    "Instructions for condensing; stored with the original.",
+    "Instructions for condensing, stored with the original.",
 );
 static USER_NAME: Field = Field::body(
     "user_name",
     Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: false },
-    "Name of the user that the memory is about, or who asks.",
+    "Name of the user whom the memory is about, or who is asking.",
 );
 static MEMORY_ID: Field = Field::body(
     "memory_id",
     Kind::Identifier,
-    "Id of the memory; generated when absent, replaced when known.",
+    "Memory id; generated if absent. An existing memory is replaced.",
 );
 static DELETED_ID: Field =
-    Field::query("memory_id", Kind::Identifier, "The memory to delete.").required();
+    Field::query("memory_id", Kind::Identifier, "Id of the memory to delete.").required();
 static MAX_COUNT: Field = Field::query(
     "max_count",
     Kind::Integer { min: 0, max: limits::MEMORY_RESULTS_MAX as u64, default: Some(COUNT_DEFAULT) },
-    "Greatest number of memories; 0: the server decides.",
+    "Maximum number of memories; 0 leaves it to the server.",
 );
 static QUERY: Field = Field::body(
     "query",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: true },
-    "The query.",
+    "Query text.",
 )
 .required();
 static MESSAGE: Field = Field::body(
     "user_message",
     Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
-    "Message whose statements become memories, up to 32 KiB.",
+    "Message from which memories are extracted, at most 32 KiB.",
 )
 .required();
 
 /// Text of a conversation. The whole conversation is limited in bytes, so a single text needs no
 /// limit of its own.
 const SAID: Kind = Kind::Text { chars_max: limits::BODY_BYTES_MAX, is_filled: false };
-static USER: Field = Field::body("user", SAID, "Text of the user.").required();
-static ASSISTANT: Field = Field::body("assistant", SAID, "Text of the assistant.").required();
+static USER: Field = Field::body("user", SAID, "Message of the user.").required();
+static ASSISTANT: Field = Field::body("assistant", SAID, "Reply of the assistant.").required();
 
 /// One exchange between user and assistant.
 struct Exchange {
@@ -272,16 +273,16 @@ fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
     Ok(fields.text(&USER_NAME)?.filter(|name| !name.trim().is_empty()))
 }
 
-/// A memory.
+/// Memory of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryView {
-    /// Its id.
+    /// Unique id.
     pub memory_id: String,
     /// Text of the memory.
     pub memory_content: String,
-    /// Time of creation, epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: String,
-    /// Time of expiry, epoch seconds; null: never.
+    /// Expiry time in epoch seconds; null if it never expires.
     pub expires_at: Option<String>,
 }
 
@@ -296,63 +297,63 @@ impl From<Memory> for MemoryView {
     }
 }
 
-/// A memory that was looked up.
+/// Memory found by a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetrievedMemory {
     /// The memory.
     #[serde(flatten)]
     pub memory: MemoryView,
-    /// Its relevance, 0 to 1, not increasing along the list.
+    /// Relevance to the query, 0 to 1; non-increasing along the list.
     pub relevancy_score: f32,
 }
 
-/// Answer to `add_user_memory`.
+/// Response of `add_user_memory`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AddedMemory {
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Always true.
+    /// Always `true`.
     pub user_memory_added: bool,
-    /// Id of the memory.
+    /// Memory id.
     pub memory_id: String,
-    /// Searchable pieces that it became.
+    /// Number of searchable chunks created from it.
     pub chunks_created: usize,
 }
 
-/// Answer to `list_user_memories`.
+/// Response of `list_user_memories`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryList {
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Newest first.
+    /// Entries, newest first.
     pub user_memories: Vec<MemoryView>,
 }
 
-/// Answer to `delete_user_memory`.
+/// Response of `delete_user_memory`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedMemory {
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Always true: an unknown memory is an error.
+    /// Always `true`, because an unknown memory is an error.
     pub user_memory_deleted: bool,
 }
 
-/// Answer to `retrieve_user_memory`.
+/// Response of `retrieve_user_memory`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetrievedMemories {
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Best first.
+    /// Results, best first.
     pub retrieved_user_memories: Vec<RetrievedMemory>,
-    /// Equal to `retrieved_user_memories`; an older name.
+    /// Older name of `retrieved_user_memories`, with the same value.
     pub user_memories: Vec<RetrievedMemory>,
 }
 
-/// Answer to `generate_user_memory`.
+/// Response of `generate_user_memory`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GeneratedMemories {
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Memories made from the message, in its order; empty where nothing is worth keeping.
+    /// Memories extracted from the message, in its order; empty if nothing is worth keeping.
     pub generated_user_memories: Vec<MemoryView>,
 }

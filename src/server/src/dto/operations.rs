@@ -15,7 +15,7 @@ use lodestone_types::{JobStatus, SubTenantId, TenantId, limits};
 pub(super) static LIMIT: Field = Field::query(
     "limit",
     Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: Some(50) },
-    "Entries per page.",
+    "Maximum number of entries per page.",
 );
 
 /// Input of `GET /jobs`.
@@ -48,7 +48,7 @@ impl Request for ListJobs {
     }
 }
 
-static JOB_ID: Field = Field::path("job_id", Kind::Identifier, "The job.");
+static JOB_ID: Field = Field::path("job_id", Kind::Identifier, "Job id.");
 
 /// Input of `GET /jobs/{job_id}/events`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,12 +68,12 @@ impl Request for OneJob {
 static OF_TENANT: Field = Field::query(
     "tenant_id",
     Kind::Identifier,
-    "The tenant that the job has to be of; absent: any.",
+    "Tenant that the job must belong to; any if absent.",
 );
 static OF_SUB_TENANT: Field = Field::query(
     "sub_tenant_id",
     Kind::Identifier,
-    "The sub-tenant that the job has to be of; absent: any.",
+    "Sub-tenant that the job must belong to; any if absent.",
 );
 
 /// Input of `POST /jobs/{job_id}/retry`.
@@ -99,34 +99,34 @@ impl Request for RetryJob {
     }
 }
 
-/// A job.
+/// Ingestion or re-embedding job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobView {
-    /// Its id.
+    /// Unique id.
     pub job_id: String,
-    /// The source that it processes; empty for `reembed`.
+    /// Id of the source that it processes; empty for `reembed`.
     pub file_id: String,
     /// Tenant of the source.
     pub tenant_id: String,
-    /// Sub-tenant of the source; empty for `reembed`, which is about the whole tenant.
+    /// Sub-tenant of the source; empty for `reembed`, which concerns the whole tenant.
     pub sub_tenant_id: String,
-    /// Kind of the source, or `reembed`: a change of the embedding model of the tenant.
+    /// Type of the source, or `reembed` for a change of the tenant's embedding model.
     pub kind: String,
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
-    /// Stage of processing, while in progress.
+    /// Processing stage, while in progress.
     pub stage: Option<String>,
-    /// Share of the chunks that have their vectors, 0 to 1, while that is known.
+    /// Share of chunks that have been embedded, 0 to 1, while known.
     pub progress: Option<f64>,
-    /// Attempts so far, one that is under way included. Those before a retry by a client, and those
-    /// that a stop of the server cut short, do not count.
+    /// Number of attempts so far, including a running one. Attempts before a retry by a client, and
+    /// those interrupted by a stop of the server, do not count.
     pub attempts: u32,
-    /// Error code of processing, or empty.
+    /// Processing error code, or empty.
     pub error_code: String,
-    /// Reason of the state `errored`; of a job that waits for its vectors because the embedding
-    /// server fails, since when and why it does.
+    /// Reason for the state `errored`. For a job that waits for its vectors because the embedding
+    /// server is failing: since when and why.
     pub message: String,
-    /// Epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: String,
     /// Time in epoch seconds; null before that.
     pub started_at: Option<String>,
@@ -134,67 +134,68 @@ pub struct JobView {
     pub finished_at: Option<String>,
 }
 
-/// Jobs by state.
+/// Numbers of jobs by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobCounts {
-    /// Jobs that wait.
+    /// Waiting jobs.
     pub queued: u64,
-    /// Running.
+    /// Jobs in progress.
     pub in_progress: u64,
-    /// Done.
+    /// Completed jobs.
     pub success: u64,
-    /// Entries that ended with a reason.
+    /// Failed, with a reason.
     pub errored: u64,
 }
 
-/// Answer to `jobs`.
+/// Response of `jobs`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobList {
-    /// Newest first.
+    /// Entries, newest first.
     pub jobs: Vec<JobView>,
-    /// Counts of the jobs of sources over everything addressed, independent
-    /// of the page and the state asked for.
+    /// Numbers of source jobs over everything addressed, independent of the page and the requested
+    /// state.
     pub counts: JobCounts,
     /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// Answer to `jobs/{job_id}/retry`.
+/// Response of `jobs/{job_id}/retry`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetriedJob {
-    /// The job as it is now.
+    /// Current state of the job.
     pub job: JobView,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// Answer to `healthz`.
+/// Response of `healthz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Health {
     /// Always `ok`.
     pub status: String,
-    /// Name of the process among those that write to a bucket, for its query nodes.
+    /// Name of this process among those that write to a bucket, for its query nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer: Option<String>,
-    /// Name of a query node that shares the tenants with others, for those.
+    /// Name of this query node, if it shares the tenants with others, for those.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// `true` while that node opens the tenants that it is to answer for: others do until then.
+    /// `true` while this node is opening the tenants that it will answer for; other nodes answer
+    /// for them until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joining: Option<bool>,
 }
 
-/// Answer to `readyz`; 503 unless every component is `ok`.
+/// Response of `readyz`, with status 503 unless every component is `ok`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Readiness {
     /// `ok` or `unavailable`.
     pub status: String,
-    /// Component to its state.
+    /// State of each component.
     pub components: BTreeMap<String, String>,
 }

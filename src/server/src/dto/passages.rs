@@ -17,21 +17,21 @@ const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 
 static FILE_ID: Field =
-    Field::body("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+    Field::body("file_id", Kind::Identifier, "Source id.").or(OTHER_THAN_FILE_ID).required();
 static PAGE: Field = Field::body(
     "page",
     Kind::Integer { min: 1, max: u32::MAX as u64, default: None },
-    "Only chunks of this page, slide or sheet, from 1.",
+    "Only list chunks of this page, slide or sheet, counted from 1.",
 );
 static OFFSET: Field = Field::body(
     "offset",
     Kind::Integer { min: 0, max: u32::MAX as u64, default: Some(0) },
-    "Number of chunks to pass over.",
+    "Number of chunks to skip.",
 );
 static LIMIT: Field = Field::body(
     "limit",
     Kind::Integer { min: 1, max: LIMIT_MAX, default: Some(LIMIT_DEFAULT) },
-    "Number of chunks. Fewer come back where their text has more than 1 MiB.",
+    "Maximum number of chunks; fewer are returned if their text exceeds 1 MiB.",
 );
 
 /// Input of `POST /list/chunks`.
@@ -63,23 +63,22 @@ impl Request for ListChunks {
     }
 }
 
-/// A chunk as it stands in its source.
+/// Chunk of a source listing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ListedChunk {
-    /// Its id, as in searches.
+    /// Chunk id, as in search results.
     pub chunk_uuid: String,
-    /// Its number in the source, from 0.
+    /// Position in the source, from 0.
     pub index: u32,
-    /// Its text.
+    /// Text of the chunk.
     pub chunk_content: String,
-    /// The headings over it, and the header row of its table, one a line; empty where there are
-    /// none.
+    /// Headings above it and the header row of its table, one per line; empty if there are none.
     pub headings: String,
-    /// Page, slide or sheet, where the format has them.
+    /// Page, slide or sheet, if the format has them.
     pub page: Option<u32>,
-    /// Its beginning in the text of the document, in Unicode characters.
+    /// Start position in the text of the document, in Unicode characters.
     pub start: usize,
-    /// Rectangles, one a page; empty where pages are not fixed.
+    /// Rectangles, one per page; empty if the format has no fixed pages.
     pub boxes: Vec<BoundingBox>,
 }
 
@@ -97,21 +96,21 @@ impl From<Passage> for ListedChunk {
     }
 }
 
-/// Answer to `list/chunks`.
+/// Response of `list/chunks`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChunkList {
-    /// The source.
+    /// Source id.
     pub file_id: String,
-    /// Its title.
+    /// Title of the source.
     pub title: String,
-    /// Its version: `v1`, `v2` and so on. Offsets of one version mean nothing in another.
+    /// Version of the source: `v1`, `v2` and so on. Offsets apply only within one version.
     pub version: String,
     /// The chunks in reading order.
     pub chunks: Vec<ListedChunk>,
-    /// Chunks of the source, or of the page, in all.
+    /// Total number of chunks of the source or of the page.
     pub total: usize,
     /// `offset` of the next chunks; null at the end.
     pub next_offset: Option<usize>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
 }

@@ -19,10 +19,10 @@ const WIDTH_DEFAULT: u64 = 1024;
 const COORDINATE_MAX: f64 = 1.0e6;
 
 static FILE_ID: Field =
-    Field::body("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+    Field::body("file_id", Kind::Identifier, "Source id.").or(OTHER_THAN_FILE_ID).required();
 const PAGE_NUMBER: Kind =
     Kind::Integer { min: 1, max: limits::PDF_PAGES_MAX as u64, default: None };
-static PAGE: Field = Field::body("page", PAGE_NUMBER, "The page, from 1.").required();
+static PAGE: Field = Field::body("page", PAGE_NUMBER, "Page number, from 1.").required();
 static WIDTH: Field = Field::body(
     "width",
     Kind::Integer {
@@ -30,12 +30,12 @@ static WIDTH: Field = Field::body(
         max: limits::PICTURE_WIDTH_MAX as u64,
         default: Some(WIDTH_DEFAULT),
     },
-    "Pixels from left to right; the height follows, up to 8,388,608 pixels in all.",
+    "Width in pixels; the height follows from the page. At most 8,388,608 pixels in total.",
 );
 static FORMAT: Field = Field::body(
     "format",
     Kind::Choice { words: &["png"], default: Some("png"), is_exact: true },
-    "Format of the picture.",
+    "Image format.",
 );
 static HIGHLIGHT: Field = Field::body(
     "highlight",
@@ -44,10 +44,14 @@ static HIGHLIGHT: Field = Field::body(
         min: 0,
         max: limits::PICTURE_MARKS_SENT_MAX,
     },
-    "Rectangles to be marked, as `boxes` of citations and chunks have them; up to 64 on the page.",
+    "Rectangles to highlight, in the form of the `boxes` of citations and chunks; at most 64 on \
+     the page.",
 );
-static ON_PAGE: Field =
-    Field::body("page", PAGE_NUMBER, "Its page; those of other pages are passed over.");
+static ON_PAGE: Field = Field::body(
+    "page",
+    PAGE_NUMBER,
+    "Page of the rectangle; rectangles on other pages are ignored.",
+);
 const POINTS: Kind = Kind::Number { min: -COORDINATE_MAX, max: COORDINATE_MAX };
 const EXTENT: Kind = Kind::Number { min: 0.0, max: COORDINATE_MAX };
 static LEFT: Field = Field::body("x", POINTS, "Left edge in points.").required();
@@ -57,7 +61,7 @@ static BOX_HEIGHT: Field = Field::body("height", EXTENT, "Height in points.").re
 static RETURN_CONTENT: Field = Field::body(
     "return_content",
     Kind::Boolean { default: true },
-    "Whether the picture itself is wanted; false gives a signed URL.",
+    "Whether to return the image itself; if false, a signed URL is returned instead.",
 );
 
 /// Input of `POST /fetch/page_image`.
@@ -119,13 +123,13 @@ fn mark(item: Item) -> Result<(Option<u64>, PageArea), ApiError> {
 /// Answer to `page_image` without content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PageImageAddress {
-    /// Id of the source.
+    /// Source id.
     pub file_id: String,
     /// The page.
     pub page: u32,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
     /// Media type of the picture.
     pub content_type: String,

@@ -11,25 +11,25 @@ use lodestone_engine::ReembedAction;
 use lodestone_types::TenantId;
 
 static TENANT: Field =
-    Field::body("tenant_id", Kind::Identifier, "This tenant alone; absent: every tenant.");
+    Field::body("tenant_id", Kind::Identifier, "Only this tenant; all tenants if absent.");
 static ACTION: Field = Field::body(
     "action",
     Kind::Choice { words: &["start", "back", "discard"], default: Some("start"), is_exact: true },
-    "start: make vectors with another model and switch to them; back: complete the \
-     vectors of before and switch to them; discard: give up the vectors that are not searched.",
+    "`start`: build vectors with another model and switch to them; `back`: complete the previous \
+     vectors and switch back to them; `discard`: delete the vectors that are not searched.",
 );
 static TO: Field = Field::body(
     "to",
     Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
-    "Name of the model that start moves the tenant to; absent: the one chosen for it, or else that \
-     of new tenants.",
+    "Name of the model to which `start` moves the tenant; if absent, the one chosen for it, else \
+     that of new tenants.",
 );
 /// Longest model name in characters; it is also the name of a directory.
 pub(super) const NAME_CHARS_MAX: usize = 255;
 static DRY_RUN: Field = Field::body(
     "dry_run",
     Kind::Boolean { default: false },
-    "Measure what start would be, and change nothing.",
+    "Whether to only estimate the work of `start`, without changing anything.",
 );
 
 /// Input of `POST /admin/reembed`.
@@ -87,58 +87,59 @@ impl Request for ReembedQuery {
     }
 }
 
-/// The work that a change of the model would be.
+/// Estimated work of a change of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EstimateView {
-    /// Chunks to embed.
+    /// Number of chunks to embed.
     pub chunks: u64,
-    /// Their tokens, from a sample.
+    /// Number of their tokens, estimated from a sample.
     pub tokens: u64,
-    /// Chunks a second, measured with the sample; 0 where there is nothing to do.
+    /// Chunks per second, measured with the sample; 0 if there is nothing to do.
     pub chunks_per_second: f64,
-    /// Seconds of the work at that rate.
+    /// Estimated duration in seconds at that rate.
     pub seconds: f64,
-    /// Bytes of disk for the new segments, beside the present ones.
+    /// Disk space for the new segments in bytes, in addition to the present ones.
     pub disk_bytes: u64,
-    /// Bytes of disk that are free.
+    /// Free disk space in bytes.
     pub free_bytes: u64,
 }
 
-/// The vectors of a tenant.
+/// Vectors of a tenant.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TenantVectors {
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// Model of the vectors that are searched, or its fingerprint where it is not loaded; null
-    /// without vectors of a model.
+    /// Model of the searched vectors, or its fingerprint if it is not loaded; null without vectors
+    /// of a model.
     pub model: Option<String>,
-    /// Whether that is the model of new tenants.
+    /// Whether this is the model of new tenants.
     pub is_current: bool,
-    /// Model of the vectors that are being made, or kept from before; null without any.
+    /// Model of the vectors that are being built, or of the previous ones that are kept; null if
+    /// there are none.
     pub other_model: Option<String>,
-    /// Bytes of the segments with those.
+    /// Size of the segments with these vectors in bytes.
     pub other_bytes: u64,
-    /// Until when the vectors of before are kept, epoch seconds; null unless they are kept.
+    /// Time in epoch seconds until which the previous vectors are kept; null if there are none.
     pub kept_until: Option<String>,
-    /// `queued`, `in_progress`, `success` or `errored`; null where nothing was asked for.
+    /// `queued`, `in_progress`, `success` or `errored`; null if no change was requested.
     pub status: Option<String>,
-    /// Chunks that have their new vector.
+    /// Number of chunks that have their new vector.
     pub chunks_done: u64,
-    /// Chunks of the change in all.
+    /// Total number of chunks to change.
     pub chunks: u64,
-    /// Reason for which it waits or has failed, or empty.
+    /// Reason why it is waiting or has failed, or empty.
     pub reason: String,
-    /// The work that it would be, of a dry run.
+    /// Estimated work, for a dry run.
     pub estimate: Option<EstimateView>,
 }
 
-/// Answer about the vectors of tenants.
+/// Response about the vectors of tenants.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReembedStatus {
-    /// The tenants, by id.
+    /// Tenants, by id.
     pub tenants: Vec<TenantVectors>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

@@ -25,133 +25,139 @@ const _: () = assert!((OFFSET_MAX + RESULTS_MAX) as usize <= TASK_ROWS_MAX);
 const FACETS_MAX: usize = 20;
 const IGNORED_DOC: &str = "Accepted without effect; named in metadata.ignored_parameters.";
 
-static QUERY: Field = Field::body("query", QUERY_TEXT, "The query.").required();
-static QUESTION: Field = Field::body("question", QUERY_TEXT, "The question.").required();
+static QUERY: Field = Field::body("query", QUERY_TEXT, "Query text.").required();
+static QUESTION: Field = Field::body("question", QUERY_TEXT, "Question to answer.").required();
 static MAX_CHUNKS: Field = Field::body(
     "max_chunks",
     Kind::Integer { min: 1, max: RESULTS_MAX, default: Some(10) },
-    "Number of chunks wanted.",
+    "Maximum number of chunks.",
 );
 static FULL_TEXT_MAX_CHUNKS: Field = Field::body(
     "max_chunks",
     Kind::Integer { min: 1, max: RESULTS_MAX, default: Some(25) },
-    "Number of chunks wanted.",
+    "Maximum number of chunks.",
 );
 static TOP_N: Field = Field::body(
     "top_n",
     Kind::Integer { min: 1, max: RESULTS_MAX, default: Some(10) },
-    "Number of chunks to answer from.",
+    "Maximum number of chunks to answer from.",
 )
 .or(&["max_chunks"]);
 static MODE: Field = Field::body(
     "mode",
     Kind::Choice { words: &["fast", "accurate"], default: None, is_exact: true },
-    "Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the \
-    same with 97 of 100; `accurate`: all vectors, a second pass and a reranker.",
+    "Search effort. Absent: one pass, which finds 99 of 100 nearest vectors unless it compares \
+     all; `fast`: likewise, 97 of 100; `accurate`: compares all vectors, followed by a second \
+     pass and the reranker.",
 );
 static MIN_CONFIDENCE: Field = Field::body(
     "min_confidence",
     Kind::Share { default: 0.0 },
-    "Leaves out chunks whose `confidence` is lower, 0 to 1.",
+    "Minimum `confidence` of returned chunks, 0 to 1.",
 );
 static FUZZY: Field = Field::body(
     "fuzzy",
     Kind::Fuzzy,
-    "Misspellings that are forgiven in a word: `false`; `auto` (one from 4 letters, two from 8); \
-     1; 2. None in numbers and identifiers.",
+    "Typos tolerated per word: `false` (none), `auto` (one from 4 letters, two from 8), 1 or 2. \
+     Numbers and identifiers must match exactly.",
 );
 static PREFIX: Field = Field::body(
     "prefix",
     Kind::Boolean { default: false },
-    "Whether the last word is the beginning of one.",
+    "Whether the last word is matched as a prefix.",
 );
 static OFFSET: Field = Field::body(
     "offset",
     Kind::Integer { min: 0, max: OFFSET_MAX, default: Some(0) },
-    "Number of chunks to pass over, best first.",
+    "Number of best chunks to skip.",
 );
 static FACETS: Field = Field::body(
     "facets",
     Kind::Texts { min: 0, max: FACETS_MAX },
-    "Metadata keys whose values are counted over all matching chunks; makes the answer an object.",
+    "Metadata keys whose values are counted over all matching chunks; the response is then an \
+     object.",
 );
 static HIGHLIGHTS: Field = Field::body(
     "highlights",
     Kind::Boolean { default: false },
-    "Whether each chunk says where the words stand in it.",
+    "Whether each chunk includes the positions of the query words in it.",
 );
 static OPERATOR: Field = Field::body(
     "operator",
     Kind::Choice { words: &["or", "and"], default: Some("or"), is_exact: false },
-    "`or`: at least one term occurs; `and`: all terms occur.",
+    "`or`: at least one term must occur; `and`: all terms must occur.",
 );
-const ALPHA_DOC: &str = "Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less \
-    where the embedding model cannot read the query's script.";
+const ALPHA_DOC: &str = "Weight of semantic against keyword search, 0 to 1, or `auto`. Absent: \
+     0.8, or less if the embedding model does not support the script of the query.";
 static ALPHA: Field = Field::body("alpha", Kind::Alpha, ALPHA_DOC);
 static SEARCH_ALPHA: Field = Field::body("search_alpha", Kind::Alpha, ALPHA_DOC);
-static RECENCY_BIAS: Field =
-    Field::body("recency_bias", Kind::Share { default: 0.0 }, "Weight of recency, 0 to 1.");
+static RECENCY_BIAS: Field = Field::body(
+    "recency_bias",
+    Kind::Share { default: 0.0 },
+    "Weight of recency in the ranking, 0 to 1.",
+);
 static PERSONALISE: Field = Field::body(
     "personalise_search",
     Kind::Boolean { default: false },
-    "Whether the scope's memories steer the ranking.",
+    "Whether memories of the sub-tenant influence the ranking.",
 );
 static GRAPH_CONTEXT: Field = Field::body(
     "graph_context",
     Kind::GraphContext,
-    "Whether the search follows names and adds relations of entities. `auto`: where the question \
-     names several things, or asks of one what the first results do not hold. Absent: `auto` in \
-     mode `accurate`, else `false`.",
+    "Whether the search follows entity names and returns relations of entities. `auto`: if the \
+     question names several things, or asks for something about one that the first results do \
+     not contain. Absent: `auto` in mode `accurate`, otherwise `false`.",
 );
 static PER_SOURCE: Field = Field::body(
     "max_chunks_per_source",
     Kind::Integer { min: 1, max: RESULTS_MAX, default: None },
-    "Greatest number of chunks of one source; absent: no limit.",
+    "Maximum number of chunks per source; no limit if absent.",
 );
 static JOIN_NEIGHBOURS: Field = Field::body(
     "join_neighbours",
     Kind::BooleanOrAuto,
-    "Whether neighbouring chunks of one source become one result; `auto`: in sources of up to four \
-    chunks.",
+    "Whether adjacent chunks of a source are merged into one result; `auto`: in sources of at \
+     most four chunks.",
 );
 static EXPLAIN: Field = Field::body(
     "explain",
     Kind::Boolean { default: false },
-    "Add the parts of its score to each chunk.",
+    "Whether each chunk includes the components of its score.",
 );
 static EXTRA_CONTEXT: Field = Field::body(
     "extra_context",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: false },
-    "Text that steers the semantic search and reranking; its words are not searched for.",
+    "Text that guides semantic search and reranking; its words are not used as keywords.",
 );
-static SESSION_ID: Field = Field::body(
-    "session_id",
-    Kind::Identifier,
-    "Id of the conversation that the question continues.",
-);
+static SESSION_ID: Field =
+    Field::body("session_id", Kind::Identifier, "Id of the conversation to continue.");
 static HISTORY: Field = Field::body(
     "history",
     Kind::Objects { item: &[&PAST_QUESTION, &PAST_ANSWER], min: 0, max: limits::SESSION_TURNS },
-    "Turns before this one, oldest first, in place of `session_id`.",
+    "Previous turns of the conversation, oldest first, instead of `session_id`.",
 );
-static PAST_QUESTION: Field = Field::body("question", QUERY_TEXT, "A question.").required();
+static PAST_QUESTION: Field =
+    Field::body("question", QUERY_TEXT, "Question of the turn.").required();
 static PAST_ANSWER: Field = Field::body(
     "answer",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: false },
-    "Its answer.",
+    "Answer to the question.",
 );
 static AI_GENERATION: Field = Field::body(
     "ai_generation",
     Kind::Boolean { default: true },
-    "Whether an answer is written; false gives the context only.",
+    "Whether to write an answer; if false, only the context is returned.",
 );
 static HIGHLIGHT_CHUNKS: Field = Field::body(
     "highlight_chunks",
     Kind::Boolean { default: true },
-    "Whether the answer lists its chunks.",
+    "Whether the response includes the retrieved chunks.",
 );
-static STREAM: Field =
-    Field::body("stream", Kind::Boolean { default: false }, "Answer as server-sent events.");
+static STREAM: Field = Field::body(
+    "stream",
+    Kind::Boolean { default: false },
+    "Whether to respond with server-sent events.",
+);
 static USER_NAME: Field = Field::body(
     "user_name",
     Kind::Text { chars_max: 256, is_filled: false },
@@ -165,7 +171,7 @@ static USER_INSTRUCTIONS: Field = Field::body(
 static MULTI_STEP: Field = Field::body(
     "multi_step_reasoning",
     Kind::Boolean { default: true },
-    "Whether the question may be split; needs a generator.",
+    "Whether the question may be split into several queries; requires a generator.",
 );
 static AUTO_AGENT_ROUTING: Field =
     Field::body("auto_agent_routing", Kind::Boolean { default: false }, IGNORED_DOC)

@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Something about a request that explains why nothing was found, or more than was meant.
+/// Warning that explains why a request may have found nothing, or more than intended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchWarning {
-    /// `filter_type_mismatch`: the values of the key have another type than those of the filter;
-    /// `filter_unknown_key`: there are none; `facet_unknown_key`: none of the key to count;
-    /// `parameter_ignored`: a name of other products, without effect here.
+    /// `filter_type_mismatch`: the values of the key have a different type than those in the
+    /// filter; `filter_unknown_key`: the key has no values; `facet_unknown_key`: the key to count
+    /// has no values; `parameter_ignored`: a parameter of other products that has no effect here.
     pub code: String,
-    /// The field of the request.
+    /// Field of the request.
     pub field: String,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

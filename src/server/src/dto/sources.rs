@@ -19,7 +19,7 @@ const CURSOR_CHARS_MAX: usize = 2048;
 static DELETED_IDS: Field = Field::body(
     "source_ids",
     Kind::Texts { min: 1, max: limits::SOURCE_IDS_MAX },
-    "Sources to delete; also as repeated query parameters.",
+    "Ids of the sources to delete; also accepted as repeated query parameters.",
 )
 .or(OTHER_THAN_SOURCE_IDS)
 .required()
@@ -27,14 +27,14 @@ static DELETED_IDS: Field = Field::body(
 static LISTED_IDS: Field = Field::body(
     "source_ids",
     Kind::Texts { min: 0, max: limits::SOURCE_IDS_MAX },
-    "Sources to look up.",
+    "Ids of the sources to look up.",
 )
 .or(OTHER_THAN_SOURCE_IDS)
 .required();
 static LIMIT: Field = Field::query(
     "limit",
     Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: None },
-    "Entries per page; without it everything is listed.",
+    "Maximum number of entries per page; all are listed if absent.",
 );
 pub(super) static CURSOR: Field = Field::query(
     "cursor",
@@ -44,10 +44,10 @@ pub(super) static CURSOR: Field = Field::query(
 pub(super) static STATUS: Field = Field::query(
     "status",
     Kind::Choice { words: STATUS_WORDS, default: None, is_exact: true },
-    "List only entries in this state.",
+    "Only list entries in this state.",
 );
 static FILE_ID: Field =
-    Field::body("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+    Field::body("file_id", Kind::Identifier, "Source id.").or(OTHER_THAN_FILE_ID).required();
 static FILE_TYPE: Field = Field::body(
     "file_type",
     Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
@@ -64,7 +64,7 @@ static TOKEN: Field = Field::path(
 static RETURN_CONTENT: Field = Field::body(
     "return_content",
     Kind::Boolean { default: true },
-    "Whether the content itself is wanted; false gives a signed URL.",
+    "Whether to return the content itself; if false, a signed URL is returned instead.",
 );
 
 /// Input of `DELETE /upload/delete_source` and `/delete_source`.
@@ -171,121 +171,121 @@ impl Request for Download {
     }
 }
 
-/// Answer to a deletion.
+/// Response to a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedSources {
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Says so when nothing matched.
+    /// Message for people; says if nothing matched.
     pub message: String,
-    /// Ids that were there.
+    /// Ids of the deleted sources.
     pub deleted: Vec<String>,
-    /// Ids that were not.
+    /// Ids that do not exist.
     pub not_found: Vec<String>,
     /// Length of `deleted`.
     pub deleted_count: usize,
 }
 
-/// A source.
+/// Source with its metadata and processing state.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Source {
-    /// Same value as `file_id` and `source_id`.
+    /// Source id, the same value as `file_id` and `source_id`.
     pub id: String,
-    /// Its title.
+    /// Title of the source.
     pub title: String,
-    /// `file`, `text` or `embeddings`.
+    /// Type: `file`, `text` or `embeddings`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Upload time, epoch seconds.
+    /// Upload time in epoch seconds.
     pub timestamp: String,
-    /// Leading text; empty until parsed.
+    /// Beginning of the text; empty until it is parsed.
     pub description: String,
-    /// Map of the document.
+    /// Metadata of the document.
     pub document_metadata: Metadata,
-    /// Map of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant_metadata: Metadata,
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
     /// Always equal to `status`.
     pub indexing_status: Status,
-    /// Error code of processing (as `verify_processing` gives it), or empty.
+    /// Processing error code as in `verify_processing`, or empty.
     pub error_code: String,
-    /// The error of processing in words, or empty.
+    /// Processing error message, or empty.
     pub error_message: String,
-    /// Address that it was fetched from or that was given with it; empty where there is none.
+    /// URL from which it was fetched or that was given on upload; empty if none.
     pub url: String,
-    /// A note; empty when none.
+    /// Note; empty if none.
     pub note: String,
     /// Media type of the original.
     pub content_type: Option<String>,
-    /// Bytes of the original.
+    /// Size of the original in bytes.
     pub size_bytes: Option<u64>,
-    /// Chunks of the visible version.
+    /// Number of chunks of the visible version.
     pub chunk_count: Option<u64>,
     /// Visible version: `v1`, `v2` and so on.
     pub version: Option<String>,
-    /// Last change, epoch seconds.
+    /// Time of the last change in epoch seconds.
     pub updated_at: String,
-    /// Collections it belongs to.
+    /// Collections that it belongs to.
     pub source_collection: Vec<String>,
-    /// Kept and returned, not interpreted.
+    /// Free-form map, stored and returned but not interpreted.
     pub meta: Option<Metadata>,
-    /// Date of the document, epoch seconds; null where none was given.
+    /// Date of the document in epoch seconds; null if none was given.
     pub source_time: Option<String>,
-    /// Language tag of the document; null where none was given.
+    /// Language tag of the document; null if none was given.
     pub language: Option<String>,
-    /// Parts of the visible version that were not read; absent where all of it was.
+    /// Parts of the visible version that could not be read; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
-/// Answer to `list/sources`.
+/// Response of `list/sources`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SourceList {
-    /// Newest first, then by id.
+    /// Sources, newest first, then by id.
     pub sources: Vec<Source>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// Sources of the whole listing.
+    /// Total number of sources, over all pages.
     pub total: usize,
     /// Cursor of the next page; null on the last page and without `limit`.
     pub next_cursor: Option<String>,
 }
 
-/// Answer to `list/sources_by_id`.
+/// Response of `list/sources_by_id`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SourcesFound {
-    /// Known ones in request order.
+    /// Sources that exist, in request order.
     pub sources: Vec<Source>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// Unknown ids in request order.
+    /// Ids that do not exist, in request order.
     pub not_found: Vec<String>,
 }
 
-/// Answer to `fetch_content`.
+/// Response of `fetch_content`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FetchedContent {
-    /// Id of the source.
+    /// Source id.
     pub file_id: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// The original as text or base64; empty when not asked for.
+    /// Original as text or base64; empty if not requested.
     pub file_content: String,
     /// `utf-8` or `base64`.
     pub encoding: String,
     /// Media type of the original.
     pub content_type: String,
-    /// Bytes of the original.
+    /// Size of the original in bytes.
     pub size_bytes: u64,
-    /// Signed URL; null where the content is included.
+    /// Signed URL; null if the content is included.
     pub download_url: Option<String>,
-    /// Time at which the URL expires, epoch seconds; null where the content is included.
+    /// Expiry time of the URL in epoch seconds; null if the content is included.
     pub expires_at: Option<String>,
 }

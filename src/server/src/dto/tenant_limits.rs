@@ -13,30 +13,30 @@ use lodestone_types::TenantId;
 pub(super) static MAX_SOURCES: Field = Field::body(
     "max_sources",
     Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Sources that the tenant may have; absent or null: as the settings say.",
+    "Maximum number of sources; the server's setting if absent or null.",
 );
 pub(super) static MAX_VECTORS: Field = Field::body(
     "max_vectors",
     Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Vectors that the tenant may store: client vectors, chunks of documents and of memories; \
-     absent or null: as the settings say.",
+    "Maximum number of vectors: client vectors and chunks of documents and memories; the \
+     server's setting if absent or null.",
 );
 pub(super) static MAX_REQUESTS: Field = Field::body(
     "max_requests_per_minute",
     Kind::Integer { min: 1, max: LIMIT_MAX, default: None },
-    "Requests in any 60 seconds that the tenant may make; those of administration are not counted. \
-     Absent or null: as the settings say.",
+    "Maximum number of requests in any 60 seconds, excluding administrative ones; the server's \
+     setting if absent or null.",
 );
 pub(super) static MAX_WORKERS: Field = Field::body(
     "max_ingest_workers",
     Kind::Integer { min: 1, max: LIMIT_MAX, default: None },
-    "Workers that process documents of the tenant at once, and as many that fetch its pages; \
-     absent or null: as the settings say.",
+    "Maximum number of workers that process documents of the tenant at the same time, and \
+     likewise of those that fetch its pages; the server's setting if absent or null.",
 );
 pub(super) static MAX_BYTES: Field = Field::body(
     "max_bytes",
     Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Bytes of originals that the tenant may store; absent or null: as the settings say.",
+    "Maximum size of stored originals in bytes; the server's setting if absent or null.",
 );
 /// Largest integer that every JSON parser represents exactly.
 const LIMIT_MAX: u64 = (1 << 53) - 1;
@@ -74,15 +74,15 @@ impl Request for SetTenantLimits {
 /// Limits of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LimitsView {
-    /// Sources; null is no limit.
+    /// Maximum number of sources; null means no limit.
     pub max_sources: Option<u64>,
-    /// Bytes of originals; null is no limit.
+    /// Maximum size of originals in bytes; null means no limit.
     pub max_bytes: Option<u64>,
-    /// Client vectors, chunks of documents and of memories; null is no limit.
+    /// Maximum number of client vectors and chunks of documents and memories; null means no limit.
     pub max_vectors: Option<u64>,
-    /// Requests in any 60 seconds; null is no limit.
+    /// Maximum number of requests in any 60 seconds; null means no limit.
     pub max_requests_per_minute: Option<u64>,
-    /// Workers that process its documents at once; null is no limit.
+    /// Maximum number of workers that process its documents at the same time; null means no limit.
     pub max_ingest_workers: Option<u64>,
 }
 
@@ -98,28 +98,28 @@ impl From<TenantLimits> for LimitsView {
     }
 }
 
-/// Answer to `tenant/usage` and `admin/tenant_limits`.
+/// Response of `tenant/usage` and `admin/tenant_limits`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantUsage {
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// Sources of all sub-tenants in every state, without memories.
+    /// Number of sources in all sub-tenants, in any state, without memories.
     pub sources: u64,
-    /// Bytes of their originals.
+    /// Size of their originals in bytes.
     pub bytes: u64,
-    /// Stored client vectors, or chunks of documents and of memories.
+    /// Number of stored client vectors, or chunks of documents and memories.
     pub vectors: u64,
-    /// Requests of the last minute, where they are limited; null where they are not, and not
-    /// counted.
+    /// Number of requests in the last minute, if they are limited; null if they are neither limited
+    /// nor counted.
     pub requests_last_minute: Option<u64>,
-    /// Workers that process its documents now.
+    /// Number of workers that are processing its documents.
     pub ingest_workers: usize,
-    /// The limits that hold: the tenant's own, else those of the settings.
+    /// Effective limits: the tenant's own, else those of the server's settings.
     pub limits: LimitsView,
-    /// The limits of the tenant's own; null follows the settings.
+    /// The tenant's own limits; null means that the server's setting applies.
     pub own_limits: LimitsView,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

@@ -25,26 +25,27 @@ static SCHEMA: Field = Field::body(
         min: 0,
         max: limits::SCHEMA_FIELDS_MAX,
     },
-    "Declared keys of tenant_metadata; they cannot be changed later.",
+    "Declared keys of tenant_metadata, which cannot be changed later.",
 );
 static METRIC: Field = Field::query(
     "metric",
     Kind::Choice { words: &["cosine", "dot", "l2"], default: Some("cosine"), is_exact: true },
-    "Comparison of its vectors; it cannot be changed later.",
+    "Metric by which its vectors are compared, which cannot be changed later.",
 );
 static CONFIRM: Field =
-    Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
+    Field::query("confirm", Kind::Identifier, "The tenant_id again, to confirm the deletion.")
+        .required();
 
 static EMBEDDING_MODEL: Field = Field::body(
     "embedding_model",
     Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
-    "Name of the model that reads its texts: one of the server's; by default that of new tenants, \
-     which the tenant then follows when the server gets another one.",
+    "Name of the embedding model for its texts, one of those loaded by the server. By default \
+     the model of new tenants, which the tenant then follows when the server changes it.",
 );
 static KEY: Field = Field::body(
     "key",
     Kind::Text { chars_max: limits::METADATA_KEY_CHARS_MAX, is_filled: true },
-    "A letter, then up to 63 letters, digits and underscores.",
+    "Name of the key: a letter followed by at most 63 letters, digits and underscores.",
 )
 .required();
 static TYPE: Field = Field::body(
@@ -54,16 +55,19 @@ static TYPE: Field = Field::body(
         default: None,
         is_exact: true,
     },
-    "Type of its values.",
+    "Type of the values.",
 )
 .required();
 static SEARCHABLE: Field = Field::body(
     "searchable",
     Kind::Boolean { default: false },
-    "Whether its value joins keyword search and embeddings.",
+    "Whether values are included in keyword search and embeddings.",
 );
-static FILTERABLE: Field =
-    Field::body("filterable", Kind::Boolean { default: true }, "Whether filters may name it.");
+static FILTERABLE: Field = Field::body(
+    "filterable",
+    Kind::Boolean { default: true },
+    "Whether the key can be used in filters.",
+);
 
 /// Input of operations that name a tenant: `GET /tenant/sub_tenant_ids`, `GET /tenant/usage`.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,24 +221,24 @@ impl Request for DeleteTenant {
     }
 }
 
-/// A declared key as listings show it.
+/// Declared key of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SchemaProperty {
-    /// The key.
+    /// Name of the key.
     pub field_name: String,
-    /// Whether filters may name it.
+    /// Whether the key can be used in filters.
     pub index_filterable: bool,
-    /// Whether its value joins keyword search and embeddings.
+    /// Whether values are included in keyword search and embeddings.
     pub index_searchable: bool,
-    /// Its type.
+    /// Type of the values.
     #[serde(rename = "type")]
     pub field_type: String,
 }
 
-/// A tenant's schema as listings show it.
+/// Schema of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SchemaView {
-    /// In declaration order.
+    /// Declared keys in declaration order.
     pub properties: Vec<SchemaProperty>,
 }
 
@@ -259,97 +263,97 @@ impl SchemaView {
     }
 }
 
-/// Answer to `tenant/sub_tenant_ids`.
+/// Response of `tenant/sub_tenant_ids`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SubTenantList {
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// `default` first, then ascending.
+    /// Sub-tenant ids: `default` first, then in ascending order.
     pub sub_tenant_ids: Vec<String>,
     /// Length of `sub_tenant_ids`.
     pub count: usize,
-    /// Null without a schema.
+    /// Schema of the tenant; null if it has none.
     pub tenant_schema: Option<SchemaView>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// Answer to `tenant/stats`.
+/// Response of `tenant/stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantStatistics {
-    /// Searchable chunks or vectors of the sub-tenant.
+    /// Number of searchable chunks or vectors in the sub-tenant.
     pub object_count: u64,
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// Name of the model that reads its texts; null for an embeddings tenant.
+    /// Name of the embedding model for its texts; null for an embeddings tenant.
     pub embedding_model: Option<String>,
-    /// Null for an embeddings tenant without vectors.
+    /// Dimension of its vectors; null for an embeddings tenant without vectors.
     pub vector_dimension: Option<u32>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// The sub-tenant.
+    /// Sub-tenant id.
     pub sub_tenant_id: String,
     /// `standard` or `embeddings`.
     pub mode: String,
-    /// `cosine`, `dot` or `l2`; null for a tenant of documents.
+    /// Metric: `cosine`, `dot` or `l2`; null for a document tenant.
     pub metric: Option<String>,
-    /// Sources of the sub-tenant.
+    /// Number of sources in the sub-tenant.
     pub source_count: u64,
-    /// Memories of the sub-tenant.
+    /// Number of memories in the sub-tenant.
     pub memory_count: u64,
-    /// Searchable chunks or vectors of all sub-tenants.
+    /// Number of searchable chunks or vectors in all sub-tenants.
     pub tenant_object_count: u64,
     /// Equal to `tenant_id`.
     pub tenant_name: String,
 }
 
-/// Answer that names a tenant and a sub-tenant: creation and deletion of either.
+/// Response to the creation or deletion of a tenant or sub-tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantOutcome {
-    /// `created` for `/user/create_tenant`, else `success`.
+    /// `created` for `/user/create_tenant`, otherwise `success`.
     pub status: String,
-    /// The tenant.
+    /// Tenant id.
     pub tenant_id: String,
-    /// The sub-tenant; `default` where none was named.
+    /// Sub-tenant id; `default` if none was given.
     pub sub_tenant_id: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// A tenant.
+/// Tenant with its mode and model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantView {
-    /// Its name.
+    /// Name.
     pub tenant_id: String,
     /// Always `default`.
     pub sub_tenant_id: String,
     /// `standard` or `embeddings`.
     pub mode: String,
-    /// `cosine`, `dot` or `l2`; null for a tenant of documents.
+    /// Metric: `cosine`, `dot` or `l2`; null for a document tenant.
     pub metric: Option<String>,
-    /// Creation time, epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: String,
-    /// Name of the model that reads its texts; null for an embeddings tenant.
+    /// Name of the embedding model for its texts; null for an embeddings tenant.
     pub embedding_model: Option<String>,
-    /// Null for an embeddings tenant without vectors.
+    /// Dimension of its vectors; null for an embeddings tenant without vectors.
     pub vector_dimension: Option<u32>,
-    /// Null without a schema.
+    /// Schema of the tenant; null if it has none.
     pub tenant_schema: Option<SchemaView>,
 }
 
-/// Answer to `tenant/list`.
+/// Response of `tenant/list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantList {
-    /// Tenants within the key's scope, by name.
+    /// Tenants within the scope of the key, by name.
     pub tenants: Vec<TenantView>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

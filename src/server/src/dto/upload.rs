@@ -23,16 +23,16 @@ use lodestone_types::{
     JobStatus, Metadata, Origin, Scope, SourceId, SourceRecord, SubTenantId, TenantId, limits,
 };
 
-static FILE: Field = Field::form("file", Kind::File, "The document; up to 100 MiB.").required();
+static FILE: Field = Field::form("file", Kind::File, "Document file, at most 100 MiB.").required();
 static WAIT: Field = Field::query(
     "wait",
     Kind::Integer { min: 0, max: limits::WAIT_SECONDS_MAX, default: Some(0) },
-    "Seconds to wait for the end of processing before answering.",
+    "Maximum seconds to wait for processing to finish before responding.",
 );
 static FILE_ID_QUERY: Field =
-    Field::query("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+    Field::query("file_id", Kind::Identifier, "Source id.").or(OTHER_THAN_FILE_ID).required();
 static SOURCE_ID_BODY: Field =
-    Field::body("source_id", Kind::Identifier, "The source.").or(OTHER_THAN_SOURCE_ID).required();
+    Field::body("source_id", Kind::Identifier, "Source id.").or(OTHER_THAN_SOURCE_ID).required();
 
 /// Input of `POST /upload/upload_text`.
 #[derive(Debug, Clone, PartialEq)]
@@ -232,17 +232,17 @@ impl Request for VerifyProcessing {
     }
 }
 
-/// A processing state on the wire.
+/// Processing state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Accepted and durable.
+    /// Accepted and stored durably.
     Queued,
     /// Being processed.
     InProgress,
     /// Searchable.
     Success,
-    /// Entries that ended with a reason.
+    /// Failed, with a reason.
     Errored,
 }
 
@@ -264,70 +264,70 @@ impl From<JobStatus> for Status {
     }
 }
 
-/// Answer to the upload or update of one source.
+/// Response to the upload or update of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Accepted {
-    /// Id of the source.
+    /// Source id.
     pub file_id: String,
-    /// Text for people; says whether content was overwritten.
+    /// Message for people; says whether content was overwritten.
     pub message: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
-    /// Whether an existing source is replaced.
+    /// Whether an existing source was overwritten.
     pub overwritten: bool,
 }
 
-/// Answer to `verify_processing`.
+/// Response of `verify_processing`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessingStatus {
-    /// Id of the source.
+    /// Source id.
     pub file_id: String,
-    /// State of processing.
+    /// Processing state.
     pub status: Status,
     /// Always equal to `status`.
     pub indexing_status: Status,
-    /// True whenever the look-up worked.
+    /// `true` whenever the lookup succeeded.
     pub success: bool,
-    /// Reason of the state `errored`.
+    /// Reason for the state `errored`.
     pub message: String,
-    /// Error code of processing, or empty.
+    /// Processing error code, or empty.
     pub error_code: String,
-    /// The tenant that holds it.
+    /// Tenant that contains the source.
     pub tenant_id: String,
-    /// The sub-tenant that holds it.
+    /// Sub-tenant that contains the source.
     pub sub_tenant_id: String,
-    /// Last change, epoch seconds.
+    /// Time of the last change in epoch seconds.
     pub updated_at: String,
-    /// Version that this status is about: `v1`, `v2` and so on.
+    /// Version that this status refers to: `v1`, `v2` and so on.
     pub version: String,
-    /// Stage of processing, while in progress.
+    /// Processing stage, while in progress.
     pub stage: Option<String>,
-    /// Share of the chunks that have their vectors, 0 to 1, while that is known.
+    /// Share of chunks that have been embedded, 0 to 1, while known.
     pub progress: Option<f64>,
-    /// Whether some version is searchable now.
+    /// Whether any version is currently searchable.
     pub searchable: bool,
-    /// Chunks of the visible version.
+    /// Number of chunks of the visible version.
     pub chunk_count: Option<u64>,
-    /// Date of the document, epoch seconds; null where none was given.
+    /// Date of the document in epoch seconds; null if none was given.
     pub source_time: Option<String>,
-    /// Language tag of the document; null where none was given.
+    /// Language tag of the document; null if none was given.
     pub language: Option<String>,
-    /// Parts of the document that were not read; absent where all of it was.
+    /// Parts of the document that could not be read; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
-/// A part of a document that was not read although the rest was.
+/// Warning about a part of a document that could not be read, although the rest was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
     /// `unreadable_pages`, `pages_without_text`, `cut_off`, `read_as_text`,
     /// `attachment_not_read` or `formulas_without_values`.
     pub code: String,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
-    /// The pages it is about, at most 100 of them; absent where it is not about pages.
+    /// Affected pages, at most 100; absent if the warning is not about pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<u32>,
 }

@@ -12,17 +12,16 @@ use lodestone_types::{Metadata, Scope, SourceId, WebUrl, limits};
 
 pub(super) const ADDRESS: Kind =
     Kind::Text { chars_max: limits::WEB_URL_CHARS_MAX, is_filled: true };
-const ADDRESS_DOC: &str = "Absolute http or https address, up to 2,048 characters.";
+const ADDRESS_DOC: &str = "Absolute http or https URL of the page, at most 2,048 characters.";
 
 static WEB_URL: Field = Field::query("web_url", ADDRESS, ADDRESS_DOC).required().anywhere();
 static NEW_WEB_URL: Field =
-    Field::query("web_url", ADDRESS, "New address of the page; the stored address when absent.")
-        .anywhere();
+    Field::query("web_url", ADDRESS, "New URL of the page; the stored URL if absent.").anywhere();
 static ITEM_WEB_URL: Field = Field::body("web_url", ADDRESS, ADDRESS_DOC).required();
 static TENANT_MAP: Field = TENANT_METADATA_FORM.anywhere();
 static DOCUMENT_MAP: Field = DOCUMENT_METADATA_FORM.anywhere();
 static FILE_ID: Field =
-    Field::query("file_id", Kind::Identifier, "Id of the source; generated when absent.")
+    Field::query("file_id", Kind::Identifier, "Source id; generated if absent.")
         .or(OTHER_THAN_FILE_ID);
 static ITEMS: Field = Field::body(
     "items",
@@ -31,7 +30,7 @@ static ITEMS: Field = Field::body(
         min: 1,
         max: limits::BATCH_ITEMS_MAX,
     },
-    "The pages.",
+    "Pages to fetch.",
 )
 .required();
 

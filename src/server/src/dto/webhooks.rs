@@ -15,25 +15,25 @@ use lodestone_types::{EventKind, KeyScope, WebUrl, WebhookState, limits};
 static URL: Field = Field::body(
     "url",
     ADDRESS,
-    "Receiver: an absolute http or https address, on the public internet unless the operator \
+    "Absolute http or https URL of the receiver, on the public internet unless the operator \
      allows others.",
 )
 .required();
 static EVENTS: Field = Field::body(
     "events",
     Kind::Texts { min: 1, max: EventKind::ALL.len() },
-    "Kinds of events: source.success, source.errored, source.deleted, jobs.drained; absent: all.",
+    "Event types: source.success, source.errored, source.deleted, jobs.drained; all if absent.",
 );
 static DESCRIPTION: Field = Field::body(
     "description",
     Kind::Text { chars_max: limits::WEBHOOK_DESCRIPTION_CHARS_MAX, is_filled: false },
-    "Text for people.",
+    "Human-readable text.",
 );
-static WEBHOOK_ID: Field = Field::path("webhook_id", Kind::Identifier, "The webhook.");
+static WEBHOOK_ID: Field = Field::path("webhook_id", Kind::Identifier, "Webhook id.");
 static STATE: Field = Field::body(
     "state",
     Kind::Choice { words: &["active", "paused"], default: None, is_exact: true },
-    "`paused` keeps events until it is `active` again.",
+    "New state; while `paused`, events are kept until it is `active` again.",
 )
 .required();
 
@@ -134,43 +134,43 @@ impl Request for ListDeliveries {
     }
 }
 
-/// A webhook without its secret.
+/// Webhook without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WebhookView {
-    /// Its id.
+    /// Unique id.
     pub webhook_id: String,
-    /// The receiver.
+    /// URL of the receiver.
     pub url: String,
-    /// Text for people.
+    /// Human-readable text.
     pub description: String,
-    /// Kinds of events that it gets.
+    /// Event types that it receives.
     pub events: Vec<String>,
-    /// Tenants whose events it gets; null means all.
+    /// Tenants whose events it receives; null means all.
     pub tenants: Option<Vec<KeyTenant>>,
-    /// `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
-    /// made active.
+    /// `active`, `paused`, or `disabled` after failing for days, until it is activated again.
     pub state: String,
-    /// Creation time, epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: String,
-    /// First failure since the last message that arrived, epoch seconds; null without one.
+    /// Time in epoch seconds of the first failure since the last successful delivery; null if there
+    /// is none.
     pub failing_since: Option<String>,
-    /// Events that wait.
+    /// Number of pending events.
     pub pending: u64,
-    /// Events that were not kept, because too many waited or it was disabled.
+    /// Number of events dropped because too many were pending or the webhook was disabled.
     pub dropped: u64,
 }
 
-/// Answer to the creation of a webhook.
+/// Response to the creation of a webhook.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CreatedWebhook {
-    /// The secret that signs its messages; shown this once.
+    /// Secret that signs its messages, shown only this once.
     pub secret: String,
-    /// The webhook.
+    /// Webhook id.
     #[serde(flatten)]
     pub webhook: WebhookView,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
@@ -180,97 +180,97 @@ impl std::fmt::Debug for CreatedWebhook {
     }
 }
 
-/// Answer to the listing of webhooks.
+/// Response to the listing of webhooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WebhookList {
-    /// Webhooks within the caller's scope, oldest first.
+    /// Webhooks within the scope of the calling key, oldest first.
     pub webhooks: Vec<WebhookView>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// Answer to a change of a webhook.
+/// Response to a change of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChangedWebhook {
-    /// The webhook.
+    /// Webhook id.
     #[serde(flatten)]
     pub webhook: WebhookView,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// Answer to the removal of a webhook.
+/// Response to the deletion of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedWebhook {
-    /// Its id.
+    /// Unique id.
     pub webhook_id: String,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// The result of a test message.
+/// Result of a test message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WebhookTest {
-    /// Id of the message.
+    /// Event id of the message.
     pub event_id: String,
-    /// Whether the receiver has taken it.
+    /// Whether the receiver accepted it.
     pub delivered: bool,
-    /// Status of its answer; null without one.
+    /// HTTP status of the response; null if there was none.
     pub status: Option<u16>,
-    /// The reason of the failure, or empty.
+    /// Reason for the failure, or empty.
     pub problem: String,
-    /// Milliseconds that it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }
 
-/// One event for a webhook.
+/// Delivery of one event to a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Delivery {
-    /// Id of the event.
+    /// Event id.
     pub event_id: String,
-    /// Kind of the event.
+    /// Event type.
     #[serde(rename = "type")]
     pub kind: String,
     /// Sub-tenant of the source; empty for `jobs.drained`.
     pub sub_tenant_id: String,
-    /// The source; empty for `jobs.drained`.
+    /// Source id; empty for `jobs.drained`.
     pub file_id: String,
-    /// Time of the event, epoch seconds.
+    /// Time of the event in epoch seconds.
     pub created_at: String,
     /// `pending`, `delivered` or `given_up`.
     pub state: String,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Time of the last attempt, epoch seconds; null before the first.
+    /// Time of the last attempt in epoch seconds; null before the first.
     pub attempted_at: Option<String>,
-    /// Status of the last answer; null without one.
+    /// HTTP status of the last response; null if there was none.
     pub status: Option<u16>,
-    /// The reason of the last failure, or empty.
+    /// Reason for the last failure, or empty.
     pub problem: String,
-    /// Time of the next attempt, epoch seconds; null at the end, and while an earlier event of
-    /// the source waits.
+    /// Time of the next attempt in epoch seconds; null at the end, and while an earlier event of
+    /// the source is pending.
     pub next_attempt_at: Option<String>,
 }
 
-/// Answer to the listing of deliveries.
+/// Response to the listing of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryList {
-    /// Newest first.
+    /// Entries, newest first.
     pub deliveries: Vec<Delivery>,
     /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
-    /// Always true.
+    /// Always `true`.
     pub success: bool,
-    /// Text for people.
+    /// Human-readable text.
     pub message: String,
 }

@@ -200,10 +200,12 @@ fn is_in_memory(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extension
 
 fn openapi_route<S: Send + 'static>(table: &[Route<S>]) -> Route<S> {
     let route = |document: Bytes| {
-        Route::<S>::public("/openapi.json", "This document").handle(move |_: S, _: Call, (): ()| {
-            let document = document.clone();
-            async move { Ok(Document(document)) }
-        })
+        Route::<S>::public("/openapi.json", "Get this document").handle(
+            move |_: S, _: Call, (): ()| {
+                let document = document.clone();
+                async move { Ok(Document(document)) }
+            },
+        )
     };
     let own = route(Bytes::new());
     let specs = table.iter().chain([&own]).map(|route| &route.spec);

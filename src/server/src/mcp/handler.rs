@@ -34,8 +34,8 @@ const METHODS: [&str; 5] =
     ["initialize", "tools/list", "tools/call", "resources/list", "resources/read"];
 
 const INSTRUCTIONS: &str = "A knowledge base of documents. `ask` answers a question with \
-    citations; `search` finds passages; `read_source` reads a document. Base what you say on what \
-    they return, name the documents, and say so where they hold no answer.";
+    citations, `search` finds passages, and `read_source` reads a document. Base your statements on \
+    what they return, name the documents, and say so if they contain no answer.";
 
 /// Handles one message. Clones share the tools.
 #[derive(Clone)]
@@ -209,7 +209,7 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let template = ResourceTemplate::new(TEMPLATE, "source")
-            .with_description("The text of a document. `default` is the sub-tenant without a name.")
+            .with_description("Text of a document. `default` is the unnamed sub-tenant.")
             .with_mime_type("text/plain");
         Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
     }

@@ -131,7 +131,7 @@ impl Entry {
         let properties = schema.entry("properties").or_insert_with(|| json!({}));
         let tenants = caller.tenants();
         for (name, about, choice) in [
-            ("tenant_id", "The knowledge base.", &tenants),
+            ("tenant_id", "Knowledge base to use.", &tenants),
             (
                 "sub_tenant_id",
                 "Part of the knowledge base; `default` if absent.",

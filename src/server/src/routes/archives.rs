@@ -34,7 +34,7 @@ pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get("/tenant/export", group, admin, "Export a tenant as JSON Lines")
             .handle(blocking(export)),
-        Route::<App>::post("/tenant/import", group, admin, "Make a tenant from an export")
+        Route::<App>::post("/tenant/import", group, admin, "Create a tenant from an export")
             .lines(ARCHIVE_BYTES_MAX)
             .handle(blocking(import)),
     ]

@@ -13,11 +13,16 @@ use lodestone_types::Role;
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![
-        Route::<App>::post("/admin/backups", group, admin, "Begin a backup")
+        Route::<App>::post("/admin/backups", group, admin, "Start a backup")
             .queued()
             .handle(blocking(begin)),
-        Route::<App>::get("/admin/backups", group, admin, "List backups and tell their state")
-            .handle(blocking(list)),
+        Route::<App>::get(
+            "/admin/backups",
+            group,
+            admin,
+            "List backups, and get the state of a running one",
+        )
+        .handle(blocking(list)),
     ]
 }
 

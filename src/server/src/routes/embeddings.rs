@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/upload/upload_embeddings",
             GROUP,
             Role::Write,
-            "Store a batch of vectors; they are searchable when the call returns",
+            "Store a batch of vectors, searchable when the call returns",
         )
         .json_or_npy(limits::BODY_BYTES_MAX_VECTORS)
         .handle(blocking(upload)),
@@ -44,7 +44,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/upload/update_embeddings",
             GROUP,
             Role::Write,
-            "Replace vectors of one batch, all or none",
+            "Replace vectors of one batch atomically",
         )
         .json(limits::BODY_BYTES_MAX_VECTORS)
         .handle(blocking(update)),
@@ -52,28 +52,28 @@ pub fn routes() -> Vec<Route<App>> {
             "/embeddings/delete",
             GROUP,
             Role::Write,
-            "Delete vectors by chunk id, all at once",
+            "Delete vectors by chunk id in one step",
         )
         .handle(blocking(delete)),
         Route::<App>::post(
             "/embeddings/search",
             GROUP,
             Role::Read,
-            "Find the stored vectors nearest to one or several query vectors",
+            "Find the stored vectors nearest to one or more query vectors",
         )
         .handle(searching(search)),
         Route::<App>::post(
             "/embeddings/scroll",
             GROUP,
             Role::Read,
-            "List stored vectors page by page, each exactly once",
+            "List stored vectors in pages, each exactly once",
         )
         .handle(searching(scroll)),
         Route::<App>::post(
             "/embeddings/retrieve_by_ids",
             GROUP,
             Role::Read,
-            "Get stored vectors by chunk id, bit for bit",
+            "Get stored vectors by chunk id, exactly as uploaded",
         )
         .handle(blocking(retrieve_by_ids)),
     ]

@@ -22,7 +22,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/list/graph_relations_by_id",
             Group::Listing,
             Role::Read,
-            "List the relations that sources state, as triplets",
+            "List the relations stated by sources, as triplets",
         )
         .handle(blocking(relations_by_id)),
     ]

@@ -44,7 +44,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/jobs/{job_id}/events",
             Group::Operations,
             Role::Read,
-            "The state of a job and each change of it, as events",
+            "Stream the state of a job and its changes as events",
         )
         .at_writer()
         .handle(job_events),

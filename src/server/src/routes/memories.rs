@@ -27,7 +27,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/user_memory/add_user_memory",
             GROUP,
             by_writer,
-            "Add a memory: a text or exchanges; it is visible when the call returns",
+            "Add a memory from a text or exchanges, visible when the call returns",
         )
         .handle(blocking(add)),
         Route::<App>::get(
@@ -45,14 +45,14 @@ pub fn routes() -> Vec<Route<App>> {
             "/user_memory/retrieve_user_memory",
             GROUP,
             by_reader,
-            "Search memories by meaning and words, best first",
+            "Search memories by meaning and keywords, best first",
         )
         .handle(searching(retrieve)),
         Route::<App>::post(
             "/user_memory/generate_user_memory",
             GROUP,
             by_writer,
-            "Add the statements of a message as memories",
+            "Extract memories from a message and store them",
         )
         .handle(blocking(generate)),
     ]

@@ -121,8 +121,8 @@ fn is_in_either(field: &Field) -> bool {
 
 /// The media type of numpy files.
 pub(crate) const NPY: &str = "application/x-npy";
-const NPY_DOC: &str = "A matrix of little-endian float32 in C order as numpy.save writes it: up to \
-     50,000 rows and 64 MiB; `file_id` stands in the query.";
+const NPY_DOC: &str = "Matrix of little-endian float32 in C order, as written by numpy.save: at \
+     most 50,000 rows and 64 MiB. `file_id` is sent in the query.";
 
 fn request_body(spec: &RouteSpec) -> Option<Value> {
     let (place, media_type) = match spec.media {

@@ -39,11 +39,11 @@ pub fn routes() -> Vec<Route<App>> {
             "/jobs/{job_id}/retry",
             Group::Operations,
             Role::Write,
-            "Try a failed job again",
+            "Retry a failed job",
         )
         .queued()
         .handle(blocking(retry_job)),
-        Route::<App>::get("/metrics", Group::Operations, Role::Read, "Metrics for Prometheus")
+        Route::<App>::get("/metrics", Group::Operations, Role::Read, "Get metrics for Prometheus")
             .without_slot()
             .of_itself()
             .handle(metrics),
@@ -51,16 +51,16 @@ pub fn routes() -> Vec<Route<App>> {
             "/metrics/hour",
             Group::Operations,
             Role::Read,
-            "The last hour, minute by minute",
+            "Get the activity of the last hour, minute by minute",
         )
         .without_slot()
         .of_itself()
         .handle(last_hour),
-        Route::<App>::public("/healthz", "Report whether the process runs")
+        Route::<App>::public("/healthz", "Report whether the process is running")
             .handle(|app: App, _: Call, (): ()| async move { Ok(Json::new(alive(&app))) }),
         Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
             .handle(blocking(readiness)),
-        Route::<App>::public("/docs", "Documentation of the API for people")
+        Route::<App>::public("/docs", "Show the API documentation in a browser")
             .handle(|_: App, _: Call, (): ()| async { Ok(Page) }),
     ]
 }

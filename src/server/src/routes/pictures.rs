@@ -37,7 +37,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/fetch/page_image",
             Group::Fetch,
             Role::Read,
-            "Get a page of a PDF as a picture",
+            "Render a page of a PDF as an image",
         )
         .handle(page_image),
     ]

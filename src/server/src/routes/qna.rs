@@ -57,7 +57,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/search/qna",
             Group::Search,
             Role::Read,
-            "An answer with its sources, at once or as events",
+            "Answer a question with citations, whole or streamed as events",
         )
         .handle(qna),
     ]

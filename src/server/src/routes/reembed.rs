@@ -13,14 +13,14 @@ use lodestone_types::{JobStatus, Role};
 /// Returns the re-embedding operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
-    let begin = "Change the embedding model of tenants, or measure what that would be";
+    let begin = "Change the embedding model of tenants, or estimate the work";
     vec![
         Route::<App>::post("/admin/reembed", group, admin, begin).queued().handle(blocking(order)),
         Route::<App>::get(
             "/admin/reembed",
             group,
             admin,
-            "Tell the embedding models of tenants and the progress of changes",
+            "Get the embedding models of tenants and the progress of changes",
         )
         .handle(blocking(status)),
     ]

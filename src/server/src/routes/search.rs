@@ -28,14 +28,14 @@ pub fn routes() -> Vec<Route<App>> {
             "/search/retrieve",
             Group::Search,
             Role::Read,
-            "Search chunks by meaning and words",
+            "Search chunks by meaning and keywords",
         )
         .handle(retrieve),
         Route::<App>::post(
             "/search/full-text-search",
             Group::Search,
             Role::Read,
-            "Search chunks for the words of a query",
+            "Search chunks by keywords",
         )
         .handle(searching(full_text_search)),
     ]

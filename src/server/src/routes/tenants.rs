@@ -34,7 +34,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/tenant/usage",
             tenant,
             by_reader,
-            "Tell how much a tenant stores, and its limits",
+            "Get the usage and the limits of a tenant",
         )
         .handle(blocking(usage)),
         Route::<App>::post("/admin/tenant_limits", admin, by_admin, "Set the limits of a tenant")
@@ -47,7 +47,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/embeddings/create_tenant",
             Group::Embeddings,
             by_admin,
-            "Create a tenant for client vectors",
+            "Create a tenant for your own vectors",
         )
         .handle(blocking(create_embeddings_tenant)),
         Route::<App>::get(

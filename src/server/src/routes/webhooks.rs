@@ -23,14 +23,14 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::get("/admin/webhooks", group, admin, "List webhooks, without their secrets")
             .handle(blocking(list)),
         Route::<App>::patch(
-            "/admin/webhooks/{webhook_id}", group, admin, "Pause a webhook or make it active",
+            "/admin/webhooks/{webhook_id}", group, admin, "Pause or activate a webhook",
         )
         .handle(blocking(change)),
         Route::<App>::delete(
             "/admin/webhooks/{webhook_id}",
             group,
             admin,
-            "Remove a webhook with its events and its log",
+            "Delete a webhook with its pending events and its log",
         )
         .handle(blocking(remove)),
         Route::<App>::get(
@@ -44,7 +44,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/admin/webhooks/{webhook_id}/test",
             group,
             admin,
-            "Send a test message to a webhook and tell its result",
+            "Send a test message to a webhook and report the result",
         )
         .handle(blocking(test)),
     ]

@@ -22,16 +22,20 @@ const SMALL: Kind = Kind::Json { values_max: 10_000, bytes_max: 1 << 20, schema:
 static MODEL: Field = Field::body(
     "model",
     MODEL_NAME,
-    "`TENANT` or `TENANT/SUB_TENANT`; of another tenant than `x-lodestone-tenant` without effect.",
+    "`TENANT` or `TENANT/SUB_TENANT`; has no effect if it names a tenant other than \
+     `x-lodestone-tenant`.",
 )
 .required();
 static SUB_TENANT_HEADER: Field = Field::header(
     "x-lodestone-sub-tenant",
     Kind::Identifier,
-    "The sub-tenant; absent: that of `model`, or `default` where that names another tenant.",
+    "Sub-tenant; if absent, that of `model`, or `default` if `model` names another tenant.",
 );
-static STREAM: Field =
-    Field::body("stream", Kind::Boolean { default: false }, "Answer as server-sent events.");
+static STREAM: Field = Field::body(
+    "stream",
+    Kind::Boolean { default: false },
+    "Whether to respond with server-sent events.",
+);
 static STREAM_OPTIONS: Field = Field::body(
     "stream_options",
     Kind::Json {
@@ -39,12 +43,12 @@ static STREAM_OPTIONS: Field = Field::body(
         bytes_max: 4096,
         schema: || json!({"type": "object", "properties": {"include_usage": {"type": "boolean"}}}),
     },
-    "With `include_usage` the last chunk of a stream counts its tokens.",
+    "With `include_usage`, the last chunk of a stream contains the token counts.",
 );
 static MAX_TOKENS: Field = Field::body(
     "max_tokens",
     Kind::Integer { min: 1, max: TOKENS_MAX, default: None },
-    "Tokens of a generated answer; more than the server's own limit has no effect.",
+    "Maximum number of tokens in a generated answer; has no effect above the server's own limit.",
 )
 .or(&["max_completion_tokens"]);
 static TEMPERATURE: Field =
@@ -52,10 +56,13 @@ static TEMPERATURE: Field =
 static N: Field = Field::body(
     "n",
     Kind::Integer { min: 1, max: 1, default: None },
-    "Number of answers: there is one.",
+    "Number of answers; only 1 is supported.",
 );
-static RESPONSE_FORMAT: Field =
-    Field::body("response_format", SMALL, "Absent or of the type `text`; others are refused.");
+static RESPONSE_FORMAT: Field = Field::body(
+    "response_format",
+    SMALL,
+    "Format of the response; types other than `text` are refused.",
+);
 
 /// Input of `POST /v1/chat/completions`.
 #[derive(Debug, Clone, PartialEq)]

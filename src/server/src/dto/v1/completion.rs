@@ -5,30 +5,30 @@ use serde::Serialize;
 
 use crate::dto::chunks::QnaCitation;
 
-/// A cited place in the text of a message.
+/// Citation of a source in the text of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UrlCitation {
-    /// First character of the mark `[n]` in the text.
+    /// Start of the mark `[n]` in the text.
     pub start_index: usize,
-    /// Position after its last character.
+    /// End, exclusive.
     pub end_index: usize,
     /// Title of the source.
     pub title: String,
-    /// Address of the source; where it has none, `lodestone://TENANT/SUB_TENANT/FILE_ID`.
+    /// URL of the source, or `lodestone://TENANT/SUB_TENANT/FILE_ID` if it has none.
     pub url: String,
 }
 
-/// An annotation of a message.
+/// Annotation of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Annotation {
     /// Always `url_citation`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The cited place.
+    /// Cited source.
     pub url_citation: UrlCitation,
 }
 
-/// A passage behind an answer.
+/// Passage that supports an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChatCitation {
     /// The passage, as in qna.
@@ -36,92 +36,93 @@ pub struct ChatCitation {
     pub passage: QnaCitation,
     /// Title of its source.
     pub title: String,
-    /// Address of its source, or null.
+    /// URL of its source, or null.
     pub url: Option<String>,
 }
 
-/// A call of a function that the client has offered.
+/// Call of a function offered by the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChatToolCall {
-    /// Its place among the calls, in a stream.
+    /// Position among the calls, in a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
-    /// Its id, which the result repeats.
+    /// Call id, to be repeated with the result.
     pub id: String,
     /// Always `function`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The function.
+    /// Function to call.
     pub function: CalledFunction,
 }
 
-/// A function with its arguments.
+/// Function with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CalledFunction {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The arguments as the generator wrote them, JSON if it did well.
+    /// Arguments as written by the generator, which should be JSON.
     pub arguments: String,
 }
 
-/// An answer.
+/// Message with an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChatMessage {
     /// Always `assistant`.
     pub role: &'static str,
-    /// The answer; `[n]` marks what rests on the n-th source. Null beside calls without a text.
+    /// Answer, in which `[n]` cites the n-th source; null for tool calls without text.
     pub content: Option<String>,
-    /// Calls that the generator wants made.
+    /// Tool calls requested by the generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
     /// Always null.
     pub refusal: Option<String>,
-    /// The marks of the text with their sources.
+    /// Citation marks in the text, with their sources.
     pub annotations: Vec<Annotation>,
-    /// The passages that the answer cites, in its order.
+    /// Passages cited by the answer, in the order of their citations.
     pub citations: Vec<ChatCitation>,
 }
 
-/// The one choice.
+/// The only choice.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChatChoice {
     /// Always 0.
     pub index: usize,
-    /// The answer.
+    /// Answer of the assistant.
     pub message: ChatMessage,
     /// Always null.
     pub logprobs: Option<String>,
-    /// `stop`, `tool_calls`, or `length` for an answer that a generator has cut.
+    /// `stop`, `tool_calls`, or `length` for an answer truncated by the generator.
     pub finish_reason: String,
 }
 
-/// Tokens of a request: the generator's count, else by the embedding model's tokenizer.
+/// Token counts of a request: reported by the generator, else by the tokenizer of the embedding
+/// model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChatUsage {
-    /// Of the question and the conversation, or of the generator's prompts.
+    /// Tokens of the question and the conversation, or of the generator's prompts.
     pub prompt_tokens: u64,
-    /// Of the answer.
+    /// Tokens of the answer.
     pub completion_tokens: u64,
-    /// Both.
+    /// Sum of both.
     pub total_tokens: u64,
 }
 
-/// Answer to `POST /v1/chat/completions`.
+/// Response of `POST /v1/chat/completions`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChatCompletion {
-    /// Its id.
+    /// Unique id.
     pub id: String,
     /// Always `chat.completion`.
     pub object: &'static str,
-    /// Epoch seconds.
+    /// Creation time in epoch seconds.
     pub created: u64,
-    /// The scope that has answered.
+    /// Tenant or sub-tenant that answered.
     pub model: String,
-    /// One answer.
+    /// A single answer.
     pub choices: Vec<ChatChoice>,
-    /// Tokens.
+    /// Token counts.
     pub usage: ChatUsage,
-    /// Model that wrote the answer; `extractive` where its sentences are those of the documents.
+    /// Model that wrote the answer; `extractive` if its sentences come from the documents.
     pub model_used: Option<String>,
 }
 

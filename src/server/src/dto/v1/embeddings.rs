@@ -16,29 +16,30 @@ static INPUT: Field = Field::body(
         tokens_max: limits::EMBEDDING_IDS_MAX,
         has_tokens: true,
     },
-    "A text, up to 2,048 texts, or such texts as ids of the model's vocabulary, up to 8,192 each.",
+    "A text or at most 2,048 texts, as strings or as token ids of the model's vocabulary, at \
+     most 8,192 per text.",
 )
 .required();
 static MODEL: Field = Field::body(
     "model",
     MODEL_NAME,
-    "Name of the embedding model: the installed one, or that of the tenant; absent: the tenant's, \
-     else the installed one. Another name is 404.",
+    "Name of the embedding model: the installed one or the tenant's; if absent, the tenant's, \
+     else the installed one. Other names get 404.",
 );
 static ENCODING_FORMAT: Field = Field::body(
     "encoding_format",
     Kind::Choice { words: &["float", "base64"], default: Some("float"), is_exact: true },
-    "`float`: numbers; `base64`: little-endian 32-bit floats.",
+    "`float`: numbers; `base64`: little-endian 32-bit floats, base64-encoded.",
 );
 static DIMENSIONS: Field = Field::body(
     "dimensions",
     Kind::Integer { min: 1, max: limits::VECTOR_DIMENSION_MAX as u64, default: None },
-    "Numbers in a vector: the model's own, or fewer where the model was trained for that.",
+    "Dimension of the vectors: the model's own, or a smaller one if the model was trained for it.",
 );
 static TRUNCATE: Field = Field::body(
     "truncate",
     Kind::Boolean { default: true },
-    "Whether a text longer than the model's window is cut there; `false` refuses it.",
+    "Whether a text that exceeds the model's window is truncated; if false, it is refused.",
 );
 static INPUT_TYPE: Field = Field::body(
     "input_type",
@@ -47,8 +48,8 @@ static INPUT_TYPE: Field = Field::body(
         default: Some("document"),
         is_exact: true,
     },
-    "Role of the texts, for models that want a prefix before documents or queries; `passage` and \
-     `search_document` are other names of `document`, `search_query` is one of `query`.",
+    "Role of the texts, for models that expect a prefix before documents or queries. `passage` \
+     and `search_document` are aliases of `document`, and `search_query` of `query`.",
 );
 
 /// Input of `POST /v1/embeddings`.
@@ -87,47 +88,47 @@ impl Request for Embed {
     }
 }
 
-/// A vector.
+/// Vector in the requested encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum VectorView {
-    /// As numbers.
+    /// List of numbers.
     Numbers(Vec<f32>),
-    /// As little-endian 32-bit floats in base64.
+    /// Little-endian 32-bit floats, base64-encoded.
     Base64(String),
 }
 
-/// The vector of one text.
+/// Vector of one text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EmbeddingView {
     /// Always `embedding`.
     pub object: &'static str,
     /// Position of the text.
     pub index: usize,
-    /// A vector of length 1.
+    /// Vector of unit length.
     pub embedding: VectorView,
 }
 
-/// Tokens of a request.
+/// Token counts of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EmbeddingUsage {
-    /// Tokens that the model has read.
+    /// Number of tokens read by the model.
     pub prompt_tokens: usize,
     /// Equal to `prompt_tokens`.
     pub total_tokens: usize,
 }
 
-/// Answer to `POST /v1/embeddings`.
+/// Response of `POST /v1/embeddings`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EmbeddingList {
     /// Always `list`.
     pub object: &'static str,
-    /// One vector for each text, in the order of the texts.
+    /// One vector per text, in the order of the texts.
     pub data: Vec<EmbeddingView>,
     /// Name of the model.
     pub model: String,
-    /// Tokens that the model has read.
+    /// Number of tokens read by the model.
     pub usage: EmbeddingUsage,
-    /// Positions of the texts that were longer than the model's window and cut there.
+    /// Positions of the texts that were truncated to the model's window.
     pub truncated: Vec<usize>,
 }

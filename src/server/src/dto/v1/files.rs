@@ -11,9 +11,9 @@ use crate::request::{Field, Fields, Kind, Request, UploadedFile};
 use lodestone_types::{SubTenantId, TenantId, limits};
 
 const PURPOSES: &[&str] = &["assistants", "batch", "fine-tune", "vision", "user_data", "evals"];
-const PURPOSE_DOC: &str = "Its purpose in OpenAI's words; kept and returned, without effect.";
+const PURPOSE_DOC: &str = "Purpose as defined by OpenAI; stored and returned, but without effect.";
 
-static FILE: Field = Field::form("file", Kind::File, "The file; up to 100 MiB.").required();
+static FILE: Field = Field::form("file", Kind::File, "File to upload, at most 100 MiB.").required();
 static PURPOSE: Field = Field::form(
     "purpose",
     Kind::Choice { words: PURPOSES, default: None, is_exact: true },
@@ -23,12 +23,12 @@ static PURPOSE: Field = Field::form(
 static EXPIRES_AFTER: Field = Field::form(
     "expires_after",
     Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
-    "Refused: files stay until they are deleted.",
+    "Refused, because files are kept until they are deleted.",
 );
 static OF_PURPOSE: Field = Field::query(
     "purpose",
     Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
-    "List only files of this purpose.",
+    "Only list files with this purpose.",
 );
 static LIMIT: Field = Field::query(
     "limit",
@@ -37,7 +37,7 @@ static LIMIT: Field = Field::query(
         max: limits::FILES_PAGE_MAX as u64,
         default: Some(limits::FILES_PAGE_MAX as u64),
     },
-    "Files of one page.",
+    "Maximum number of files per page.",
 );
 
 /// Input of `POST /v1/files`.
@@ -124,24 +124,24 @@ impl Request for OneFile {
     }
 }
 
-/// An uploaded file.
+/// Uploaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileView {
-    /// Its id.
+    /// Unique id.
     pub id: String,
     /// Always `file`.
     pub object: &'static str,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was accepted, epoch seconds.
+    /// Upload time in epoch seconds.
     pub created_at: u64,
-    /// Always null: files stay until they are deleted.
+    /// Always null, because files are kept until they are deleted.
     pub expires_at: Option<u64>,
-    /// Its name; its id where it came without one.
+    /// File name, or the id if it has none.
     pub filename: String,
-    /// Its purpose.
+    /// Purpose given on upload.
     pub purpose: String,
-    /// Always `processed`: a file is stored before its upload is answered.
+    /// Always `processed`, because a file is stored before the upload returns.
     pub status: &'static str,
     /// Always null.
     pub status_details: Option<String>,

@@ -17,7 +17,7 @@ pub(super) static FILTERS: Field = Field::body(
         bytes_max: BYTES_MAX,
         schema: || json!({"type": "object", "required": ["type"], "additionalProperties": true}),
     },
-    "A condition on attributes: `type` is `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `in` or `nin` with \
+    "Condition on attributes: `type` is `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `in` or `nin` with \
      `key` and `value`, or `and` or `or` with `filters`.",
 );
 

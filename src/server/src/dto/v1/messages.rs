@@ -20,7 +20,7 @@ pub(super) static MESSAGES: Field = Field::body(
         min: 1,
         max: limits::CHAT_MESSAGES_MAX,
     },
-    "The chat; the last message of the user is the question, up to 16,384 characters.",
+    "Messages of the chat; the last one of the user is the question, at most 16,384 characters.",
 )
 .required();
 static ROLE: Field = Field::body(
@@ -30,8 +30,8 @@ static ROLE: Field = Field::body(
         default: None,
         is_exact: true,
     },
-    "Its author. Messages of the system go to the generator as wishes as to form; those of a tool \
-     are its result.",
+    "Author of the message. System messages are passed to the generator as wishes about form; \
+     tool messages are results of tools.",
 )
 .required();
 static CONTENT: Field = Field::body(
@@ -47,7 +47,7 @@ static CONTENT: Field = Field::body(
             json!({"anyOf": [{"type": "string"}, {"type": "array", "items": part}]})
         },
     },
-    "Its text, or parts of the type `text`.",
+    "Text of the message, or parts of the type `text`.",
 );
 /// The messages of a chat, split into the question and its context.
 #[derive(Debug, Default)]

@@ -32,26 +32,26 @@ const MODEL_NAME: Kind = Kind::Text { chars_max: MODEL_CHARS_MAX, is_filled: fal
 pub static TENANT_HEADER: Field = Field::header(
     "x-lodestone-tenant",
     Kind::Identifier,
-    "The tenant, for a key that reaches several.",
+    "Tenant, for a key that can access several.",
 );
 /// Header that names the sub-tenant of a file.
 pub static SUB_TENANT_HEADER: Field = Field::header(
     "x-lodestone-sub-tenant",
     Kind::Identifier,
-    "The sub-tenant that it belongs to, for a key that reaches several; absent: `default`.",
+    "Sub-tenant of the file, for a key that can access several; `default` if absent.",
 );
 
 /// An id in a path, which is not validated: one that cannot exist is reported as not found.
 const PATH_ID: Kind = Kind::Text { chars_max: 4 * limits::ID_BYTES_MAX, is_filled: false };
-const FILE_IDS_DOC: &str = "Files that it takes in; up to 500.";
+const FILE_IDS_DOC: &str = "Ids of the files to add, at most 500.";
 
-static VECTOR_STORE_ID: Field = Field::path("vector_store_id", PATH_ID, "The vector store.");
-static FILE_ID: Field = Field::path("file_id", PATH_ID, "The file.");
-static BATCH_ID: Field = Field::path("batch_id", PATH_ID, "The batch.");
+static VECTOR_STORE_ID: Field = Field::path("vector_store_id", PATH_ID, "Vector store id.");
+static FILE_ID: Field = Field::path("file_id", PATH_ID, "File id.");
+static BATCH_ID: Field = Field::path("batch_id", PATH_ID, "Batch id.");
 static CHUNKING: Field = Field::body(
     "chunking_strategy",
     Kind::Json { values_max: 64, bytes_max: 4096, schema: store_files::chunking_schema },
-    "Without effect: chunks have at most 200 tokens and follow the headings of the document.",
+    "Has no effect: chunks have at most 200 tokens and follow the headings of the document.",
 )
 .without_effect();
 

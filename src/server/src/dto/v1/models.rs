@@ -7,7 +7,8 @@ use super::MODEL_NAME;
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Request};
 
-static MODEL: Field = Field::path("model", MODEL_NAME, "Its name; `/` in it is written as `%2F`.");
+static MODEL: Field =
+    Field::path("model", MODEL_NAME, "Name of the model, with `/` encoded as `%2F`.");
 
 /// Input of `GET /v1/models/{model}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,29 +25,29 @@ impl Request for GetModel {
     }
 }
 
-/// Something that can be named as a model.
+/// Anything that can be given as `model`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelView {
-    /// Its name.
+    /// Name.
     pub id: String,
     /// Always `model`.
     pub object: &'static str,
-    /// When the tenant was created, epoch seconds; 0 for a model of vectors or of relevance.
+    /// Creation time of the tenant in epoch seconds; 0 for an embedding model or a reranker.
     pub created: u64,
     /// Always `lodestone`.
     pub owned_by: &'static str,
-    /// `embedding`: for embeddings and rerank; `reranker`: for rerank; `knowledge`: a tenant, for
+    /// `embedding`, for embeddings and rerank; `reranker`, for rerank; `knowledge`, a tenant, for
     /// chat completions.
     pub kind: &'static str,
-    /// Numbers in a vector; null where it makes none.
+    /// Dimension of its vectors; null if it produces none.
     pub dimension: Option<usize>,
 }
 
-/// Answer to `GET /v1/models`.
+/// Response of `GET /v1/models`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelList {
     /// Always `list`.
     pub object: &'static str,
-    /// The installed models, then the tenants that the key reaches.
+    /// Installed models, followed by the tenants that the key may access.
     pub data: Vec<ModelView>,
 }

@@ -14,14 +14,20 @@ const CURSOR: Kind = Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: fa
 pub(super) static LIMIT: Field = Field::query(
     "limit",
     Kind::Integer { min: 1, max: limits::STORE_PAGE_MAX as u64, default: Some(20) },
-    "Entries of one page.",
+    "Maximum number of entries per page.",
 );
-pub(super) static ORDER: Field =
-    Field::query("order", ORDER_WORDS, "By the time of their creation: newest first, or oldest.");
+pub(super) static ORDER: Field = Field::query(
+    "order",
+    ORDER_WORDS,
+    "Order by creation time: `desc` for newest first, `asc` for oldest first.",
+);
 pub(super) static AFTER: Field =
-    Field::query("after", CURSOR, "Id of the last entry of the page before.");
-pub(super) static BEFORE: Field =
-    Field::query("before", CURSOR, "Id of the first entry of the page behind.");
+    Field::query("after", CURSOR, "Id of the last entry of the previous page.");
+pub(super) static BEFORE: Field = Field::query(
+    "before",
+    CURSOR,
+    "Id of the first entry of the following page, to page backwards.",
+);
 
 /// The entry next to a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,18 +87,18 @@ impl PageQuery {
     }
 }
 
-/// A page of entries.
+/// Page of entries.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Page<T> {
     /// Always `list`.
     pub object: &'static str,
-    /// The entries.
+    /// Entries of the page.
     pub data: Vec<T>,
-    /// Id of the first one; null where there is none.
+    /// Id of the first entry; null if there is none.
     pub first_id: Option<String>,
-    /// Id of the last one.
+    /// Id of the last entry; null if there is none.
     pub last_id: Option<String>,
-    /// Whether there are more in the direction of the page.
+    /// Whether there are more entries in the direction of paging.
     pub has_more: bool,
 }
 
@@ -104,14 +110,14 @@ impl<T> Page<T> {
     }
 }
 
-/// Answer to the deletion of something.
+/// Response to a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedObject {
-    /// Its id.
+    /// Unique id.
     pub id: String,
-    /// Its kind: `file`, `vector_store.deleted` or `vector_store.file.deleted`.
+    /// Type: `file`, `vector_store.deleted` or `vector_store.file.deleted`.
     pub object: &'static str,
-    /// Always true.
+    /// Always `true`.
     pub deleted: bool,
 }
 

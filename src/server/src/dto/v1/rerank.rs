@@ -12,30 +12,30 @@ use lodestone_types::{TenantId, limits};
 static MODEL: Field = Field::body(
     "model",
     MODEL_NAME,
-    "The reranker, or the embedding model, whose scores are cosines. Absent: the reranker, if one \
-     is installed. Another name is 404.",
+    "Name of the reranker, or of the embedding model, whose scores are cosines. Absent: the \
+     reranker, if one is installed. Other names get 404.",
 );
 static QUERY: Field = Field::body(
     "query",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: true },
-    "The query.",
+    "Query text.",
 )
 .required();
 static DOCUMENTS: Field = Field::body(
     "documents",
     Kind::Inputs { max: limits::RERANK_DOCUMENTS_MAX, tokens_max: 0, has_tokens: false },
-    "Up to 1,000 texts, or objects with a member `text`.",
+    "At most 1,000 texts, or objects with a member `text`.",
 )
 .required();
 static TOP_N: Field = Field::body(
     "top_n",
     Kind::Integer { min: 1, max: limits::RERANK_DOCUMENTS_MAX as u64, default: None },
-    "Number of results; absent: all documents.",
+    "Maximum number of results; all documents if absent.",
 );
 static RETURN_DOCUMENTS: Field = Field::body(
     "return_documents",
     Kind::Boolean { default: false },
-    "Whether results carry the texts of their documents.",
+    "Whether results include the texts of their documents.",
 );
 
 /// Input of `POST /v1/rerank`.
@@ -76,33 +76,33 @@ impl Request for Rerank {
     }
 }
 
-/// A document.
+/// Document of a rerank request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DocumentView {
-    /// Its text.
+    /// Text of the document.
     pub text: String,
 }
 
-/// The relevance of one document.
+/// Relevance of one document.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RankedView {
     /// Position of the document in the request.
     pub index: usize,
-    /// Of a reranker 0 to 1; of an embedding model the cosine, -1 to 1.
+    /// Score: 0 to 1 from a reranker; from an embedding model the cosine similarity, -1 to 1.
     pub relevance_score: f32,
-    /// The document, where it is wanted; else null.
+    /// Document, if requested; otherwise null.
     pub document: Option<DocumentView>,
 }
 
-/// Answer to `POST /v1/rerank`.
+/// Response of `POST /v1/rerank`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RankedList {
     /// Id of the request.
     pub id: String,
     /// Always `list`.
     pub object: &'static str,
-    /// Name of the model that gave the scores.
+    /// Name of the model that computed the scores.
     pub model: String,
-    /// Most relevant first; equal ones in the order of the request.
+    /// Results, most relevant first; equal scores in the order of the request.
     pub results: Vec<RankedView>,
 }

@@ -16,11 +16,11 @@ use crate::request::fields::{each, missing};
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Metadata, SourceId, limits};
 
-static TAKEN_FILE: Field = Field::body("file_id", Kind::Identifier, "The file.").required();
+static TAKEN_FILE: Field = Field::body("file_id", Kind::Identifier, "File id.").required();
 static ATTRIBUTES: Field = Field::body(
     "attributes",
     attributes::FLAT,
-    "Up to 16 texts, numbers or truth values, by which searches can filter.",
+    "At most 16 texts, numbers or booleans, by which searches can filter.",
 );
 static FILTER: Field = Field::query(
     "filter",
@@ -29,7 +29,7 @@ static FILTER: Field = Field::query(
         default: None,
         is_exact: true,
     },
-    "List only files in this state.",
+    "Only list files in this state.",
 );
 static FILE_IDS: Field =
     Field::body("file_ids", Kind::Texts { min: 1, max: limits::FILE_BATCH_MAX }, FILE_IDS_DOC);
@@ -40,12 +40,12 @@ static FILES: Field = Field::body(
         min: 1,
         max: limits::FILE_BATCH_MAX,
     },
-    "Files with attributes of their own, in place of `file_ids`.",
+    "Files with individual attributes, instead of `file_ids`.",
 );
 static PART: Field = Field::query(
     "page",
     Kind::Integer { min: 0, max: u32::MAX as u64, default: Some(0) },
-    "`next_page` of the answer before.",
+    "`next_page` of the previous response.",
 );
 
 /// A file to add, with its attributes.
@@ -234,32 +234,32 @@ impl Request for ListBatchFiles {
     }
 }
 
-/// The reason why a file could not be processed.
+/// Reason why a file could not be processed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LastError {
     /// `unsupported_file`, `invalid_file` or `server_error`.
     pub code: &'static str,
-    /// The error in words.
+    /// Error message.
     pub message: String,
 }
 
-/// The sizes of the chunks of a file.
+/// Sizes of the chunks of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChunkingView {
     /// Always `static`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The sizes.
+    /// Chunk sizes.
     #[serde(rename = "static")]
     pub sizes: ChunkSizesView,
 }
 
-/// Sizes in tokens.
+/// Chunk sizes in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChunkSizesView {
-    /// Of a chunk at most.
+    /// Maximum size of a chunk.
     pub max_chunk_size_tokens: usize,
-    /// Of what neighbouring chunks share at most.
+    /// Maximum overlap of adjacent chunks.
     pub chunk_overlap_tokens: usize,
 }
 
@@ -274,54 +274,54 @@ impl ChunkingView {
     }
 }
 
-/// A file of a vector store.
+/// File of a vector store.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StoreFileView {
-    /// Its id: that of the file, else of the source.
+    /// Id of the file, else of the source.
     pub id: String,
     /// Always `vector_store.file`.
     pub object: &'static str,
-    /// Bytes of its original.
+    /// Size of its original in bytes.
     pub usage_bytes: u64,
-    /// When it was taken in, epoch seconds.
+    /// Time in epoch seconds at which it was added.
     pub created_at: u64,
-    /// The vector store.
+    /// Vector store id.
     pub vector_store_id: String,
     /// `in_progress`, `completed`, `failed` or, in a batch, `cancelled`.
     pub status: &'static str,
-    /// Why it failed; null otherwise.
+    /// Error, if it failed; otherwise null.
     pub last_error: Option<LastError>,
-    /// The sizes of its chunks, whatever was asked for.
+    /// Sizes of its chunks, independent of the request.
     pub chunking_strategy: ChunkingView,
-    /// The flat values of its metadata.
+    /// Metadata values that are not nested.
     pub attributes: Metadata,
 }
 
-/// A batch of files.
+/// Batch of files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileBatchView {
-    /// Its id.
+    /// Unique id.
     pub id: String,
     /// Always `vector_store.files_batch`.
     pub object: &'static str,
-    /// When it was made, epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: u64,
-    /// The vector store.
+    /// Vector store id.
     pub vector_store_id: String,
-    /// `in_progress` while a file is; `cancelled` once it was; `failed` where every file did;
-    /// `completed` else.
+    /// `in_progress` while any file is; `cancelled` once it was cancelled; `failed` if all files
+    /// failed; otherwise `completed`.
     pub status: &'static str,
-    /// Its files.
+    /// Numbers of its files.
     pub file_counts: FileCounts,
 }
 
-/// A piece of text.
+/// Piece of text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TextPiece {
     /// Always `text`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The text.
+    /// Text.
     pub text: String,
 }
 
@@ -332,16 +332,16 @@ impl TextPiece {
     }
 }
 
-/// The text of a file, in the chunks that searches find.
+/// Text of a file, in the chunks that searches find.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoreFileText {
     /// Always `vector_store.file_content.page`.
     pub object: &'static str,
-    /// The chunks in their order; neighbours may share words.
+    /// Chunks in order; adjacent ones may overlap.
     pub data: Vec<TextPiece>,
-    /// Whether there are more than fit into one answer.
+    /// Whether there are more than fit into one response.
     pub has_more: bool,
-    /// `page` of the next ones; null at the end.
+    /// `page` of the next chunks; null at the end.
     pub next_page: Option<String>,
 }
 

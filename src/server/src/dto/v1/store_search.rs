@@ -28,13 +28,13 @@ static QUERY: Field = Field::body(
             ]})
         },
     },
-    "The query; several texts are searched as one, up to 16,384 characters.",
+    "Query text, at most 16,384 characters; several texts are searched as one.",
 )
 .required();
 static RESULTS: Field = Field::body(
     "max_num_results",
     Kind::Integer { min: 1, max: limits::STORE_RESULTS_MAX as u64, default: Some(10) },
-    "Number of results.",
+    "Maximum number of results.",
 );
 static RANKING_OPTIONS: Field = Field::body(
     "ranking_options",
@@ -48,13 +48,13 @@ static RANKING_OPTIONS: Field = Field::body(
             }})
         },
     },
-    "`score_threshold` leaves out results with a lower score; a `ranker` other than `none` has the \
-     results read by the reranker, if one is installed.",
+    "`score_threshold` excludes results with a lower score; a `ranker` other than `none` applies \
+     the reranker, if one is installed.",
 );
 static REWRITE_QUERY: Field = Field::body(
     "rewrite_query",
     Kind::Boolean { default: false },
-    "Without effect: the query is searched as it is.",
+    "Has no effect: the query is searched unchanged.",
 )
 .without_effect();
 
@@ -144,29 +144,29 @@ fn read_ranking(fields: &mut Fields) -> Result<(f32, bool), ApiError> {
     }
 }
 
-/// A found chunk.
+/// Chunk found by a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StoreResult {
-    /// The file.
+    /// File id.
     pub file_id: String,
-    /// Its name; its title where it has none.
+    /// File name, or the title if it has none.
     pub filename: String,
-    /// The chance that the chunk is about what was asked for, 0 to 1.
+    /// Probability that the chunk is relevant to the query, 0 to 1.
     pub score: f32,
-    /// The attributes of the file.
+    /// Attributes of the file.
     pub attributes: Metadata,
-    /// One text: the chunk.
+    /// Text of the chunk, as a single piece.
     pub content: Vec<TextPiece>,
 }
 
-/// Answer to a search of a vector store.
+/// Response to a search of a vector store.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StoreResults {
     /// Always `vector_store.search_results.page`.
     pub object: &'static str,
-    /// The texts that were searched.
+    /// Query texts.
     pub search_query: Vec<String>,
-    /// The results, best first.
+    /// Results, best first.
     pub data: Vec<StoreResult>,
     /// Always false.
     pub has_more: bool,

@@ -30,7 +30,7 @@ pub(super) static TOOLS: Field = Field::body(
         bytes_max: BYTES_MAX,
         schema: || json!({"type": "array", "maxItems": TOOLS_MAX, "items": {"type": "object"}}),
     },
-    "Functions that the generator may call; refused where the server has none.",
+    "Functions that the generator may call; refused if the server has no generator.",
 );
 pub(super) static TOOL_CHOICE: Field = Field::body(
     "tool_choice",
@@ -42,7 +42,7 @@ pub(super) static TOOL_CHOICE: Field = Field::body(
             json!({"anyOf": [words, {"type": "object"}]})
         },
     },
-    "`none`, `auto`, `required`, or the one function to call.",
+    "`none`, `auto`, `required`, or the function to call.",
 );
 pub(super) static PARALLEL: Field = Field::body(
     "parallel_tool_calls",
@@ -52,7 +52,7 @@ pub(super) static PARALLEL: Field = Field::body(
 pub(super) static FUNCTIONS: Field = Field::body(
     "functions",
     Kind::Json { values_max: VALUES_MAX, bytes_max: BYTES_MAX, schema: || json!({}) },
-    "Refused unless empty: the old form of `tools`.",
+    "Old form of `tools`; refused unless empty.",
 );
 pub(super) static TOOL_CALLS: Field = Field::body(
     "tool_calls",
@@ -61,12 +61,12 @@ pub(super) static TOOL_CALLS: Field = Field::body(
         bytes_max: BYTES_MAX,
         schema: || json!({"type": "array", "maxItems": CALLS_MAX, "items": {"type": "object"}}),
     },
-    "Of the assistant: the calls that it has asked for.",
+    "In a message of the assistant: the calls that it requested.",
 );
 pub(super) static TOOL_CALL_ID: Field = Field::body(
     "tool_call_id",
     Kind::Text { chars_max: ID_CHARS_MAX, is_filled: true },
-    "Of a tool: the call whose result the text is.",
+    "In a tool message: id of the call that it answers.",
 );
 
 /// Reads the functions together with the messages after the question; `None` if there are neither.

@@ -12,15 +12,15 @@ use lodestone_types::{Metadata, SourceId, TenantId, limits};
 
 const TITLE: Kind = Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false };
 
-static NAME: Field = Field::body("name", TITLE, "Its name; absent: its id.");
+static NAME: Field = Field::body("name", TITLE, "Display name; the id if absent.");
 static NOTES: Field =
-    Field::body("metadata", attributes::FLAT, "Notes: up to 16 texts, kept and returned.");
+    Field::body("metadata", attributes::FLAT, "At most 16 texts, stored and returned.");
 static FILE_IDS: Field =
     Field::body("file_ids", Kind::Texts { min: 0, max: limits::FILE_BATCH_MAX }, FILE_IDS_DOC);
 static EXPIRES_AFTER: Field = Field::body(
     "expires_after",
     Kind::Json { values_max: 64, bytes_max: 4096, schema: || json!({"type": ["object", "null"]}) },
-    "Refused unless null: vector stores stay until they are deleted.",
+    "Refused unless null, because vector stores are kept until they are deleted.",
 );
 
 /// Refuses requests for a vector store that expires by itself.
@@ -126,7 +126,7 @@ impl Request for UpdateStore {
     }
 }
 
-/// Numbers of files by their states.
+/// Numbers of files by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileCounts {
     /// Queued or being processed.
@@ -135,35 +135,35 @@ pub struct FileCounts {
     pub completed: u64,
     /// Failed.
     pub failed: u64,
-    /// Of a batch: those that are no longer there. Of a vector store always 0.
+    /// For a batch: files that have been removed. For a vector store always 0.
     pub cancelled: u64,
-    /// All of them.
+    /// All files.
     pub total: u64,
 }
 
-/// A vector store.
+/// Vector store.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VectorStoreView {
-    /// Its id: the name of the sub-tenant.
+    /// Id, which is the name of the sub-tenant.
     pub id: String,
     /// Always `vector_store`.
     pub object: &'static str,
-    /// When it was created, epoch seconds.
+    /// Creation time in epoch seconds.
     pub created_at: u64,
-    /// Its name; its id where it has none.
+    /// Name, or the id if it has none.
     pub name: String,
-    /// Bytes of the files in it.
+    /// Size of its files in bytes.
     pub usage_bytes: u64,
-    /// The files in it.
+    /// Numbers of its files.
     pub file_counts: FileCounts,
-    /// `in_progress` while a file is, else `completed`.
+    /// `in_progress` while any file is, otherwise `completed`.
     pub status: &'static str,
-    /// Always null: vector stores stay until they are deleted.
+    /// Always null, because vector stores are kept until they are deleted.
     pub expires_after: Option<String>,
     /// Always null.
     pub expires_at: Option<u64>,
     /// Always null.
     pub last_active_at: Option<u64>,
-    /// Notes.
+    /// Metadata of the vector store.
     pub metadata: Metadata,
 }

@@ -37,9 +37,9 @@ pub(super) fn tools() -> Vec<Entry> {
             read,
             Effect::Reads,
             search,
-            "Finds the passages of the knowledge base that are nearest to a query, by meaning and \
-             by words. Use it to look things up; use `ask` for a question that wants one answer. \
-             `confidence` below 0.2 means that a passage is hardly about the query."
+            "Finds the passages of the knowledge base that are closest to a query, by meaning and \
+             by keywords. Use it to look things up; use `ask` for a question that has one answer. \
+             A `confidence` below 0.2 means that a passage is hardly relevant to the query."
         ),
         entry!(
             "ask",
@@ -47,8 +47,8 @@ pub(super) fn tools() -> Vec<Entry> {
             read,
             Effect::Reads,
             ask,
-            "Answers a question from the knowledge base, with the passages that the answer is \
-             taken from. Says so where the documents do not answer it: do not guess then."
+            "Answers a question from the knowledge base and cites the passages that support the \
+             answer. If the documents do not contain an answer, it says so: do not guess then."
         ),
         entry!(
             "read_source",
@@ -56,8 +56,8 @@ pub(super) fn tools() -> Vec<Entry> {
             read,
             Effect::Reads,
             read_source,
-            "Reads the text of one document in order, whole or one page (slide, sheet). Long \
-             documents come in parts: go on with `from` set to `next`."
+            "Reads the text of a document in order, either the whole document or one page, slide \
+             or sheet. Long documents are returned in parts: continue with `from` set to `next`."
         ),
         entry!(
             "list_sources",
@@ -73,8 +73,8 @@ pub(super) fn tools() -> Vec<Entry> {
             write,
             Effect::Adds,
             add_text,
-            "Adds a text to the knowledge base as a document. With the `file_id` of an existing \
-             document that one is replaced."
+            "Adds a text to the knowledge base as a document. If `file_id` is that of an existing \
+             document, the document is replaced."
         ),
     ]
 }
@@ -82,42 +82,42 @@ pub(super) fn tools() -> Vec<Entry> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchInput {
-    /// Text to look for: a question, a phrase or keywords.
+    /// Query: a question, a phrase or keywords.
     query: String,
-    /// Number of passages, 1 to 100.
+    /// Maximum number of passages, 1 to 100.
     #[schemars(range(min = 1, max = PASSAGES_MAX))]
     limit: Option<u32>,
-    /// Only documents with these values of `document_metadata`: {"key": value}, or {"key": {"$gte":
-    /// value}} with $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin.
+    /// Only search documents with these `document_metadata` values: {"key": value}, or {"key":
+    /// {"$gte": value}} with $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin.
     filter: Option<Map<String, Value>>,
-    /// Only these documents.
+    /// Only use these documents.
     file_ids: Option<Vec<String>>,
 }
 
-/// A passage that was found.
+/// Passage found by a search.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FoundPassage {
-    /// Document, for `read_source`.
+    /// Document id, for `read_source`.
     file_id: String,
     /// Title of the document.
     title: String,
     /// Page, slide or sheet.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<u32>,
-    /// The passage.
+    /// Text of the passage.
     text: String,
-    /// Chance that it is about the query, 0 to 1.
+    /// Probability that it is relevant to the query, 0 to 1.
     confidence: f64,
-    /// Web address of the document.
+    /// URL of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SearchOutput {
-    /// Best first.
+    /// Passages, best first.
     passages: Vec<FoundPassage>,
-    /// Why the filter may have let nothing pass.
+    /// Possible reasons why the filter matched nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -164,39 +164,39 @@ fn page_of(chunk: &Value) -> Option<u32> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AskInput {
-    /// The question, as a person would ask it.
+    /// Question in natural language.
     question: String,
-    /// Only documents with these values of `document_metadata`, as for `search`.
+    /// Only use documents with these `document_metadata` values, as for `search`.
     filter: Option<Map<String, Value>>,
-    /// Only these documents.
+    /// Only use these documents.
     file_ids: Option<Vec<String>>,
 }
 
-/// A passage that an answer is taken from.
+/// Passage that supports an answer.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Citation {
-    /// Its number in the answer.
+    /// Number of the citation in the answer.
     n: u32,
-    /// Document, for `read_source`.
+    /// Document id, for `read_source`.
     file_id: String,
     /// Title of the document.
     title: String,
     /// Page, slide or sheet.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<u32>,
-    /// The passage.
+    /// Text of the passage.
     text: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct AskOutput {
-    /// The answer; `[n]` refers to a citation.
+    /// Answer, in which `[n]` refers to a citation.
     answer: String,
-    /// The passages that it cites; empty where the documents do not answer the question.
+    /// Cited passages; empty if the documents do not answer the question.
     citations: Vec<Citation>,
-    /// Whether documents contradict each other on this, and the answer tells both.
+    /// Whether the documents contradict each other and the answer reports both statements.
     conflict: bool,
-    /// Why the filter may have let nothing pass.
+    /// Possible reasons why the filter matched nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -229,14 +229,14 @@ async fn ask(session: Session, input: AskInput) -> Result<AskOutput, Refusal> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadInput {
-    /// The document, as other tools name it.
+    /// Document id, as returned by other tools.
     file_id: String,
-    /// Only this page, slide or sheet, from 1.
+    /// Only read this page, slide or sheet, counted from 1.
     #[schemars(range(min = 1))]
     page: Option<u32>,
-    /// Number of the part to begin with: `next` of the reading before.
+    /// Part to start with: `next` of the previous call.
     from: Option<u32>,
-    /// Number of parts of some 200 words each, 1 to 200.
+    /// Maximum number of parts, about 200 words each, 1 to 200.
     #[schemars(range(min = 1, max = CHUNKS_MAX))]
     parts: Option<u32>,
 }
@@ -245,9 +245,9 @@ struct ReadInput {
 pub(in crate::mcp) struct ReadOutput {
     /// Title of the document.
     pub title: String,
-    /// The text that was read.
+    /// Text of the parts that were read.
     pub text: String,
-    /// `from` of the next reading; null at the end.
+    /// `from` for the next call; null at the end.
     pub next: Option<u32>,
 }
 
@@ -277,39 +277,39 @@ pub(in crate::mcp) fn read(found: &Value) -> ReadOutput {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {
-    /// Number of documents, 1 to 1,000.
+    /// Maximum number of documents, 1 to 1,000.
     #[schemars(range(min = 1, max = SOURCES_MAX))]
     limit: Option<u32>,
-    /// `next` of the listing before.
+    /// `next` of the previous call.
     cursor: Option<String>,
 }
 
-/// A document.
+/// Document of the knowledge base.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListedSource {
-    /// Its id.
+    /// Document id.
     file_id: String,
-    /// Its title.
+    /// Title of the document.
     title: String,
-    /// State of processing: queued, in_progress, success or errored.
+    /// Processing state: queued, in_progress, success or errored.
     status: String,
-    /// Why it is errored.
+    /// Reason for the state errored.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// Its web address.
+    /// URL of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Its metadata.
+    /// Metadata of the document.
     metadata: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListOutput {
-    /// Newest first.
+    /// Documents, newest first.
     sources: Vec<ListedSource>,
-    /// Documents in all.
+    /// Total number of documents.
     total: u64,
-    /// `cursor` of the next listing; null at the end.
+    /// `cursor` for the next call; null at the end.
     next: Option<String>,
 }
 
@@ -336,25 +336,25 @@ async fn list_sources(session: Session, input: ListInput) -> Result<ListOutput, 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AddInput {
-    /// The text.
+    /// Text of the document.
     text: String,
     /// Title of the document.
     title: Option<String>,
-    /// Its id; made where absent. A known one is replaced.
+    /// Document id; generated if absent. An existing document is replaced.
     file_id: Option<String>,
-    /// Web address that it is from.
+    /// URL from which the text comes.
     url: Option<String>,
-    /// Values to filter by later.
+    /// Metadata, by which searches can filter.
     metadata: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct AddOutput {
-    /// Id of the document.
+    /// Document id.
     file_id: String,
-    /// State of processing: `success` once it can be found; queued, in_progress or errored.
+    /// Processing state: `success` once it is searchable; queued, in_progress or errored.
     status: String,
-    /// Why it is errored.
+    /// Reason for the state errored.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

@@ -25,8 +25,8 @@ pub(super) fn tools() -> Vec<Entry> {
             write,
             Effect::Adds,
             remember,
-            "Keeps a fact about the user or the conversation for later sessions. It is no \
-             document: `search` and `ask` do not return it, `recall` does."
+            "Remembers a fact about the user or the conversation for later sessions. Facts are not \
+             documents: they are returned by `recall`, but not by `search` and `ask`."
         ),
         entry!(
             "recall",
@@ -34,7 +34,7 @@ pub(super) fn tools() -> Vec<Entry> {
             read,
             Effect::Reads,
             recall,
-            "Finds facts that were kept by `remember`."
+            "Finds facts stored by `remember`."
         ),
         entry!(
             "forget",
@@ -42,7 +42,7 @@ pub(super) fn tools() -> Vec<Entry> {
             write,
             Effect::Removes,
             forget,
-            "Deletes a fact that was kept by `remember`."
+            "Deletes a fact stored by `remember`."
         ),
     ]
 }
@@ -50,18 +50,18 @@ pub(super) fn tools() -> Vec<Entry> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RememberInput {
-    /// The fact, in a sentence that can be understood alone.
+    /// Fact, as a sentence that can be understood on its own.
     text: String,
-    /// Id of a memory to replace.
+    /// Id of an existing memory to replace.
     memory_id: Option<String>,
-    /// Seconds after which it is forgotten; never where absent.
+    /// Seconds after which it expires; never if absent.
     #[schemars(range(min = 1))]
     expires_in: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct RememberOutput {
-    /// Id of the memory.
+    /// Memory id.
     memory_id: String,
 }
 
@@ -83,25 +83,25 @@ async fn remember(session: Session, input: RememberInput) -> Result<RememberOutp
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecallInput {
-    /// Subject of the facts.
+    /// Subject of the facts to find.
     query: String,
-    /// Number of facts, 1 to 50.
+    /// Maximum number of facts, 1 to 50.
     #[schemars(range(min = 1, max = MEMORIES_MAX))]
     limit: Option<u32>,
 }
 
-/// A fact.
+/// Remembered fact.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Recalled {
-    /// Its id, for `forget`.
+    /// Memory id, for `forget`.
     memory_id: String,
-    /// The fact.
+    /// Fact, as stored.
     text: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct RecallOutput {
-    /// Best first.
+    /// Facts, best first.
     memories: Vec<Recalled>,
 }
 
@@ -121,13 +121,13 @@ async fn recall(session: Session, input: RecallInput) -> Result<RecallOutput, Re
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetInput {
-    /// Id of the memory.
+    /// Memory id.
     memory_id: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct ForgetOutput {
-    /// Always true: an unknown memory is an error.
+    /// Always `true`, because an unknown memory is an error.
     forgotten: bool,
 }
 

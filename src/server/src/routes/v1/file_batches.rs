@@ -30,13 +30,13 @@ pub(super) fn routes() -> Vec<Route<App>> {
     const FILES: &str = "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files";
     let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
     vec![
-        Route::<App>::post(ALL, group, write, "Take several files into a vector store")
+        Route::<App>::post(ALL, group, write, "Add several files to a vector store")
             .queued()
             .handle(blocking(create)),
         Route::<App>::get(ONE, group, read, "Look up a batch of files")
             .at_writer()
             .handle(blocking(get)),
-        Route::<App>::post(CANCEL, group, write, "Cancel what is left of a batch of files")
+        Route::<App>::post(CANCEL, group, write, "Cancel the remaining files of a batch")
             .handle(blocking(cancel)),
         Route::<App>::get(FILES, group, read, "List the files of a batch")
             .at_writer()

@@ -36,7 +36,7 @@ pub(super) fn routes() -> Vec<Route<App>> {
             ONE,
             group,
             write,
-            "Delete an uploaded file, also from the vector stores that took it in",
+            "Delete an uploaded file, also from all vector stores",
         )
         .handle(blocking(delete)),
     ]

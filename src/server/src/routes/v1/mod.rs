@@ -39,12 +39,12 @@ pub fn routes() -> Vec<Route<App>> {
         draft.json(limits::BODY_BYTES_MAX_INPUTS)
     };
     let own = vec![
-        get("/v1/models", "List the models and tenants that this key may name as `model`")
+        get("/v1/models", "List the models and tenants that this key may use as `model`")
             .handle(crate::app::blocking(models::list)),
-        get("/v1/models/{model}", "Look up one of them").handle(crate::app::blocking(models::get)),
-        post("/v1/embeddings", "Vectors of texts by the installed model").handle(embeddings::embed),
-        post("/v1/rerank", "Relevance of documents to a query").handle(rerank::rerank),
-        post("/v1/chat/completions", "An answer from the documents of a tenant")
+        get("/v1/models/{model}", "Look up a model").handle(crate::app::blocking(models::get)),
+        post("/v1/embeddings", "Embed texts with an installed model").handle(embeddings::embed),
+        post("/v1/rerank", "Rank documents by relevance to a query").handle(rerank::rerank),
+        post("/v1/chat/completions", "Answer a chat from the documents of a tenant")
             .handle(chat::complete),
     ];
     let stores = [

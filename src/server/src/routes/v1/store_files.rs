@@ -37,7 +37,7 @@ pub(super) fn routes() -> Vec<Route<App>> {
     const TEXT: &str = "/v1/vector_stores/{vector_store_id}/files/{file_id}/content";
     let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
     vec![
-        Route::<App>::post(ALL, group, write, "Take an uploaded file into a vector store")
+        Route::<App>::post(ALL, group, write, "Add an uploaded file to a vector store")
             .queued()
             .handle(blocking(attach)),
         Route::<App>::get(ALL, group, read, "List the files of a vector store")
@@ -52,10 +52,10 @@ pub(super) fn routes() -> Vec<Route<App>> {
             ONE,
             group,
             write,
-            "Delete a file from a vector store; the file stays",
+            "Remove a file from a vector store without deleting it",
         )
         .handle(blocking(detach)),
-        Route::<App>::get(TEXT, group, read, "The text of a file of a vector store, in chunks")
+        Route::<App>::get(TEXT, group, read, "Get the text of a file of a vector store, in chunks")
             .handle(blocking(content)),
     ]
 }

@@ -24,7 +24,7 @@ pub(super) fn routes() -> Vec<Route<App>> {
             "/v1/vector_stores/{vector_store_id}/search",
             Group::OpenAi,
             Role::Read,
-            "Search a vector store by meaning and words",
+            "Search a vector store by meaning and keywords",
         )
         .handle(search),
     ]

@@ -28,21 +28,21 @@ pub(super) fn routes() -> Vec<Route<App>> {
     const ONE: &str = "/v1/vector_stores/{vector_store_id}";
     let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
     vec![
-        Route::<App>::post(ALL, group, write, "Make a vector store: an empty sub-tenant")
+        Route::<App>::post(ALL, group, write, "Create a vector store, an empty sub-tenant")
             .handle(blocking(create)),
-        Route::<App>::get(ALL, group, read, "List the vector stores: the sub-tenants")
+        Route::<App>::get(ALL, group, read, "List the vector stores, one per sub-tenant")
             .at_writer()
             .handle(blocking(list)),
         Route::<App>::get(ONE, group, read, "Look up a vector store")
             .at_writer()
             .handle(blocking(get)),
-        Route::<App>::post(ONE, group, write, "Change name and notes of a vector store")
+        Route::<App>::post(ONE, group, write, "Change the name and metadata of a vector store")
             .handle(blocking(update)),
         Route::<App>::delete(
             ONE,
             group,
             write,
-            "Delete a vector store: the sub-tenant and all in it",
+            "Delete a vector store: the sub-tenant and everything in it",
         )
         .handle(blocking(delete)),
     ]
