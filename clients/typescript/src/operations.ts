@@ -11,7 +11,7 @@ export class AdminOperations {
     return this.transport.call({method: "GET", path: "/tenant/export", query: ["tenant_id", "sub_tenant_id"], result: "bytes", retry: true}, request, options);
   }
 
-  /** Make a tenant from an export. */
+  /** Create a tenant from an export. */
   importTenant(request: models.AdminImportTenantRequest, options?: Options): Promise<models.ImportedTenant> {
     return this.transport.call({method: "POST", path: "/tenant/import", query: ["tenant_id"], media: "lines"}, request, options);
   }
@@ -56,12 +56,12 @@ export class AdminOperations {
     return this.transport.call({method: "GET", path: "/admin/webhooks", retry: true}, {}, options);
   }
 
-  /** Pause a webhook or make it active. */
+  /** Pause or activate a webhook. */
   updateWebhooks(request: models.AdminUpdateWebhooksRequest, options?: Options): Promise<models.ChangedWebhook> {
     return this.transport.call({method: "PATCH", path: "/admin/webhooks/{webhook_id}", media: "json", retry: true}, request, options);
   }
 
-  /** Remove a webhook with its events and its log. */
+  /** Delete a webhook with its pending events and its log. */
   deleteWebhooks(request: models.AdminDeleteWebhooksRequest, options?: Options): Promise<models.DeletedWebhook> {
     return this.transport.call({method: "DELETE", path: "/admin/webhooks/{webhook_id}", retry: true}, request, options);
   }
@@ -76,27 +76,27 @@ export class AdminOperations {
     return this.transport.pages({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"], retry: true}, request, options, "deliveries");
   }
 
-  /** Send a test message to a webhook and tell its result. */
+  /** Send a test message to a webhook and report the result. */
   test(request: models.AdminTestRequest, options?: Options): Promise<models.WebhookTest> {
     return this.transport.call({method: "POST", path: "/admin/webhooks/{webhook_id}/test"}, request, options);
   }
 
-  /** Begin a backup. */
+  /** Start a backup. */
   createBackups(request: models.AdminCreateBackupsRequest = {}, options?: Options): Promise<models.BackupStatus> {
     return this.transport.call({method: "POST", path: "/admin/backups", media: "json"}, request, options);
   }
 
-  /** List backups and tell their state. */
+  /** List backups, and get the state of a running one. */
   getBackups(options?: Options): Promise<models.BackupStatus> {
     return this.transport.call({method: "GET", path: "/admin/backups", retry: true}, {}, options);
   }
 
-  /** Change the embedding model of tenants, or measure what that would be. */
+  /** Change the embedding model of tenants, or estimate the work. */
   createReembed(request: models.AdminCreateReembedRequest = {}, options?: Options): Promise<models.ReembedStatus> {
     return this.transport.call({method: "POST", path: "/admin/reembed", media: "json"}, request, options);
   }
 
-  /** Tell the embedding models of tenants and the progress of changes. */
+  /** Get the embedding models of tenants and the progress of changes. */
   getReembed(request: models.AdminGetReembedRequest = {}, options?: Options): Promise<models.ReembedStatus> {
     return this.transport.call({method: "GET", path: "/admin/reembed", query: ["tenant_id"], retry: true}, request, options);
   }
@@ -116,37 +116,37 @@ export class DeletionOperations {
 export class EmbeddingsOperations {
   constructor(private readonly transport: Transport) {}
 
-  /** Store a batch of vectors; they are searchable when the call returns. */
+  /** Store a batch of vectors, searchable when the call returns. */
   uploadEmbeddings(request: models.EmbeddingsUploadEmbeddingsRequest, options?: Options): Promise<models.UploadedEmbeddings> {
     return this.transport.call({method: "POST", path: "/upload/upload_embeddings", query: ["tenant_id", "sub_tenant_id"], media: "json", retry: true, keyed: true}, request, options);
   }
 
-  /** Replace vectors of one batch, all or none. */
+  /** Replace vectors of one batch atomically. */
   updateEmbeddings(request: models.EmbeddingsUpdateEmbeddingsRequest, options?: Options): Promise<models.UpdatedEmbeddings> {
     return this.transport.call({method: "PATCH", path: "/upload/update_embeddings", query: ["tenant_id", "sub_tenant_id"], media: "json", retry: true}, request, options);
   }
 
-  /** Delete vectors by chunk id, all at once. */
+  /** Delete vectors by chunk id in one step. */
   delete(request: models.EmbeddingsDeleteRequest, options?: Options): Promise<models.DeletedEmbeddings> {
     return this.transport.call({method: "DELETE", path: "/embeddings/delete", media: "json", retry: true}, request, options);
   }
 
-  /** Find the stored vectors nearest to one or several query vectors. */
+  /** Find the stored vectors nearest to one or more query vectors. */
   search(request: models.EmbeddingsSearchRequest, options?: Options): Promise<models.EmbeddingHits> {
     return this.transport.call({method: "POST", path: "/embeddings/search", media: "json", retry: true}, request, options);
   }
 
-  /** List stored vectors page by page, each exactly once. */
+  /** List stored vectors in pages, each exactly once. */
   scroll(request: models.EmbeddingsScrollRequest, options?: Options): Promise<models.EmbeddingPage> {
     return this.transport.call({method: "POST", path: "/embeddings/scroll", media: "json", retry: true}, request, options);
   }
 
-  /** Get stored vectors by chunk id, bit for bit. */
+  /** Get stored vectors by chunk id, exactly as uploaded. */
   retrieveByIds(request: models.EmbeddingsRetrieveByIdsRequest, options?: Options): Promise<models.RetrievedEmbeddings> {
     return this.transport.call({method: "POST", path: "/embeddings/retrieve_by_ids", media: "json", retry: true}, request, options);
   }
 
-  /** Create a tenant for client vectors. */
+  /** Create a tenant for your own vectors. */
   createTenant(request: models.EmbeddingsCreateTenantRequest, options?: Options): Promise<models.TenantOutcome> {
     return this.transport.call({method: "POST", path: "/embeddings/create_tenant", query: ["tenant_id", "metric"], media: "json"}, request, options);
   }
@@ -166,7 +166,7 @@ export class FetchOperations {
     return this.transport.call({method: "GET", path: "/fetch/download/{token}", result: "bytes", retry: true}, request, options);
   }
 
-  /** Get a page of a PDF as a picture. */
+  /** Render a page of a PDF as an image. */
   pageImage(request: models.FetchPageImageRequest, options?: Options): Promise<Blob> {
     return this.transport.call({method: "POST", path: "/fetch/page_image", media: "json", result: "bytes", retry: true}, request, options);
   }
@@ -196,7 +196,7 @@ export class ListingOperations {
     return this.transport.call({method: "POST", path: "/list/chunks", media: "json", retry: true}, request, options);
   }
 
-  /** List the relations that sources state, as triplets. */
+  /** List the relations stated by sources, as triplets. */
   graphRelationsById(request: models.ListingGraphRelationsByIdRequest, options?: Options): Promise<models.RelationsFound> {
     return this.transport.call({method: "POST", path: "/list/graph_relations_by_id", media: "json", retry: true}, request, options);
   }
@@ -206,7 +206,7 @@ export class ListingOperations {
 export class MemoryOperations {
   constructor(private readonly transport: Transport) {}
 
-  /** Add a memory: a text or exchanges; it is visible when the call returns. */
+  /** Add a memory from a text or exchanges, visible when the call returns. */
   addUserMemory(request: models.MemoryAddUserMemoryRequest, options?: Options): Promise<models.AddedMemory> {
     return this.transport.call({method: "POST", path: "/user_memory/add_user_memory", query: ["tenant_id", "sub_tenant_id"], media: "json", retry: true, keyed: true}, request, options);
   }
@@ -221,12 +221,12 @@ export class MemoryOperations {
     return this.transport.call({method: "DELETE", path: "/user_memory/delete_user_memory", query: ["tenant_id", "memory_id", "sub_tenant_id"], retry: true}, request, options);
   }
 
-  /** Search memories by meaning and words, best first. */
+  /** Search memories by meaning and keywords, best first. */
   retrieveUserMemory(request: models.MemoryRetrieveUserMemoryRequest, options?: Options): Promise<models.RetrievedMemories> {
     return this.transport.call({method: "POST", path: "/user_memory/retrieve_user_memory", query: ["tenant_id", "sub_tenant_id", "max_count"], media: "json", retry: true}, request, options);
   }
 
-  /** Add the statements of a message as memories. */
+  /** Extract memories from a message and store them. */
   generateUserMemory(request: models.MemoryGenerateUserMemoryRequest, options?: Options): Promise<models.GeneratedMemories> {
     return this.transport.call({method: "POST", path: "/user_memory/generate_user_memory", query: ["tenant_id", "sub_tenant_id"], media: "json", retry: true, keyed: true}, request, options);
   }
@@ -246,22 +246,22 @@ export class OperationsOperations {
     return this.transport.pages({method: "GET", path: "/jobs", query: ["tenant_id", "sub_tenant_id", "status", "limit", "cursor"], retry: true}, request, options, "jobs");
   }
 
-  /** Try a failed job again. */
+  /** Retry a failed job. */
   retry(request: models.OperationsRetryRequest, options?: Options): Promise<models.RetriedJob> {
     return this.transport.call({method: "POST", path: "/jobs/{job_id}/retry", query: ["tenant_id", "sub_tenant_id"], retry: true, keyed: true}, request, options);
   }
 
-  /** Metrics for Prometheus. */
+  /** Get metrics for Prometheus. */
   metrics(options?: Options): Promise<string> {
     return this.transport.call({method: "GET", path: "/metrics", result: "text", retry: true}, {}, options);
   }
 
-  /** The last hour, minute by minute. */
+  /** Get the activity of the last hour, minute by minute. */
   hour(options?: Options): Promise<models.LastHour> {
     return this.transport.call({method: "GET", path: "/metrics/hour", retry: true}, {}, options);
   }
 
-  /** Report whether the process runs. */
+  /** Report whether the process is running. */
   healthz(options?: Options): Promise<models.Health> {
     return this.transport.call({method: "GET", path: "/healthz", retry: true}, {}, options);
   }
@@ -271,22 +271,22 @@ export class OperationsOperations {
     return this.transport.call({method: "GET", path: "/readyz", retry: true}, {}, options);
   }
 
-  /** Documentation of the API for people. */
+  /** Show the API documentation in a browser. */
   docs(options?: Options): Promise<string> {
     return this.transport.call({method: "GET", path: "/docs", result: "text", retry: true}, {}, options);
   }
 
-  /** The state of a job and each change of it, as events. */
+  /** Stream the state of a job and its changes as events. */
   events(request: models.OperationsEventsRequest, options?: Options): Promise<string> {
     return this.transport.call({method: "GET", path: "/jobs/{job_id}/events", result: "text", retry: true, streams: true}, request, options);
   }
 
-  /** The state of a job and each change of it, as events: events as they come. */
+  /** Stream the state of a job and its changes as events: events as they come. */
   eventsStream(request: models.OperationsEventsRequest, options?: Options): AsyncGenerator<AnswerEvent<string>> {
     return this.transport.stream({method: "GET", path: "/jobs/{job_id}/events", result: "text", retry: true, streams: true}, request, options);
   }
 
-  /** This document. */
+  /** Get this document. */
   openapiJson(options?: Options): Promise<Record<string, unknown>> {
     return this.transport.call({method: "GET", path: "/openapi.json", retry: true}, {}, options);
   }
@@ -296,22 +296,22 @@ export class OperationsOperations {
 export class SearchOperations {
   constructor(private readonly transport: Transport) {}
 
-  /** Search chunks by meaning and words. */
+  /** Search chunks by meaning and keywords. */
   retrieve(request: models.SearchRetrieveRequest, options?: Options): Promise<models.RetrieveResponse> {
     return this.transport.call({method: "POST", path: "/search/retrieve", media: "json", retry: true}, request, options);
   }
 
-  /** Search chunks for the words of a query. */
+  /** Search chunks by keywords. */
   fullTextSearch(request: models.SearchFullTextSearchRequest, options?: Options): Promise<models.FoundChunks> {
     return this.transport.call({method: "POST", path: "/search/full-text-search", media: "json", retry: true}, request, options);
   }
 
-  /** An answer with its sources, at once or as events. */
+  /** Answer a question with citations, whole or streamed as events. */
   qna(request: models.SearchQnaRequest, options?: Options): Promise<models.QnaResponse> {
     return this.transport.call({method: "POST", path: "/search/qna", media: "json", retry: true, streams: true}, request, options);
   }
 
-  /** An answer with its sources, at once or as events: events as they come. */
+  /** Answer a question with citations, whole or streamed as events: events as they come. */
   qnaStream(request: models.SearchQnaRequest, options?: Options): AsyncGenerator<AnswerEvent<models.QnaResponse>> {
     return this.transport.stream({method: "POST", path: "/search/qna", media: "json", retry: true, streams: true}, request, options);
   }
@@ -331,7 +331,7 @@ export class TenantOperations {
     return this.transport.call({method: "GET", path: "/tenant/stats", query: ["tenant_id", "sub_tenant_id"], retry: true}, request, options);
   }
 
-  /** Tell how much a tenant stores, and its limits. */
+  /** Get the usage and the limits of a tenant. */
   usage(request: models.TenantUsageRequest, options?: Options): Promise<models.TenantUsage> {
     return this.transport.call({method: "GET", path: "/tenant/usage", query: ["tenant_id"], retry: true}, request, options);
   }

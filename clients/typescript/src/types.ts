@@ -4,13 +4,13 @@
 export type FileInput = Blob | Uint8Array | { name: string; content: Blob | Uint8Array | string };
 
 export interface Accepted {
-  /** Id of the source. */
+  /** Source id. */
   file_id: string;
-  /** Text for people; says whether content was overwritten. */
+  /** Human-readable message that says whether content was overwritten. */
   message: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** State of processing. */
+  /** Processing state. */
   status: Status;
   /** Whether an existing source is replaced. */
   overwritten: boolean;
@@ -19,39 +19,39 @@ export interface Accepted {
 export type Status = "queued" | "in_progress" | "success" | "errored";
 
 export interface ProcessingStatus {
-  /** Id of the source. */
+  /** Source id. */
   file_id: string;
-  /** State of processing. */
+  /** Processing state. */
   status: Status;
   /** Always equal to `status`. */
   indexing_status: Status;
-  /** True whenever the look-up worked. */
+  /** `true` whenever the lookup succeeded. */
   success: boolean;
-  /** Reason of the state `errored`. */
+  /** Reason for the state `errored`. */
   message: string;
-  /** Error code of processing, or empty. */
+  /** Processing error code, or empty. */
   error_code: string;
-  /** The tenant that holds it. */
+  /** Tenant that contains the source. */
   tenant_id: string;
-  /** The sub-tenant that holds it. */
+  /** Sub-tenant that contains the source. */
   sub_tenant_id: string;
-  /** Last change, epoch seconds. */
+  /** Time of the last change in epoch seconds. */
   updated_at: string;
-  /** Version that this status is about: `v1`, `v2` and so on. */
+  /** Version that this status refers to: `v1`, `v2` and so on. */
   version: string;
-  /** Stage of processing, while in progress. */
+  /** Processing stage, while in progress. */
   stage: string | null;
-  /** Share of the chunks that have their vectors, 0 to 1, while that is known. */
+  /** Share of chunks that have been embedded, 0 to 1, while known. */
   progress: number | null;
-  /** Whether some version is searchable now. */
+  /** Whether any version is currently searchable. */
   searchable: boolean;
-  /** Chunks of the visible version. */
+  /** Number of chunks of the visible version. */
   chunk_count: number | null;
-  /** Date of the document, epoch seconds; null where none was given. */
+  /** Date of the document in epoch seconds; null if none was given. */
   source_time: string | null;
-  /** Language tag of the document; null where none was given. */
+  /** Language tag of the document; null if none was given. */
   language: string | null;
-  /** Parts of the document that were not read; absent where all of it was. */
+  /** Parts of the document that could not be read; absent if there are none. */
   warnings?: Array<Warning>;
 }
 
@@ -59,18 +59,18 @@ export interface Warning {
   /** `unreadable_pages`, `pages_without_text`, `cut_off`, `read_as_text`,
 `attachment_not_read` or `formulas_without_values`. */
   code: string;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** The pages it is about, at most 100 of them; absent where it is not about pages. */
+  /** Affected pages, at most 100; absent if the warning is not about pages. */
   pages?: Array<number>;
 }
 
 export interface BatchResult {
   /** Accepted items in request order. */
   uploaded: Array<UploadedItem>;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** Whether nothing failed. */
+  /** Whether all items were accepted. */
   success: boolean;
   /** Refused items in request order. */
   failed: Array<FailedItem>;
@@ -81,11 +81,11 @@ export interface BatchResult {
 }
 
 export interface UploadedItem {
-  /** Id of the source. */
+  /** Source id. */
   file_id: string;
-  /** Name of the file, or the id of a text. */
+  /** File name, or the id of a text. */
   filename: string;
-  /** State of processing. */
+  /** Processing state. */
   status: Status;
   /** Whether an existing source is replaced. */
   overwritten: boolean;
@@ -94,141 +94,140 @@ export interface UploadedItem {
 export interface FailedItem {
   /** Position in the request, from 0. */
   index: number;
-  /** Name of the file, or the id of a text. */
+  /** File name, or the id of a text. */
   filename: string;
-  /** As in an error body. */
+  /** As in an error response. */
   error: string;
-  /** As in an error body. */
+  /** As in an error response. */
   error_code: string;
-  /** As in an error body. */
+  /** As in an error response. */
   reason: string;
-  /** As in an error body. */
+  /** As in an error response. */
   message: string;
 }
 
 export interface DeletedSources {
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Says so when nothing matched. */
+  /** Human-readable message that says if nothing matched. */
   message: string;
-  /** Ids that were there. */
+  /** Ids of the deleted sources. */
   deleted: Array<string>;
-  /** Ids that were not. */
+  /** Ids that do not exist. */
   not_found: Array<string>;
   /** Length of `deleted`. */
   deleted_count: number;
 }
 
 export interface SourceList {
-  /** Newest first, then by id. */
+  /** Sources, newest first, then by id. */
   sources: Array<Source>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** Sources of the whole listing. */
+  /** Total number of sources, over all pages. */
   total: number;
   /** Cursor of the next page; null on the last page and without `limit`. */
   next_cursor: string | null;
 }
 
 export interface Source {
-  /** Same value as `file_id` and `source_id`. */
+  /** Source id, the same value as `file_id` and `source_id`. */
   id: string;
-  /** Its title. */
+  /** Title of the source. */
   title: string;
-  /** `file`, `text` or `embeddings`. */
+  /** Type: `file`, `text` or `embeddings`. */
   type: string;
-  /** Upload time, epoch seconds. */
+  /** Upload time in epoch seconds. */
   timestamp: string;
-  /** Leading text; empty until parsed. */
+  /** Beginning of the text; empty until it is parsed. */
   description: string;
-  /** Map of the document. */
+  /** Metadata of the document. */
   document_metadata: Record<string, unknown>;
-  /** Map of the tenant's schema. */
+  /** Values of the tenant's schema. */
   tenant_metadata: Record<string, unknown>;
-  /** State of processing. */
+  /** Processing state. */
   status: Status;
   /** Always equal to `status`. */
   indexing_status: Status;
-  /** Error code of processing (as `verify_processing` gives it), or empty. */
+  /** Processing error code as in `verify_processing`, or empty. */
   error_code: string;
-  /** The error of processing in words, or empty. */
+  /** Processing error message, or empty. */
   error_message: string;
-  /** Address that it was fetched from or that was given with it; empty where there is none. */
+  /** URL from which it was fetched or that was given on upload; empty if none. */
   url: string;
-  /** A note; empty when none. */
+  /** Note; empty if none. */
   note: string;
   /** Media type of the original. */
   content_type: string | null;
-  /** Bytes of the original. */
+  /** Size of the original in bytes. */
   size_bytes: number | null;
-  /** Chunks of the visible version. */
+  /** Number of chunks of the visible version. */
   chunk_count: number | null;
   /** Visible version: `v1`, `v2` and so on. */
   version: string | null;
-  /** Last change, epoch seconds. */
+  /** Time of the last change in epoch seconds. */
   updated_at: string;
-  /** Collections it belongs to. */
+  /** Collections that it belongs to. */
   source_collection: Array<string>;
-  /** Kept and returned, not interpreted. */
+  /** Free-form map, stored and returned but not interpreted. */
   meta: Record<string, unknown> | null;
-  /** Date of the document, epoch seconds; null where none was given. */
+  /** Date of the document in epoch seconds; null if none was given. */
   source_time: string | null;
-  /** Language tag of the document; null where none was given. */
+  /** Language tag of the document; null if none was given. */
   language: string | null;
-  /** Parts of the visible version that were not read; absent where all of it was. */
+  /** Parts of the visible version that could not be read; absent if there are none. */
   warnings?: Array<Warning>;
 }
 
 export interface SourcesFound {
-  /** Known ones in request order. */
+  /** Sources that exist, in request order. */
   sources: Array<Source>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** Unknown ids in request order. */
+  /** Ids that do not exist, in request order. */
   not_found: Array<string>;
 }
 
 export interface ChunkList {
-  /** The source. */
+  /** Source id. */
   file_id: string;
-  /** Its title. */
+  /** Title of the source. */
   title: string;
-  /** Its version: `v1`, `v2` and so on. Offsets of one version mean nothing in another. */
+  /** Version of the source: `v1`, `v2` and so on. Offsets apply only within one version. */
   version: string;
   /** The chunks in reading order. */
   chunks: Array<ListedChunk>;
-  /** Chunks of the source, or of the page, in all. */
+  /** Total number of chunks of the source or of the page. */
   total: number;
   /** `offset` of the next chunks; null at the end. */
   next_offset: number | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
 }
 
 export interface ListedChunk {
-  /** Its id, as in searches. */
+  /** Chunk id, as in search results. */
   chunk_uuid: string;
-  /** Its number in the source, from 0. */
+  /** Position in the source, from 0. */
   index: number;
-  /** Its text. */
+  /** Text of the chunk. */
   chunk_content: string;
-  /** The headings over it, and the header row of its table, one a line; empty where there are
-none. */
+  /** Headings above it and the header row of its table, one per line; empty if there are none. */
   headings: string;
-  /** Page, slide or sheet, where the format has them. */
+  /** Page, slide or sheet, if the format has them. */
   page: number | null;
-  /** Its beginning in the text of the document, in Unicode characters. */
+  /** Start position in the text of the document, in Unicode characters. */
   start: number;
-  /** Rectangles, one a page; empty where pages are not fixed. */
+  /** Rectangles, one per page; empty if the format has no fixed pages. */
   boxes: Array<BoundingBox>;
 }
 
 export interface BoundingBox {
-  /** Page, from 1. */
+  /** Page number, from 1. */
   page: number;
   /** Left edge. */
   x: number;
@@ -241,54 +240,54 @@ export interface BoundingBox {
 }
 
 export interface FetchedContent {
-  /** Id of the source. */
+  /** Source id. */
   file_id: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** The original as text or base64; empty when not asked for. */
+  /** Original as text or base64; empty if not requested. */
   file_content: string;
   /** `utf-8` or `base64`. */
   encoding: string;
   /** Media type of the original. */
   content_type: string;
-  /** Bytes of the original. */
+  /** Size of the original in bytes. */
   size_bytes: number;
-  /** Signed URL; null where the content is included. */
+  /** Signed URL; null if the content is included. */
   download_url: string | null;
-  /** Time at which the URL expires, epoch seconds; null where the content is included. */
+  /** Expiry time of the URL in epoch seconds; null if the content is included. */
   expires_at: string | null;
 }
 
 export interface RelationsFound {
-  /** Relations by source id, in the order of the text. */
+  /** Relations by source id, in text order. */
   relations: Record<string, Array<ListedTriplet>>;
-  /** Unknown ids in request order. */
+  /** Ids that do not exist, in request order. */
   not_found: Array<string>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface ListedTriplet {
-  /** Its id, as in `graph_relations.chunk_triplets`. */
+  /** Triplet id, as in `graph_relations.chunk_triplets`. */
   triplet_id: string;
-  /** Chunk that states it. */
+  /** Id of the chunk that states it. */
   chunk_uuid: string;
-  /** The source. */
+  /** Source entity. */
   source: Entity;
-  /** The target. */
+  /** Target entity. */
   target: Entity;
-  /** Relation between them. */
+  /** Relation from source to target. */
   relation: Relation;
-  /** Relevance for the query, 0 to 1; left out in paths and in listings. */
+  /** Relevance to the query, 0 to 1; absent in paths and listings. */
   relevancy_score?: number | null;
 }
 
 export interface Entity {
-  /** Its name as a text writes it. */
+  /** Name as written in the text. */
   name: string;
   /** Type: `PERSON`, `ORGANIZATION`, `LOCATION`, `WORK`, `EVENT`, `PRODUCT`, `DATE`,
 `IDENTIFIER`, `TERM` or `OTHER`. */
@@ -296,114 +295,113 @@ export interface Entity {
 }
 
 export interface Relation {
-  /** An upper-case word such as `DIRECTED_BY`; `RELATED_TO` where a sentence connects both in
-another way. */
+  /** Upper-case predicate such as `DIRECTED_BY`; `RELATED_TO` if a sentence connects both
+entities in another way. */
   canonical_predicate: string;
-  /** The supporting sentence. */
+  /** Supporting sentence. */
   context: string;
 }
 
 export interface RetrieveResponse {
-  /** Best first. */
+  /** Results, best first. */
   chunks: Array<Chunk>;
-  /** Null unless asked for. */
+  /** Relations of the graph; null unless requested. */
   graph_relations: GraphRelations | null;
-  /** Details of the search and of the generation. */
+  /** Details of the search and the generation. */
   metadata: SearchMetadata;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Mirror of `graph_relations.entity_paths`. */
+  /** Copy of `graph_relations.entity_paths`. */
   extra_graph_context: Array<EntityPath> | null;
 }
 
 export interface Chunk {
-  /** Its id. */
+  /** Unique id. */
   chunk_uuid: string;
-  /** Ids of the neighbouring chunks that it was joined from, itself among them, in reading
-order; empty for a chunk alone. */
+  /** Ids of the adjacent chunks merged into this one, including its own, in reading order; empty
+for a single chunk. */
   joined: Array<string>;
-  /** The source that it is part of. */
+  /** Id of the source that contains it. */
   source_id: string;
-  /** Its text. */
+  /** Text of the chunk. */
   chunk_content: string;
-  /** Kind of the source. */
+  /** Type of the source. */
   source_type: string;
-  /** Upload time of the source, epoch seconds. */
+  /** Upload time of the source in epoch seconds. */
   source_upload_time: string;
   /** Title of the source. */
   source_title: string;
-  /** Date of the source (`source_time`), else its last update, epoch seconds. */
+  /** Date of the source (`source_time`), else its last update, in epoch seconds. */
   source_last_updated_time: string;
-  /** Position in the document: JSON in a string. */
+  /** Position in the document, as JSON encoded in a string. */
   layout: string | null;
-  /** Final score; finite. */
+  /** Final score, a finite number. */
   relevancy_score: number | null;
-  /** Map of the document. */
+  /** Metadata of the document. */
   document_metadata: Record<string, unknown> | null;
-  /** Map of the tenant's schema. */
+  /** Values of the tenant's schema. */
   tenant_metadata: Record<string, unknown> | null;
-  /** Relations of the chunk, with graph context on. */
+  /** Relations of the chunk, if graph context is on. */
   extra_context: ExtraContext | null;
   /** Keys of `graph_relations.chunk_triplets`. */
   graph_triplet_ids: Array<string>;
-  /** Address that the source was fetched from or that was given with it; empty where there is
-none. */
+  /** URL from which the source was fetched or that was given on upload; empty if none. */
   source_url: string;
   /** Collections of the source. */
   source_collection: Array<string>;
   /** Version of the source: `v1`, `v2` and so on. */
   version: string;
-  /** Score of the reranker, where one has read the chunk. */
+  /** Score of the reranker, if it read the chunk. */
   rerank_score: number | null;
-  /** Cosine with the query; null where meaning took no part. */
+  /** Cosine similarity to the query; null if semantic search was not used. */
   vector_score: number | null;
-  /** BM25; null where words took no part. */
+  /** BM25 score; null if keyword search was not used. */
   keyword_score: number | null;
-  /** Score by the sparse model; absent where it took no part. */
+  /** Score of the sparse model; absent if it was not used. */
   sparse_score?: number | null;
-  /** Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
+  /** Probability that the chunk is relevant to the query, 0 to 1, comparable between queries and
 collections. */
   confidence: number;
-  /** Places of the words of the query, in full-text search with `highlights`: `[start, end)` in
+  /** Positions of the query words, in full-text search with `highlights`: `[start, end)` in
 Unicode characters of `chunk_content`. */
   highlights?: Array<Array<number>> | null;
-  /** Parts of the score, where `explain` asked for them. */
+  /** Components of the score, if requested by `explain`. */
   explain: Explanation | null;
 }
 
 export interface ExtraContext {
-  /** Relations that the chunk states, most relevant first. */
+  /** Relations stated by the chunk, most relevant first. */
   chunk_relations: Array<Triplet>;
 }
 
 export interface Triplet {
-  /** The source. */
+  /** Source entity. */
   source: Entity;
-  /** The target. */
+  /** Target entity. */
   target: Entity;
-  /** Relation between them. */
+  /** Relation from source to target. */
   relation: Relation;
-  /** Relevance for the query, 0 to 1; left out in paths and in listings. */
+  /** Relevance to the query, 0 to 1; absent in paths and listings. */
   relevancy_score?: number | null;
 }
 
 export interface Explanation {
-  /** Cosine with the query's vector. */
+  /** Cosine similarity to the vector of the query. */
   cosine: number | null;
-  /** BM25. */
+  /** BM25 score. */
   bm25: number | null;
-  /** Share of the semantic leg, up to alpha. */
+  /** Contribution of semantic search, at most alpha. */
   semantic_share: number;
-  /** Share of the keyword leg, up to 1 - alpha. */
+  /** Contribution of keyword search, at most 1 - alpha. */
   keyword_share: number;
-  /** Share of the sparse leg; absent where it took no part. Those of the two others are of the
-rest then, and `s` has all three. */
+  /** Contribution of the sparse model; absent if it was not used. The other two then share the
+remainder, and `s` is the sum of all three. */
   sparse_share?: number | null;
-  /** Share of the query's words that the chunk and its title hold, weighed by how rare they are. */
+  /** Share of the query's words in the chunk and its title, weighted by rarity. */
   coverage: number;
-  /** Gain because a good result names this source or its entities. */
+  /** Boost because a good result names this source or its entities. */
   link: number;
-  /** Factor of the source's age. */
+  /** Factor for the age of the source. */
   recency: number;
   /** Score of the reranker. */
   rerank: number | null;
@@ -412,291 +410,291 @@ rest then, and `s` has all three. */
 export interface GraphRelations {
   /** Paths between entities, best first. */
   entity_paths: Array<EntityPath>;
-  /** Triplet id to triplet. */
+  /** Triplets by id. */
   chunk_triplets: Record<string, Triplet>;
 }
 
 export interface EntityPath {
-  /** The contexts of its triplets, joined by ` | `. */
+  /** Contexts of its triplets, joined by ` | `. */
   combined_context: string;
-  /** One or two, each sharing an entity with the next. */
+  /** One or two triplets, each sharing an entity with the next. */
   triplets: Array<Triplet>;
-  /** Relevance for the query, 0 to 1. */
+  /** Relevance to the query, 0 to 1. */
   relevancy_score: number;
 }
 
 export interface SearchMetadata {
   /** Id of the request. */
   request_id: string;
-  /** The query as it was searched, where the conversation before it completed it. */
+  /** Query as searched, if it was completed from the conversation. */
   completed_query: string | null;
   /** `fast` or `accurate`. */
   mode: string;
-  /** Weight that was used. */
+  /** Weight used, 0 to 1. */
   alpha: number;
-  /** `fixed`: the given share, or the default; `auto`: decided from the query. */
+  /** `fixed`: the given weight or the default; `auto`: chosen from the query. */
   alpha_mode: string;
-  /** Reason for the number that `auto` chose; null where it was given. */
+  /** Reason for the weight chosen by `auto`; null if it was given. */
   alpha_reason: string | null;
-  /** Value of the request. */
+  /** Value from the request. */
   recency_bias: number;
-  /** Value of the request. */
+  /** Value from the request. */
   max_chunks: number;
-  /** Chunks returned. */
+  /** Number of chunks returned. */
   returned: number;
-  /** Candidates of each side. */
+  /** Numbers of candidates. */
   candidates: CandidateCounts;
-  /** Whether a filter applied. */
+  /** Whether a filter was applied. */
   filtered: boolean;
   /** Name of the model. */
   embedding_model: string;
-  /** Name of the reranker, where one ran. */
+  /** Name of the reranker, if one ran. */
   reranker: string | null;
-  /** Whether memories steered the ranking. */
+  /** Whether memories influenced the ranking. */
   personalised: boolean;
-  /** Ids of those memories. */
+  /** Ids of these memories. */
   memories_used: Array<string>;
-  /** Relations returned, and why they were looked for. */
+  /** Relations returned, and why they were looked up. */
   graph: GraphCounts;
-  /** Milliseconds of each stage. */
+  /** Duration of each stage in milliseconds. */
   timings_ms: StageTimings;
-  /** Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
-`one_bit_scan` are exact, `lists` finds the share that `vector_recall` says. Which it is
-depends on how many rows pass, and so changes with merging. */
+  /** Methods by which segments were searched for nearest vectors: `gather`, `masked_scan`, `scan`
+and `one_bit_scan` are exact; `lists` finds the share given by `vector_recall`. The choice
+depends on the number of rows that pass the filter, so it may change when segments are
+merged. */
   vector_paths: Array<string>;
-  /** Share of the near vectors that `lists` is to find; null where every path was exact. */
+  /** Share of the nearest vectors that `lists` aims to find; null if all methods were exact. */
   vector_recall: VectorRecall | null;
-  /** Parts of the answer that were skipped or are missing. */
+  /** Parts of the response that were skipped or are missing. */
   degraded: Array<string>;
-  /** Since when and why the embedding server of the tenant fails, for people: new texts wait for
-it meanwhile. Null while it works. */
+  /** Human-readable explanation since when and why the tenant's embedding server is failing; new
+texts wait meanwhile. Null while it works. */
   degraded_message: string | null;
-  /** Parameters that were sent and have no effect. */
+  /** Parameters in the request that have no effect. */
   ignored_parameters: Array<string>;
-  /** Why a filter may have let nothing pass, and ignored names that may be meant to narrow. */
+  /** Possible reasons why a filter matched nothing, and ignored names that may have been meant as
+filters. */
   warnings: Array<SearchWarning>;
 }
 
 export interface CandidateCounts {
-  /** Of the vector side. */
+  /** Candidates of semantic search. */
   semantic: number;
-  /** Of the keyword side. */
+  /** Candidates of keyword search. */
   keyword: number;
-  /** Of both together. */
+  /** Candidates of both combined. */
   fused: number;
 }
 
 export interface GraphCounts {
-  /** Entries of `entity_paths`. */
+  /** Number of entries in `entity_paths`. */
   entity_paths: number;
-  /** Entries of `chunk_triplets`. */
+  /** Number of entries in `chunk_triplets`. */
   chunk_triplets: number;
-  /** Why `auto` used the graph or not; null where the request decided. */
+  /** Reason why `auto` used the graph or not; null if the request decided. */
   reason: string | null;
 }
 
 export interface StageTimings {
-  /** Making the query's vector. */
+  /** Embedding the query. */
   embed: number;
-  /** Chunks from the semantic leg. */
+  /** Semantic search. */
   semantic: number;
-  /** Chunks from the keyword leg. */
+  /** Keyword search. */
   keyword: number;
-  /** Joining the two. */
+  /** Combining both. */
   fuse: number;
-  /** The reranker. */
+  /** Reranking. */
   rerank: number;
-  /** Graph: entities and relations. */
+  /** Graph lookup: entities and relations. */
   graph: number;
-  /** Writing the answer; absent where none is asked for. */
+  /** Writing the answer; absent if none was requested. */
   answer?: number | null;
-  /** Everything. */
+  /** Total. */
   total: number;
 }
 
 export interface VectorRecall {
-  /** The share: .99, or .97 with `mode: fast`. Each segment was measured for it when it was
-written. */
+  /** Target share: .99, or .97 with `mode: fast`. Each segment was measured for it when written. */
   target: number;
-  /** Lists of near rows that a search passes in a row without a better row before it ends, the
-most of any segment. */
+  /** Number of consecutive lists without a better row after which a search ends, the largest of
+any segment. */
   patience: number;
 }
 
 export interface SearchWarning {
-  /** `filter_type_mismatch`: the values of the key have another type than those of the filter;
-`filter_unknown_key`: there are none; `facet_unknown_key`: none of the key to count;
-`parameter_ignored`: a name of other products, without effect here. */
+  /** `filter_type_mismatch`: the values of the key have a different type than those in the
+filter; `filter_unknown_key`: the key has no values; `facet_unknown_key`: the key to count
+has no values; `parameter_ignored`: a parameter of other products that has no effect here. */
   code: string;
-  /** The field of the request. */
+  /** Field of the request. */
   field: string;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export type FoundChunks = Array<Chunk> | FacetedChunks;
 
 export interface FacetedChunks {
-  /** The chunks of the page, best first. */
+  /** Chunks of the page, best first. */
   chunks: Array<Chunk>;
-  /** For each key its most frequent values, up to 100, each with its number of matching chunks. */
+  /** Most frequent values of each key, at most 100, with their numbers of matching chunks. */
   facets: Record<string, ValueCounts>;
-  /** For each key whose values are not all listed the number of those that are not, at most. */
+  /** Upper bound on the number of values that are not listed, for each key that has any. */
   facets_left_out: Record<string, number>;
-  /** Matching chunks. */
+  /** Number of matching chunks. */
   total: number;
-  /** The `offset` of the next page; null on the last. */
+  /** `offset` of the next page; null on the last page. */
   next_offset: number | null;
-  /** Why a filter may have let nothing pass or a facet counts nothing, and ignored names that may
-be meant to narrow; absent where there is nothing to tell. */
+  /** Possible reasons why a filter matched nothing or a facet is empty, and ignored names that
+may have been meant as filters; absent if there are none. */
   warnings?: Array<SearchWarning>;
 }
 
 export type ValueCounts = Record<string, number>;
 
 export interface QnaResponse {
-  /** The answer; `[n]` refers to the n-th of `sources`. Empty without generation. */
+  /** Answer, in which `[n]` refers to the n-th entry of `sources`; empty without generation. */
   answer: string;
-  /** Cited ones first; where a generator is configured, by relevance. */
+  /** Sources, cited ones first; by relevance if a generator is configured. */
   sources: Array<QnaSource>;
-  /** The passages that the answer cites, in its order. */
+  /** Passages cited by the answer, in the order of their citations. */
   citations: Array<QnaCitation>;
-  /** The retrieved chunks. */
+  /** Retrieved chunks. */
   chunks: Array<QnaChunk>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** The conversation, or null. */
+  /** Id of the conversation, or null. */
   session_id: string | null;
-  /** Null unless asked for. */
+  /** Relations of the graph; null unless requested. */
   graph_relations: GraphRelations | null;
-  /** Model that wrote the answer. */
+  /** Name of the model that wrote the answer. */
   model_used: string | null;
-  /** Details of the search and of the generation. */
+  /** Details of the search and the generation. */
   metadata: QnaMetadata;
 }
 
 export interface QnaSource {
-  /** Its id. */
+  /** Unique id. */
   source_id: string;
   /** Equal to `source_id`. */
   id: string;
-  /** Its title. */
+  /** Title of the source. */
   source_title: string;
   /** Equal to `source_title`. */
   title: string;
-  /** Its kind. */
+  /** Type of the source. */
   source_type: string;
   /** Equal to `source_type`. */
   type: string;
-  /** Address that it was fetched from or that was given with it; empty where there is none. */
+  /** URL from which it was fetched or that was given on upload; empty if none. */
   source_url: string;
-  /** Name of its file. */
+  /** File name of the source. */
   source_filename: string;
-  /** Upload time, epoch seconds. */
+  /** Upload time in epoch seconds. */
   source_upload_time: string;
   /** Equal to `source_upload_time`. */
   timestamp: string;
-  /** Date of the source (`source_time`), else its last update, epoch seconds. */
+  /** Date of the source (`source_time`), else its last update, in epoch seconds. */
   source_last_updated_time: string;
-  /** Pages of its chunks, ascending. */
+  /** Pages of its chunks in ascending order. */
   page_numbers: Array<number>;
-  /** Text around the best match, up to 300 characters. */
+  /** Text around the best match, at most 300 characters. */
   snippet: string;
   /** Score of its best chunk. */
   relevancy_score: number;
-  /** Map of the document. */
+  /** Metadata of the document. */
   document_metadata: Record<string, unknown>;
-  /** Map of the tenant's schema. */
+  /** Values of the tenant's schema. */
   tenant_metadata: Record<string, unknown>;
-  /** Its chunks among the retrieved ones. */
+  /** Ids of its chunks among the retrieved ones. */
   chunk_uuids: Array<string>;
-  /** Whether the answer cites it. While a generator still writes, false. */
+  /** Whether the answer cites it; `false` while a generator is still writing. */
   cited: boolean;
 }
 
 export interface QnaCitation {
   /** Number of its source: `[n]` in the answer, `sources[n - 1]`. */
   n: number;
-  /** Id of the source. */
+  /** Source id. */
   file_id: string;
-  /** The chunk that it stands in: one of `chunks`, or one beside them. */
+  /** Id of the chunk that contains it: one of `chunks`, or an adjacent one. */
   chunk_uuid: string;
-  /** Page, slide or sheet on which the passage begins, or, where its lines are not known, the
-chunk; null where there are none. */
+  /** Page, slide or sheet on which the passage begins, or the chunk if the lines of the passage
+are not known; null if there are none. */
   page: number | null;
-  /** The passage. */
+  /** Text of the passage. */
   text: string;
-  /** First character of the passage in the text of the source, counted as `layout` does. */
+  /** Start of the passage in the text of the source, counted as in `layout`. */
   start: number;
-  /** Position after its last character. */
+  /** End, exclusive. */
   end: number;
-  /** Rectangles of the lines that the passage touches, each as a whole; those of the chunk where
-it was stored by a release that kept no lines. Empty where pages are not fixed. */
+  /** Rectangles of the whole lines that the passage touches, or of its chunk if that was stored
+by a release that kept no lines. Empty if the format has no fixed pages. */
   boxes: Array<BoundingBox>;
 }
 
 export interface QnaChunk {
-  /** Its id. */
+  /** Unique id. */
   chunk_uuid: string;
-  /** Ids of the neighbouring chunks that it was joined from, itself among them, in reading
-order; empty for a chunk alone. */
+  /** Ids of the adjacent chunks merged into this one, including its own, in reading order; empty
+for a single chunk. */
   joined: Array<string>;
-  /** The source that it is part of. */
+  /** Id of the source that contains it. */
   source_id: string;
-  /** Its text. */
+  /** Text of the chunk. */
   chunk_content: string;
-  /** Kind of the source. */
+  /** Type of the source. */
   source_type: string;
-  /** Upload time of the source, epoch seconds. */
+  /** Upload time of the source in epoch seconds. */
   source_upload_time: string;
   /** Title of the source. */
   source_title: string;
-  /** Date of the source (`source_time`), else its last update, epoch seconds. */
+  /** Date of the source (`source_time`), else its last update, in epoch seconds. */
   source_last_updated_time: string;
-  /** Position in the document: JSON in a string. */
+  /** Position in the document, as JSON encoded in a string. */
   layout: string | null;
-  /** Final score; finite. */
+  /** Final score, a finite number. */
   relevancy_score: number | null;
-  /** Map of the document. */
+  /** Metadata of the document. */
   document_metadata: Record<string, unknown> | null;
-  /** Map of the tenant's schema. */
+  /** Values of the tenant's schema. */
   tenant_metadata: Record<string, unknown> | null;
-  /** Relations of the chunk, with graph context on. */
+  /** Relations of the chunk, if graph context is on. */
   extra_context: ExtraContext | null;
   /** Keys of `graph_relations.chunk_triplets`. */
   graph_triplet_ids: Array<string>;
-  /** Address that the source was fetched from or that was given with it; empty where there is
-none. */
+  /** URL from which the source was fetched or that was given on upload; empty if none. */
   source_url: string;
   /** Collections of the source. */
   source_collection: Array<string>;
   /** Version of the source: `v1`, `v2` and so on. */
   version: string;
-  /** Score of the reranker, where one has read the chunk. */
+  /** Score of the reranker, if it read the chunk. */
   rerank_score: number | null;
-  /** Cosine with the query; null where meaning took no part. */
+  /** Cosine similarity to the query; null if semantic search was not used. */
   vector_score: number | null;
-  /** BM25; null where words took no part. */
+  /** BM25 score; null if keyword search was not used. */
   keyword_score: number | null;
-  /** Score by the sparse model; absent where it took no part. */
+  /** Score of the sparse model; absent if it was not used. */
   sparse_score?: number | null;
-  /** Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
+  /** Probability that the chunk is relevant to the query, 0 to 1, comparable between queries and
 collections. */
   confidence: number;
-  /** Places of the words of the query, in full-text search with `highlights`: `[start, end)` in
+  /** Positions of the query words, in full-text search with `highlights`: `[start, end)` in
 Unicode characters of `chunk_content`. */
   highlights?: Array<Array<number>> | null;
-  /** Parts of the score, where `explain` asked for them. */
+  /** Components of the score, if requested by `explain`. */
   explain: Explanation | null;
-  /** Rectangle on its first page; null without geometry. */
+  /** Rectangle on its first page; null if the format has no fixed pages. */
   bounding_box: BoundingBox | null;
-  /** One rectangle a page, when there are several. */
+  /** One rectangle per page, if there are several. */
   bounding_boxes: Array<BoundingBox>;
-  /** Name of the source's file. */
+  /** File name of the source. */
   source_filename: string;
-  /** Page, where the format has pages. */
+  /** Page, if the format has pages. */
   page_number: number | null;
-  /** Text around the best match, up to 300 characters. */
+  /** Text around the best match, at most 300 characters. */
   snippet: string;
   /** Position in `sources`, from 0. */
   source_index: number;
@@ -705,117 +703,119 @@ Unicode characters of `chunk_content`. */
 export interface QnaMetadata {
   /** Id of the request. */
   request_id: string;
-  /** The query as it was searched, where the conversation before it completed it. */
+  /** Query as searched, if it was completed from the conversation. */
   completed_query: string | null;
   /** `fast` or `accurate`. */
   mode: string;
-  /** Weight that was used. */
+  /** Weight used, 0 to 1. */
   alpha: number;
-  /** `fixed`: the given share, or the default; `auto`: decided from the query. */
+  /** `fixed`: the given weight or the default; `auto`: chosen from the query. */
   alpha_mode: string;
-  /** Reason for the number that `auto` chose; null where it was given. */
+  /** Reason for the weight chosen by `auto`; null if it was given. */
   alpha_reason: string | null;
-  /** Value of the request. */
+  /** Value from the request. */
   recency_bias: number;
-  /** Value of the request. */
+  /** Value from the request. */
   max_chunks: number;
-  /** Chunks returned. */
+  /** Number of chunks returned. */
   returned: number;
-  /** Candidates of each side. */
+  /** Numbers of candidates. */
   candidates: CandidateCounts;
-  /** Whether a filter applied. */
+  /** Whether a filter was applied. */
   filtered: boolean;
   /** Name of the model. */
   embedding_model: string;
-  /** Name of the reranker, where one ran. */
+  /** Name of the reranker, if one ran. */
   reranker: string | null;
-  /** Whether memories steered the ranking. */
+  /** Whether memories influenced the ranking. */
   personalised: boolean;
-  /** Ids of those memories. */
+  /** Ids of these memories. */
   memories_used: Array<string>;
-  /** Relations returned, and why they were looked for. */
+  /** Relations returned, and why they were looked up. */
   graph: GraphCounts;
-  /** Milliseconds of each stage. */
+  /** Duration of each stage in milliseconds. */
   timings_ms: StageTimings;
-  /** Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
-`one_bit_scan` are exact, `lists` finds the share that `vector_recall` says. Which it is
-depends on how many rows pass, and so changes with merging. */
+  /** Methods by which segments were searched for nearest vectors: `gather`, `masked_scan`, `scan`
+and `one_bit_scan` are exact; `lists` finds the share given by `vector_recall`. The choice
+depends on the number of rows that pass the filter, so it may change when segments are
+merged. */
   vector_paths: Array<string>;
-  /** Share of the near vectors that `lists` is to find; null where every path was exact. */
+  /** Share of the nearest vectors that `lists` aims to find; null if all methods were exact. */
   vector_recall: VectorRecall | null;
-  /** Parts of the answer that were skipped or are missing. */
+  /** Parts of the response that were skipped or are missing. */
   degraded: Array<string>;
-  /** Since when and why the embedding server of the tenant fails, for people: new texts wait for
-it meanwhile. Null while it works. */
+  /** Human-readable explanation since when and why the tenant's embedding server is failing; new
+texts wait meanwhile. Null while it works. */
   degraded_message: string | null;
-  /** Parameters that were sent and have no effect. */
+  /** Parameters in the request that have no effect. */
   ignored_parameters: Array<string>;
-  /** Why a filter may have let nothing pass, and ignored names that may be meant to narrow. */
+  /** Possible reasons why a filter matched nothing, and ignored names that may have been meant as
+filters. */
   warnings: Array<SearchWarning>;
-  /** Words of the question that occur nowhere here and were read as others that do; never numbers
-or codes. Empty where a generator reads the question. */
+  /** Words of the question that occur nowhere in the data and were read as others that do, but
+never numbers or codes. Empty if a generator reads the question. */
   corrections: Array<Correction>;
-  /** Whether the answer tells what several editions of one document say, as they differ. */
+  /** Whether the answer reports what several editions of a document say because they differ. */
   conflict: boolean;
-  /** Language of the passages that an extracted answer quotes, where it is another than the
-question's: `en`, `de`, `fr` or `es`; else null. */
+  /** Language of the passages quoted by an extracted answer if it differs from that of the
+question: `en`, `de`, `fr` or `es`; otherwise null. */
   language: string | null;
   /** Details of the generation. */
   generation: GenerationMetadata;
 }
 
 export interface Correction {
-  /** As it was written. */
+  /** Word as written. */
   from: string;
-  /** As it was read. */
+  /** Word as read. */
   to: string;
 }
 
 export interface GenerationMetadata {
   /** Name of the generator, or of the extractive method. */
   model: string | null;
-  /** Whether the answer is extracted because a generator is absent or failed. */
+  /** Whether the answer was extracted because there is no generator or it failed. */
   fallback: boolean;
-  /** Tokens given to the generator. */
+  /** Number of tokens sent to the generator. */
   input_tokens: number;
-  /** Tokens that it wrote. */
+  /** Number of tokens written by the generator. */
   output_tokens: number;
-  /** Why there was a fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
+  /** Reason for the fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
 `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
-`busy` where it failed. */
+`busy` if it failed. */
   fallback_reason: string | null;
-  /** Reason why the generator stopped: `stop`, or `length` for an answer that is cut. */
+  /** Reason why the generator stopped: `stop`, or `length` for a truncated answer. */
   finish_reason: string | null;
-  /** Queries that were searched, where the generator completed or split the question: the
-question, then its parts. */
+  /** Queries that were searched if the generator completed or split the question: the question,
+then its parts. */
   queries: Array<string>;
-  /** Chunks that were shown to the generator; the least relevant ones may not fit. */
+  /** Number of chunks shown to the generator; the least relevant ones may not fit. */
   chunks_shown: number;
-  /** Citations that their sources do not support, as far as that can be judged. */
+  /** Citations not supported by their sources, as far as that can be determined. */
   unsupported: Array<UnsupportedCitation>;
 }
 
 export interface UnsupportedCitation {
-  /** Number of the citation. It is removed from a whole answer and stays in a streamed one. */
+  /** Number of the citation. It is removed from a complete answer, but remains in a streamed one. */
   number: number;
-  /** First character of the sentence in the answer. */
+  /** Start of the sentence in the answer. */
   start: number;
-  /** Position after its last character. */
+  /** End, exclusive. */
   end: number;
 }
 
 export interface UploadedEmbeddings {
   /** Id of the batch. */
   file_id: string;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** In row order. */
+  /** Chunk ids in row order. */
   chunk_ids: Array<string>;
   /** Equal to `file_id`. */
   batch_id: string;
-  /** Always `success`: rows are searchable when the call returns. */
+  /** Always `success`, because rows are searchable when the call returns. */
   status: Status;
   /** Whether an existing batch was replaced. */
   overwritten: boolean;
@@ -824,676 +824,679 @@ export interface UploadedEmbeddings {
 export interface UpdatedEmbeddings {
   /** Id of the batch. */
   file_id: string;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
   /** Equal to `file_id`. */
   batch_id: string;
-  /** In request order. */
+  /** Chunk ids in request order. */
   chunk_ids: Array<string>;
   /** Length of `chunk_ids`. */
   updated_count: number;
 }
 
 export interface DeletedEmbeddings {
-  /** Number of `true` in `status`. */
+  /** Number of `true` values in `status`. */
   total_deleted: number;
-  /** Chunk id to whether it was there. */
+  /** Whether each chunk id existed. */
   status: Record<string, boolean>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface EmbeddingHits {
-  /** Best first, over all query vectors. */
+  /** Chunk ids, best first, over all query vectors. */
   chunk_ids: Array<string>;
-  /** Score of each, not increasing. */
+  /** Scores in the order of `chunk_ids`, non-increasing. */
   scores: Array<number>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** One list a query vector, in order. */
+  /** One list of results per query vector, in order. */
   results: Array<Array<ScoredChunk>>;
-  /** Why the filter may have let nothing pass; absent where there is nothing to tell. */
+  /** Possible reasons why the filter matched nothing; absent if there are none. */
   warnings?: Array<SearchWarning>;
 }
 
 export interface ScoredChunk {
-  /** Its id. */
+  /** Unique id. */
   chunk_id: string;
-  /** Cosine; of a tenant of metric `dot` the dot product, of `l2` minus the Euclidean distance. */
+  /** Cosine similarity; with the metric `dot` the dot product, with `l2` the negative Euclidean
+distance. */
   score: number;
-  /** Its metadata; only `with_metadata`. */
+  /** Metadata of the vector; only with `with_metadata`. */
   metadata?: Record<string, unknown> | null;
-  /** Its components; only `with_vectors`. */
+  /** Components of the vector; only with `with_vectors`. */
   embedding?: Array<number> | null;
 }
 
 export interface EmbeddingPage {
-  /** By batch, then by position in it. */
+  /** Vectors by batch, then by position in it. */
   chunks: Array<ListedVector>;
-  /** Cursor of the next page; null after the last. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** Why the filter may have let nothing pass; absent where there is nothing to tell. */
+  /** Possible reasons why the filter matched nothing; absent if there are none. */
   warnings?: Array<SearchWarning>;
 }
 
 export interface ListedVector {
-  /** Its id. */
+  /** Unique id. */
   chunk_id: string;
   /** Id of its batch. */
   file_id: string;
-  /** Its metadata; only `with_metadata`. */
+  /** Metadata of the vector; only with `with_metadata`. */
   metadata?: Record<string, unknown> | null;
-  /** Its components; only `with_vectors`. */
+  /** Components of the vector; only with `with_vectors`. */
   embedding?: Array<number> | null;
 }
 
 export interface RetrievedEmbeddings {
-  /** Chunk id to vector, bit for bit as uploaded. */
+  /** Vectors by chunk id, exactly as uploaded. */
   embeddings: Record<string, Array<number>>;
-  /** Unknown ids in request order. */
+  /** Ids that do not exist, in request order. */
   not_found_chunk_ids: Array<string>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface AddedMemory {
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Always true. */
+  /** Always `true`. */
   user_memory_added: boolean;
-  /** Id of the memory. */
+  /** Memory id. */
   memory_id: string;
-  /** Searchable pieces that it became. */
+  /** Number of searchable chunks created from it. */
   chunks_created: number;
 }
 
 export interface MemoryList {
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Newest first. */
+  /** Entries, newest first. */
   user_memories: Array<MemoryView>;
 }
 
 export interface MemoryView {
-  /** Its id. */
+  /** Unique id. */
   memory_id: string;
   /** Text of the memory. */
   memory_content: string;
-  /** Time of creation, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** Time of expiry, epoch seconds; null: never. */
+  /** Expiry time in epoch seconds; null if it never expires. */
   expires_at: string | null;
 }
 
 export interface DeletedMemory {
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Always true: an unknown memory is an error. */
+  /** Always `true`, because an unknown memory is an error. */
   user_memory_deleted: boolean;
 }
 
 export interface RetrievedMemories {
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Best first. */
+  /** Results, best first. */
   retrieved_user_memories: Array<RetrievedMemory>;
-  /** Equal to `retrieved_user_memories`; an older name. */
+  /** Older name of `retrieved_user_memories`, with the same value. */
   user_memories: Array<RetrievedMemory>;
 }
 
 export interface RetrievedMemory {
-  /** Its id. */
+  /** Unique id. */
   memory_id: string;
   /** Text of the memory. */
   memory_content: string;
-  /** Time of creation, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** Time of expiry, epoch seconds; null: never. */
+  /** Expiry time in epoch seconds; null if it never expires. */
   expires_at: string | null;
-  /** Its relevance, 0 to 1, not increasing along the list. */
+  /** Relevance to the query, 0 to 1; non-increasing along the list. */
   relevancy_score: number;
 }
 
 export interface GeneratedMemories {
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Memories made from the message, in its order; empty where nothing is worth keeping. */
+  /** Memories extracted from the message, in its order; empty if nothing is worth keeping. */
   generated_user_memories: Array<MemoryView>;
 }
 
 export interface ImportedTenant {
-  /** Its name. */
+  /** Name. */
   tenant_id: string;
-  /** Its sources, memories among them. */
+  /** Number of its sources, including memories. */
   sources: number;
-  /** Its chunks or vectors. */
+  /** Number of its chunks or vectors. */
   chunks: number;
-  /** Bytes of its originals. */
+  /** Size of its originals in bytes. */
   original_bytes: number;
-  /** Whether the texts were embedded again, because the archive's vectors are of another model. */
+  /** Whether the texts were re-embedded because the vectors in the archive come from another
+model. */
   reembedded: boolean;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface SubTenantList {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** `default` first, then ascending. */
+  /** Sub-tenant ids: `default` first, then in ascending order. */
   sub_tenant_ids: Array<string>;
   /** Length of `sub_tenant_ids`. */
   count: number;
-  /** Null without a schema. */
+  /** Schema of the tenant; null if it has none. */
   tenant_schema: SchemaView | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface SchemaView {
-  /** In declaration order. */
+  /** Declared keys in declaration order. */
   properties: Array<SchemaProperty>;
 }
 
 export interface SchemaProperty {
-  /** The key. */
+  /** Name of the key. */
   field_name: string;
-  /** Whether filters may name it. */
+  /** Whether the key can be used in filters. */
   index_filterable: boolean;
-  /** Whether its value joins keyword search and embeddings. */
+  /** Whether values are included in keyword search and embeddings. */
   index_searchable: boolean;
-  /** Its type. */
+  /** Type of the values. */
   type: string;
 }
 
 export interface TenantStatistics {
-  /** Searchable chunks or vectors of the sub-tenant. */
+  /** Number of searchable chunks or vectors in the sub-tenant. */
   object_count: number;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Name of the model that reads its texts; null for an embeddings tenant. */
+  /** Name of the embedding model for its texts; null for an embeddings tenant. */
   embedding_model: string | null;
-  /** Null for an embeddings tenant without vectors. */
+  /** Dimension of its vectors; null for an embeddings tenant without vectors. */
   vector_dimension: number | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
-  /** The sub-tenant. */
+  /** Sub-tenant id. */
   sub_tenant_id: string;
   /** `standard` or `embeddings`. */
   mode: string;
-  /** `cosine`, `dot` or `l2`; null for a tenant of documents. */
+  /** Metric: `cosine`, `dot` or `l2`; null for a document tenant. */
   metric: string | null;
-  /** Sources of the sub-tenant. */
+  /** Number of sources in the sub-tenant. */
   source_count: number;
-  /** Memories of the sub-tenant. */
+  /** Number of memories in the sub-tenant. */
   memory_count: number;
-  /** Searchable chunks or vectors of all sub-tenants. */
+  /** Number of searchable chunks or vectors in all sub-tenants. */
   tenant_object_count: number;
   /** Equal to `tenant_id`. */
   tenant_name: string;
 }
 
 export interface TenantUsage {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sources of all sub-tenants in every state, without memories. */
+  /** Number of sources in all sub-tenants, in any state, without memories. */
   sources: number;
-  /** Bytes of their originals. */
+  /** Size of their originals in bytes. */
   bytes: number;
-  /** Stored client vectors, or chunks of documents and of memories. */
+  /** Number of stored client vectors, or chunks of documents and memories. */
   vectors: number;
-  /** Requests of the last minute, where they are limited; null where they are not, and not
-counted. */
+  /** Number of requests in the last minute, if they are limited; null if they are neither limited
+nor counted. */
   requests_last_minute: number | null;
-  /** Workers that process its documents now. */
+  /** Number of workers that are processing its documents. */
   ingest_workers: number;
-  /** The limits that hold: the tenant's own, else those of the settings. */
+  /** Effective limits: the tenant's own, else those of the server's settings. */
   limits: LimitsView;
-  /** The limits of the tenant's own; null follows the settings. */
+  /** The tenant's own limits; null means that the server's setting applies. */
   own_limits: LimitsView;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface LimitsView {
-  /** Sources; null is no limit. */
+  /** Maximum number of sources; null means no limit. */
   max_sources: number | null;
-  /** Bytes of originals; null is no limit. */
+  /** Maximum size of originals in bytes; null means no limit. */
   max_bytes: number | null;
-  /** Client vectors, chunks of documents and of memories; null is no limit. */
+  /** Maximum number of client vectors and chunks of documents and memories; null means no limit. */
   max_vectors: number | null;
-  /** Requests in any 60 seconds; null is no limit. */
+  /** Maximum number of requests in any 60 seconds; null means no limit. */
   max_requests_per_minute: number | null;
-  /** Workers that process its documents at once; null is no limit. */
+  /** Maximum number of workers that process its documents at the same time; null means no limit. */
   max_ingest_workers: number | null;
 }
 
 export interface TenantOutcome {
-  /** `created` for `/user/create_tenant`, else `success`. */
+  /** `created` for `/user/create_tenant`, otherwise `success`. */
   status: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** The sub-tenant; `default` where none was named. */
+  /** Sub-tenant id; `default` if none was given. */
   sub_tenant_id: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface TenantList {
-  /** Tenants within the key's scope, by name. */
+  /** Tenants within the scope of the key, by name. */
   tenants: Array<TenantView>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface TenantView {
-  /** Its name. */
+  /** Name. */
   tenant_id: string;
   /** Always `default`. */
   sub_tenant_id: string;
   /** `standard` or `embeddings`. */
   mode: string;
-  /** `cosine`, `dot` or `l2`; null for a tenant of documents. */
+  /** Metric: `cosine`, `dot` or `l2`; null for a document tenant. */
   metric: string | null;
-  /** Creation time, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** Name of the model that reads its texts; null for an embeddings tenant. */
+  /** Name of the embedding model for its texts; null for an embeddings tenant. */
   embedding_model: string | null;
-  /** Null for an embeddings tenant without vectors. */
+  /** Dimension of its vectors; null for an embeddings tenant without vectors. */
   vector_dimension: number | null;
-  /** Null without a schema. */
+  /** Schema of the tenant; null if it has none. */
   tenant_schema: SchemaView | null;
 }
 
 export interface CreatedKey {
-  /** The secret; shown this once. */
+  /** Secret key, shown only this once. */
   api_key: string;
-  /** Its public id. */
+  /** Public id of the key. */
   key_id: string;
-  /** Text for people. */
+  /** Display name. */
   name: string;
   /** Role of the key. */
   role: string;
-  /** Tenants that it reaches; null means all. */
+  /** Tenants that it may access; null means all. */
   tenants: Array<KeyTenant> | null;
-  /** Creation time, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** End, epoch seconds; null means never. */
+  /** Expiry time in epoch seconds; null if it never expires. */
   expires_at: string | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface KeyTenant {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Its sub-tenants; null means all. */
+  /** Sub-tenants that it may access; null means all. */
   sub_tenant_ids: Array<string> | null;
 }
 
 export interface KeyList {
-  /** Keys within the caller's scope. */
+  /** Keys within the scope of the calling key. */
   api_keys: Array<KeyView>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface KeyView {
-  /** Its public id. */
+  /** Public id of the key. */
   key_id: string;
-  /** Text for people. */
+  /** Display name. */
   name: string;
   /** Role of the key. */
   role: string;
-  /** Tenants that it reaches; null means all. */
+  /** Tenants that it may access; null means all. */
   tenants: Array<KeyTenant> | null;
-  /** Creation time, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** End, epoch seconds; null means never. */
+  /** Expiry time in epoch seconds; null if it never expires. */
   expires_at: string | null;
 }
 
 export interface RevokedKey {
-  /** Its public id. */
+  /** Public id of the key. */
   key_id: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface CreatedWebhook {
-  /** The secret that signs its messages; shown this once. */
+  /** Secret that signs its messages, shown only this once. */
   secret: string;
-  /** Its id. */
+  /** Unique id. */
   webhook_id: string;
-  /** The receiver. */
+  /** URL of the receiver. */
   url: string;
-  /** Text for people. */
+  /** Human-readable description. */
   description: string;
-  /** Kinds of events that it gets. */
+  /** Event types that it receives. */
   events: Array<string>;
-  /** Tenants whose events it gets; null means all. */
+  /** Tenants whose events it receives; null means all. */
   tenants: Array<KeyTenant> | null;
-  /** `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
-made active. */
+  /** `active`, `paused`, or `disabled` after failing for days, until it is activated again. */
   state: string;
-  /** Creation time, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** First failure since the last message that arrived, epoch seconds; null without one. */
+  /** Time in epoch seconds of the first failure since the last successful delivery; null if there
+is none. */
   failing_since: string | null;
-  /** Events that wait. */
+  /** Number of pending events. */
   pending: number;
-  /** Events that were not kept, because too many waited or it was disabled. */
+  /** Number of events dropped because too many were pending or the webhook was disabled. */
   dropped: number;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface WebhookList {
-  /** Webhooks within the caller's scope, oldest first. */
+  /** Webhooks within the scope of the calling key, oldest first. */
   webhooks: Array<WebhookView>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface WebhookView {
-  /** Its id. */
+  /** Unique id. */
   webhook_id: string;
-  /** The receiver. */
+  /** URL of the receiver. */
   url: string;
-  /** Text for people. */
+  /** Human-readable description. */
   description: string;
-  /** Kinds of events that it gets. */
+  /** Event types that it receives. */
   events: Array<string>;
-  /** Tenants whose events it gets; null means all. */
+  /** Tenants whose events it receives; null means all. */
   tenants: Array<KeyTenant> | null;
-  /** `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
-made active. */
+  /** `active`, `paused`, or `disabled` after failing for days, until it is activated again. */
   state: string;
-  /** Creation time, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** First failure since the last message that arrived, epoch seconds; null without one. */
+  /** Time in epoch seconds of the first failure since the last successful delivery; null if there
+is none. */
   failing_since: string | null;
-  /** Events that wait. */
+  /** Number of pending events. */
   pending: number;
-  /** Events that were not kept, because too many waited or it was disabled. */
+  /** Number of events dropped because too many were pending or the webhook was disabled. */
   dropped: number;
 }
 
 export interface ChangedWebhook {
-  /** Its id. */
+  /** Unique id. */
   webhook_id: string;
-  /** The receiver. */
+  /** URL of the receiver. */
   url: string;
-  /** Text for people. */
+  /** Human-readable description. */
   description: string;
-  /** Kinds of events that it gets. */
+  /** Event types that it receives. */
   events: Array<string>;
-  /** Tenants whose events it gets; null means all. */
+  /** Tenants whose events it receives; null means all. */
   tenants: Array<KeyTenant> | null;
-  /** `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
-made active. */
+  /** `active`, `paused`, or `disabled` after failing for days, until it is activated again. */
   state: string;
-  /** Creation time, epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
-  /** First failure since the last message that arrived, epoch seconds; null without one. */
+  /** Time in epoch seconds of the first failure since the last successful delivery; null if there
+is none. */
   failing_since: string | null;
-  /** Events that wait. */
+  /** Number of pending events. */
   pending: number;
-  /** Events that were not kept, because too many waited or it was disabled. */
+  /** Number of events dropped because too many were pending or the webhook was disabled. */
   dropped: number;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface DeletedWebhook {
-  /** Its id. */
+  /** Unique id. */
   webhook_id: string;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface DeliveryList {
-  /** Newest first. */
+  /** Entries, newest first. */
   deliveries: Array<Delivery>;
   /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface Delivery {
-  /** Id of the event. */
+  /** Event id. */
   event_id: string;
-  /** Kind of the event. */
+  /** Event type. */
   type: string;
   /** Sub-tenant of the source; empty for `jobs.drained`. */
   sub_tenant_id: string;
-  /** The source; empty for `jobs.drained`. */
+  /** Source id; empty for `jobs.drained`. */
   file_id: string;
-  /** Time of the event, epoch seconds. */
+  /** Time of the event in epoch seconds. */
   created_at: string;
   /** `pending`, `delivered` or `given_up`. */
   state: string;
-  /** Attempts so far. */
+  /** Number of attempts so far. */
   attempts: number;
-  /** Time of the last attempt, epoch seconds; null before the first. */
+  /** Time of the last attempt in epoch seconds; null before the first. */
   attempted_at: string | null;
-  /** Status of the last answer; null without one. */
+  /** HTTP status of the last response; null if there was none. */
   status: number | null;
-  /** The reason of the last failure, or empty. */
+  /** Reason for the last failure, or empty. */
   problem: string;
-  /** Time of the next attempt, epoch seconds; null at the end, and while an earlier event of
-the source waits. */
+  /** Time of the next attempt in epoch seconds; null at the end, and while an earlier event of
+the source is pending. */
   next_attempt_at: string | null;
 }
 
 export interface WebhookTest {
-  /** Id of the message. */
+  /** Event id of the message. */
   event_id: string;
-  /** Whether the receiver has taken it. */
+  /** Whether the receiver accepted it. */
   delivered: boolean;
-  /** Status of its answer; null without one. */
+  /** HTTP status of the response; null if there was none. */
   status: number | null;
-  /** The reason of the failure, or empty. */
+  /** Reason for the failure, or empty. */
   problem: string;
-  /** Milliseconds that it took. */
+  /** Duration in milliseconds. */
   duration_ms: number;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface BackupStatus {
-  /** Whether one is under way. */
+  /** Whether a backup is running. */
   running: boolean;
-  /** When it began, epoch seconds; null without one. */
+  /** Start time in epoch seconds; null if none is running. */
   running_since: string | null;
-  /** Bytes that it has copied. */
+  /** Bytes copied so far. */
   copied_bytes: number;
-  /** The last one since the start of the server; null before it. */
+  /** Last backup since the server was started; null if there is none. */
   last: LastBackup | null;
-  /** When the next one is due, epoch seconds; null without a schedule. */
+  /** Time of the next scheduled backup in epoch seconds; null without a schedule. */
   next_at: string | null;
-  /** Backups in the location of the settings, oldest first. */
+  /** Backups in the configured location, oldest first. */
   backups: Array<BackupView>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface LastBackup {
   /** Time in epoch seconds. */
   ended_at: string;
-  /** The backup; null where it failed. */
+  /** The backup; null if it failed. */
   backup: BackupView | null;
-  /** The reason of the failure, or empty. */
+  /** Reason for the failure, or empty. */
   error: string;
 }
 
 export interface BackupView {
-  /** Its id. */
+  /** Unique id. */
   backup_id: string;
   /** `complete`, `one_tenant`, `incomplete`, `cut_off` or `damaged`. */
   state: string;
-  /** Its tenants. */
+  /** Ids of its tenants. */
   tenant_ids: Array<string>;
-  /** Tenants that could not be taken. */
+  /** Tenants that could not be backed up. */
   left_out: Array<MissingTenant>;
-  /** Visible sources. */
+  /** Number of visible sources. */
   sources: number;
-  /** Searchable rows. */
+  /** Number of searchable rows. */
   chunks: number;
-  /** Bytes of its files. */
+  /** Size of its files in bytes. */
   bytes: number;
   /** Bytes that it added to the location. */
   new_bytes: number;
-  /** Files that it added to the location. */
+  /** Number of files that it added to the location. */
   new_files: number;
-  /** Whether it holds API keys. */
+  /** Whether it contains API keys. */
   has_keys: boolean;
-  /** Damage of earlier backups that was found while it was made, a line each; files that it needs
-were written anew. */
+  /** Damage found in earlier backups while it was made, one line each; the files that it needs
+were written again. */
   damage: Array<string>;
 }
 
 export interface MissingTenant {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** The reason. */
+  /** Reason why it is missing. */
   reason: string;
 }
 
 export interface ReembedStatus {
-  /** The tenants, by id. */
+  /** Tenants, by id. */
   tenants: Array<TenantVectors>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface TenantVectors {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Model of the vectors that are searched, or its fingerprint where it is not loaded; null
-without vectors of a model. */
+  /** Model of the searched vectors, or its fingerprint if it is not loaded; null without vectors
+of a model. */
   model: string | null;
-  /** Whether that is the model of new tenants. */
+  /** Whether this is the model of new tenants. */
   is_current: boolean;
-  /** Model of the vectors that are being made, or kept from before; null without any. */
+  /** Model of the vectors that are being built, or of the previous ones that are kept; null if
+there are none. */
   other_model: string | null;
-  /** Bytes of the segments with those. */
+  /** Size of the segments with these vectors in bytes. */
   other_bytes: number;
-  /** Until when the vectors of before are kept, epoch seconds; null unless they are kept. */
+  /** Time in epoch seconds until which the previous vectors are kept; null if there are none. */
   kept_until: string | null;
-  /** `queued`, `in_progress`, `success` or `errored`; null where nothing was asked for. */
+  /** `queued`, `in_progress`, `success` or `errored`; null if no change was requested. */
   status: string | null;
-  /** Chunks that have their new vector. */
+  /** Number of chunks that have their new vector. */
   chunks_done: number;
-  /** Chunks of the change in all. */
+  /** Total number of chunks to change. */
   chunks: number;
-  /** Reason for which it waits or has failed, or empty. */
+  /** Reason why it is waiting or has failed, or empty. */
   reason: string;
-  /** The work that it would be, of a dry run. */
+  /** Estimated work, for a dry run. */
   estimate: EstimateView | null;
 }
 
 export interface EstimateView {
-  /** Chunks to embed. */
+  /** Number of chunks to embed. */
   chunks: number;
-  /** Their tokens, from a sample. */
+  /** Number of their tokens, estimated from a sample. */
   tokens: number;
-  /** Chunks a second, measured with the sample; 0 where there is nothing to do. */
+  /** Chunks per second, measured with the sample; 0 if there is nothing to do. */
   chunks_per_second: number;
-  /** Seconds of the work at that rate. */
+  /** Estimated duration in seconds at that rate. */
   seconds: number;
-  /** Bytes of disk for the new segments, beside the present ones. */
+  /** Disk space for the new segments in bytes, in addition to the present ones. */
   disk_bytes: number;
-  /** Bytes of disk that are free. */
+  /** Free disk space in bytes. */
   free_bytes: number;
 }
 
 export interface JobList {
-  /** Newest first. */
+  /** Entries, newest first. */
   jobs: Array<JobView>;
-  /** Counts of the jobs of sources over everything addressed, independent
-of the page and the state asked for. */
+  /** Numbers of source jobs over everything addressed, independent of the page and the requested
+state. */
   counts: JobCounts;
   /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface JobView {
-  /** Its id. */
+  /** Unique id. */
   job_id: string;
-  /** The source that it processes; empty for `reembed`. */
+  /** Id of the source that it processes; empty for `reembed`. */
   file_id: string;
   /** Tenant of the source. */
   tenant_id: string;
-  /** Sub-tenant of the source; empty for `reembed`, which is about the whole tenant. */
+  /** Sub-tenant of the source; empty for `reembed`, which concerns the whole tenant. */
   sub_tenant_id: string;
-  /** Kind of the source, or `reembed`: a change of the embedding model of the tenant. */
+  /** Type of the source, or `reembed` for a change of the tenant's embedding model. */
   kind: string;
-  /** State of processing. */
+  /** Processing state. */
   status: Status;
-  /** Stage of processing, while in progress. */
+  /** Processing stage, while in progress. */
   stage: string | null;
-  /** Share of the chunks that have their vectors, 0 to 1, while that is known. */
+  /** Share of chunks that have been embedded, 0 to 1, while known. */
   progress: number | null;
-  /** Attempts so far, one that is under way included. Those before a retry by a client, and those
-that a stop of the server cut short, do not count. */
+  /** Number of attempts so far, including a running one. Attempts before a retry by a client, and
+those interrupted by a stop of the server, do not count. */
   attempts: number;
-  /** Error code of processing, or empty. */
+  /** Processing error code, or empty. */
   error_code: string;
-  /** Reason of the state `errored`; of a job that waits for its vectors because the embedding
-server fails, since when and why it does. */
+  /** Reason for the state `errored`. For a job that waits for its vectors because the embedding
+server is failing: since when and why. */
   message: string;
-  /** Epoch seconds. */
+  /** Creation time in epoch seconds. */
   created_at: string;
   /** Time in epoch seconds; null before that. */
   started_at: string | null;
@@ -1502,79 +1505,80 @@ server fails, since when and why it does. */
 }
 
 export interface JobCounts {
-  /** Jobs that wait. */
+  /** Waiting jobs. */
   queued: number;
-  /** Running. */
+  /** Jobs in progress. */
   in_progress: number;
-  /** Done. */
+  /** Completed jobs. */
   success: number;
-  /** Entries that ended with a reason. */
+  /** Failed, with a reason. */
   errored: number;
 }
 
 export interface RetriedJob {
-  /** The job as it is now. */
+  /** Current state of the job. */
   job: JobView;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface LastHour {
-  /** Oldest first; the last one is still running. */
+  /** Minutes, oldest first; the last one is still running. */
   minutes: Array<Minute>;
-  /** Always true. */
+  /** Always `true`. */
   success: boolean;
-  /** Text for people. */
+  /** Human-readable message. */
   message: string;
 }
 
 export interface Minute {
-  /** Its end, epoch seconds. */
+  /** End time in epoch seconds. */
   at: string;
-  /** Its length in seconds. */
+  /** Length in seconds. */
   seconds: number;
-  /** Requests answered. */
+  /** Number of requests answered. */
   requests: number;
-  /** Requests answered with 5xx. */
+  /** Number of requests answered with status 5xx. */
   faults: number;
-  /** Sources that became searchable. */
+  /** Number of sources that became searchable. */
   processed: number;
-  /** Sources whose processing ended with an error. */
+  /** Number of sources whose processing failed. */
   errored: number;
-  /** Tokens through the embedding model. */
+  /** Number of tokens processed by the embedding model. */
   tokens: number;
-  /** Times of searches by meaning and words; null where there were none. */
+  /** Durations of hybrid searches; null if there were none. */
   searches: Times | null;
-  /** Times of answers; null where there were none. */
+  /** Durations of answers; null if there were none. */
   answers: Times | null;
 }
 
 export interface Times {
-  /** Their number. */
+  /** Number of durations. */
   count: number;
-  /** Half of them took no longer. */
+  /** Median. */
   median_ms: number;
-  /** 95 of 100 took no longer. */
+  /** 95th percentile. */
   p95_ms: number;
 }
 
 export interface Health {
   /** Always `ok`. */
   status: string;
-  /** Name of the process among those that write to a bucket, for its query nodes. */
+  /** Name of this process among those that write to a bucket, for its query nodes. */
   writer?: string | null;
-  /** Name of a query node that shares the tenants with others, for those. */
+  /** Name of this query node, if it shares the tenants with others, for those. */
   node?: string | null;
-  /** `true` while that node opens the tenants that it is to answer for: others do until then. */
+  /** `true` while this node is opening the tenants that it will answer for; other nodes answer
+for them until then. */
   joining?: boolean | null;
 }
 
 export interface Readiness {
   /** `ok` or `unavailable`. */
   status: string;
-  /** Component to its state. */
+  /** State of each component. */
   components: Record<string, string>;
 }
 
@@ -1603,150 +1607,150 @@ export interface Error {
 }
 
 export interface UploadUploadTextRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The text; not blank, up to 10 MiB. */
+  /** Text to index; not blank, at most 10 MiB. */
   content: string;
-  /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
+  /** Source id; generated if absent. Other names: `source_id`, `id`. */
   file_id?: string | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
-  /** Title, up to 2,048 characters; it takes precedence over any other. */
+  /** Title, at most 2,048 characters; takes precedence over any other. */
   title?: string | null;
-  /** Address of the document, an absolute URI up to 2,048 characters; not fetched. */
+  /** Absolute URI of the document, at most 2,048 characters; it is not fetched. */
   url?: string | null;
-  /** Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999. */
+  /** Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`. */
   source_time?: number | string | null;
-  /** Language of the document: a BCP 47 tag such as `en` or `pt-BR`. */
+  /** Language of the document, a BCP 47 tag such as `en` or `pt-BR`. */
   language?: string | null;
 }
 
 export interface UploadUpdateTextRequest {
-  /** Source to replace; created when unknown. Other names: `file_id`, `id`. */
+  /** Id of the source to replace; created if unknown. Other names: `file_id`, `id`. */
   source_id: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The text; not blank, up to 10 MiB. */
+  /** Text to index; not blank, at most 10 MiB. */
   content: string;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
-  /** Title, up to 2,048 characters; it takes precedence over any other. */
+  /** Title, at most 2,048 characters; takes precedence over any other. */
   title?: string | null;
-  /** Address of the document, an absolute URI up to 2,048 characters; not fetched. */
+  /** Absolute URI of the document, at most 2,048 characters; it is not fetched. */
   url?: string | null;
-  /** Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999. */
+  /** Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`. */
   source_time?: number | string | null;
-  /** Language of the document: a BCP 47 tag such as `en` or `pt-BR`. */
+  /** Language of the document, a BCP 47 tag such as `en` or `pt-BR`. */
   language?: string | null;
 }
 
 export interface UploadUploadDocumentRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
+  /** Source id; generated if absent. Other names: `source_id`, `id`. */
   file_id?: string | null;
-  /** The document; up to 100 MiB. */
+  /** Document file, at most 100 MiB. */
   file: FileInput;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
-  /** Title, up to 2,048 characters; it takes precedence over any other. */
+  /** Title, at most 2,048 characters; takes precedence over any other. */
   title?: string | null;
-  /** Address of the document, an absolute URI up to 2,048 characters; not fetched. */
+  /** Absolute URI of the document, at most 2,048 characters; it is not fetched. */
   url?: string | null;
-  /** Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999. */
+  /** Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`. */
   source_time?: number | string | null;
-  /** Language of the document: a BCP 47 tag such as `en` or `pt-BR`. */
+  /** Language of the document, a BCP 47 tag such as `en` or `pt-BR`. */
   language?: string | null;
 }
 
 export interface UploadUpdateDocumentRequest {
-  /** Source to replace; created when unknown. Other names: `file_id`, `id`. */
+  /** Id of the source to replace; created if unknown. Other names: `file_id`, `id`. */
   source_id: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The document; up to 100 MiB. */
+  /** Document file, at most 100 MiB. */
   file: FileInput;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
-  /** Title, up to 2,048 characters; it takes precedence over any other. */
+  /** Title, at most 2,048 characters; takes precedence over any other. */
   title?: string | null;
-  /** Address of the document, an absolute URI up to 2,048 characters; not fetched. */
+  /** Absolute URI of the document, at most 2,048 characters; it is not fetched. */
   url?: string | null;
-  /** Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999. */
+  /** Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`. */
   source_time?: number | string | null;
-  /** Language of the document: a BCP 47 tag such as `en` or `pt-BR`. */
+  /** Language of the document, a BCP 47 tag such as `en` or `pt-BR`. */
   language?: string | null;
 }
 
 export interface UploadUpdateMetadataRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The source. Other names: `file_id`, `id`. */
+  /** Source id. Other names: `file_id`, `id`. */
   source_id: string;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
 }
 
 export interface UploadVerifyProcessingRequest {
-  /** The source. Other names: `source_id`, `id`. */
+  /** Source id. Other names: `source_id`, `id`. */
   file_id: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id?: string | null;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Seconds to wait for the end of processing before answering. */
+  /** Maximum seconds to wait for processing to finish before responding. */
   wait?: number | null;
 }
 
 export interface UploadBatchUploadRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The documents; 512 MiB in all. */
+  /** Document files, at most 512 MiB in total. */
   files: Array<FileInput>;
-  /** One id per file, as a JSON array or repeated parts; empty ids are generated. Other names: `source_ids`, `ids`. */
+  /** One id per file, as a JSON array or repeated parts; an empty one is replaced by a generated id. Other names: `source_ids`, `ids`. */
   file_ids?: Array<string> | null;
   /** One map for all files, or a list with one map per file. */
   tenant_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
   /** One map for all files, or a list with one map per file. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
-  /** One title for all files, or one a file, as a JSON array or repeated parts. */
+  /** One title for all files or one per file, as a JSON array or repeated parts. */
   title?: Array<string> | null;
-  /** One address for all files, or one a file, as a JSON array or repeated parts. */
+  /** One URL for all files or one per file, as a JSON array or repeated parts. */
   url?: Array<string> | null;
-  /** One date for all files, or one a file, as a JSON array or repeated parts. */
+  /** One date for all files or one per file, as a JSON array or repeated parts. */
   source_time?: Array<string> | null;
-  /** One language for all files, or one a file, as a JSON array or repeated parts. */
+  /** One language for all files or one per file, as a JSON array or repeated parts. */
   language?: Array<string> | null;
 }
 
 export interface UploadBatchUpdateRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The documents; 512 MiB in all. */
+  /** Document files, at most 512 MiB in total. */
   files: Array<FileInput>;
   /** One id per file, as a JSON array or repeated parts. Other names: `file_ids`, `ids`. */
   source_ids: Array<string>;
@@ -1754,220 +1758,220 @@ export interface UploadBatchUpdateRequest {
   tenant_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
   /** One map for all files, or a list with one map per file. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
-  /** One title for all files, or one a file, as a JSON array or repeated parts. */
+  /** One title for all files or one per file, as a JSON array or repeated parts. */
   title?: Array<string> | null;
-  /** One address for all files, or one a file, as a JSON array or repeated parts. */
+  /** One URL for all files or one per file, as a JSON array or repeated parts. */
   url?: Array<string> | null;
-  /** One date for all files, or one a file, as a JSON array or repeated parts. */
+  /** One date for all files or one per file, as a JSON array or repeated parts. */
   source_time?: Array<string> | null;
-  /** One language for all files, or one a file, as a JSON array or repeated parts. */
+  /** One language for all files or one per file, as a JSON array or repeated parts. */
   language?: Array<string> | null;
 }
 
 export interface UploadBatchUploadTextItemsItem {
-  /** The text; not blank, up to 10 MiB. */
+  /** Text to index; not blank, at most 10 MiB. */
   content: string;
-  /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
+  /** Source id; generated if absent. Other names: `source_id`, `id`. */
   file_id?: string;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown>;
-  /** Title, up to 2,048 characters; it takes precedence over any other. */
+  /** Title, at most 2,048 characters; takes precedence over any other. */
   title?: string;
-  /** Address of the document, an absolute URI up to 2,048 characters; not fetched. */
+  /** Absolute URI of the document, at most 2,048 characters; it is not fetched. */
   url?: string;
-  /** Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999. */
+  /** Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`. */
   source_time?: number | string;
-  /** Language of the document: a BCP 47 tag such as `en` or `pt-BR`. */
+  /** Language of the document, a BCP 47 tag such as `en` or `pt-BR`. */
   language?: string;
 }
 
 export interface UploadBatchUploadTextRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The texts. */
+  /** Texts to index. */
   items: Array<UploadBatchUploadTextItemsItem>;
 }
 
 export interface UploadUploadAppSourcesBodyItemContent {
-  /** Plain text; read where the others are absent. */
+  /** Plain text; used if `markdown` and `html_base64` are absent. */
   text?: string;
-  /** Markdown; comes before the others. */
+  /** Markdown; takes precedence over the others. */
   markdown?: string;
-  /** HTML in base64; before `text`. */
+  /** Base64-encoded HTML; takes precedence over `text`. */
   html_base64?: string;
-  /** CSV in base64; added to the text. */
+  /** Base64-encoded CSV, appended to the text. */
   csv_base64?: string;
-  /** Stored, not interpreted. */
+  /** Stored but not interpreted. */
   files?: Array<unknown>;
-  /** Stored, not interpreted. */
+  /** Stored but not interpreted. */
   layout?: unknown;
 }
 
 export interface UploadUploadAppSourcesBodyItemAttachmentsItem {
-  /** Stored. */
+  /** Stored but not interpreted. */
   id?: string;
-  /** Stored; nothing is fetched from it. */
+  /** URL, stored but not fetched. */
   url?: string;
-  /** Heading of its text. */
+  /** Heading above the text of the attachment. */
   title?: string;
-  /** Stored. */
+  /** Stored but not interpreted. */
   content_type?: string;
-  /** Stored; nothing is fetched from it. */
+  /** URL, stored but not fetched. */
   content_url?: string;
-  /** Stored, not interpreted. */
+  /** Stored but not interpreted. */
   misc?: unknown;
-  /** Text, added to the record's. */
+  /** Text of the attachment, appended to that of the record. */
   content?: string;
 }
 
 export interface UploadUploadAppSourcesBodyItem {
-  /** Id of the source; generated when absent. Other names: `file_id`, `source_id`. */
+  /** Source id; generated if absent. Other names: `file_id`, `source_id`. */
   id?: string;
-  /** Title; it takes precedence over the document's own. */
+  /** Title; takes precedence over the document's own. */
   title?: string;
-  /** Type of the record, a free word; `app` when absent. */
+  /** Type of the record, any word; `app` if absent. */
   type?: string;
   /** Description that is shown instead of the leading text. */
   description?: string;
-  /** Stored and returned. */
+  /** Free-form note, stored and returned. */
   note?: string;
-  /** Address of the record; nothing is fetched from it. */
+  /** URL of the record; it is not fetched. */
   url?: string;
-  /** Time of origin, used for recency; default now. */
+  /** Date of the record, used for recency; now if absent. */
   timestamp?: number | string;
   /** Collections of the record; returned as `source_collection`. */
   collections?: Array<string>;
-  /** Stored and returned, not filterable. */
+  /** Free-form map, stored and returned but not filterable. */
   meta?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown>;
-  /** Parts of the text. */
+  /** Text of the record in one or more formats. */
   content?: UploadUploadAppSourcesBodyItemContent;
-  /** Attached files. */
+  /** Attachments of the record. */
   attachments?: Array<UploadUploadAppSourcesBodyItemAttachmentsItem>;
 }
 
 export interface UploadUploadAppSourcesRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The records: the body itself is this list. */
+  /** List of records, which is the entire body. */
   body: Array<UploadUploadAppSourcesBodyItem>;
 }
 
 export interface UploadScrapeWebpageRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Absolute http or https address, up to 2,048 characters. */
+  /** Absolute http or https URL of the page, at most 2,048 characters. */
   web_url: string;
-  /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
+  /** Source id; generated if absent. Other names: `source_id`, `id`. */
   file_id?: string | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
 }
 
 export interface UploadUpdateWebpageRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Source to replace; created when unknown. Other names: `file_id`, `id`. */
+  /** Id of the source to replace; created if unknown. Other names: `file_id`, `id`. */
   source_id: string;
-  /** New address of the page; the stored address when absent. */
+  /** New URL of the page; the stored URL if absent. */
   web_url?: string | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
 }
 
 export interface UploadBatchScrapeWebpageItemsItem {
-  /** Absolute http or https address, up to 2,048 characters. */
+  /** Absolute http or https URL of the page, at most 2,048 characters. */
   web_url: string;
-  /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
+  /** Source id; generated if absent. Other names: `source_id`, `id`. */
   file_id?: string;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   tenant_metadata?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
+  /** Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown>;
 }
 
 export interface UploadBatchScrapeWebpageRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The pages. */
+  /** Pages to fetch. */
   items: Array<UploadBatchScrapeWebpageItemsItem>;
 }
 
 export interface DeletionDeleteSourceRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Sources to delete; also as repeated query parameters. Other names: `file_ids`, `ids`. */
+  /** Ids of the sources to delete; also accepted as repeated query parameters. Other names: `file_ids`, `ids`. */
   source_ids: Array<string>;
 }
 
 export interface ListingSourcesRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Entries per page; without it everything is listed. */
+  /** Maximum number of entries per page; all are listed if absent. */
   limit?: number | null;
   /** `next_cursor` of the previous page. */
   cursor?: string | null;
-  /** List only entries in this state. */
+  /** Only list entries in this state. */
   status?: "queued" | "in_progress" | "success" | "errored" | null;
 }
 
 export interface ListingSourcesByIdRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Sources to look up. Other names: `file_ids`, `ids`. */
+  /** Ids of the sources to look up. Other names: `file_ids`, `ids`. */
   source_ids: Array<string>;
 }
 
 export interface ListingChunksRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The source. Other names: `source_id`, `id`. */
+  /** Source id. Other names: `source_id`, `id`. */
   file_id: string;
-  /** Only chunks of this page, slide or sheet, from 1. */
+  /** Only list chunks of this page, slide or sheet, counted from 1. */
   page?: number | null;
-  /** Number of chunks to pass over. */
+  /** Number of chunks to skip. */
   offset?: number | null;
-  /** Number of chunks. Fewer come back where their text has more than 1 MiB. */
+  /** Maximum number of chunks; fewer are returned if their text exceeds 1 MiB. */
   limit?: number | null;
 }
 
 export interface FetchFetchContentRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The source. Other names: `source_id`, `id`. */
+  /** Source id. Other names: `source_id`, `id`. */
   file_id: string;
   /** Accepted without effect. */
   file_type?: string | null;
-  /** Whether the content itself is wanted; false gives a signed URL. */
+  /** Whether to return the content itself; if false, a signed URL is returned instead. */
   return_content?: boolean | null;
 }
 
@@ -1977,7 +1981,7 @@ export interface FetchDownloadRequest {
 }
 
 export interface FetchPageImageHighlightItem {
-  /** Its page; those of other pages are passed over. */
+  /** Page of the rectangle; rectangles on other pages are ignored. */
   page?: number;
   /** Left edge in points. */
   x: number;
@@ -1990,550 +1994,550 @@ export interface FetchPageImageHighlightItem {
 }
 
 export interface FetchPageImageRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** The source. Other names: `source_id`, `id`. */
+  /** Source id. Other names: `source_id`, `id`. */
   file_id: string;
-  /** The page, from 1. */
+  /** Page number, from 1. */
   page: number;
-  /** Pixels from left to right; the height follows, up to 8,388,608 pixels in all. */
+  /** Width in pixels; the height follows from the page. At most 8,388,608 pixels in total. */
   width?: number | null;
-  /** Format of the picture. */
+  /** Image format. */
   format?: "png" | null;
-  /** Rectangles to be marked, as `boxes` of citations and chunks have them; up to 64 on the page. */
+  /** Rectangles to highlight, in the form of the `boxes` of citations and chunks; at most 64 on the page. */
   highlight?: Array<FetchPageImageHighlightItem> | null;
-  /** Whether the picture itself is wanted; false gives a signed URL. */
+  /** Whether to return the image itself; if false, a signed URL is returned instead. */
   return_content?: boolean | null;
 }
 
 export interface ListingGraphRelationsByIdRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Sources whose relations are wanted. Other names: `file_ids`, `ids`. */
+  /** Ids of the sources whose relations are listed. Other names: `file_ids`, `ids`. */
   source_ids: Array<string>;
-  /** Greatest number of triplets in all. */
+  /** Maximum number of triplets in total. */
   limit?: number | null;
 }
 
 export interface SearchRetrieveHistoryItem {
-  /** A question. */
+  /** Question of the turn. */
   question: string;
-  /** Its answer. */
+  /** Answer to the question. */
   answer?: string;
 }
 
 export interface SearchRetrieveRequest {
-  /** The query. */
+  /** Query text. */
   query: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Number of chunks wanted. */
+  /** Maximum number of chunks. */
   max_chunks?: number | null;
-  /** Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker. */
+  /** Search effort. Absent: one pass, which finds 99 of 100 nearest vectors unless it compares all; `fast`: likewise, 97 of 100; `accurate`: compares all vectors, followed by a second pass and the reranker. */
   mode?: "fast" | "accurate" | null;
-  /** Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less where the embedding model cannot read the query's script. */
+  /** Weight of semantic against keyword search, 0 to 1, or `auto`. Absent: 0.8, or less if the embedding model does not support the script of the query. */
   alpha?: number | string | null;
-  /** Weight of recency, 0 to 1. */
+  /** Weight of recency in the ranking, 0 to 1. */
   recency_bias?: number | null;
-  /** Whether the scope's memories steer the ranking. */
+  /** Whether memories of the sub-tenant influence the ranking. */
   personalise_search?: boolean | null;
-  /** Whether the search follows names and adds relations of entities. `auto`: where the question names several things, or asks of one what the first results do not hold. Absent: `auto` in mode `accurate`, else `false`. */
+  /** Whether the search follows entity names and returns relations of entities. `auto`: if the question names several things, or asks for something about one that the first results do not contain. Absent: `auto` in mode `accurate`, otherwise `false`. */
   graph_context?: boolean | "auto" | null;
-  /** Greatest number of chunks of one source; absent: no limit. */
+  /** Maximum number of chunks per source; no limit if absent. */
   max_chunks_per_source?: number | null;
-  /** Whether neighbouring chunks of one source become one result; `auto`: in sources of up to four chunks. */
+  /** Whether adjacent chunks of a source are merged into one result; `auto`: in sources of at most four chunks. */
   join_neighbours?: boolean | "auto" | null;
-  /** Leaves out chunks whose `confidence` is lower, 0 to 1. */
+  /** Minimum `confidence` of returned chunks, 0 to 1. */
   min_confidence?: number | null;
-  /** Add the parts of its score to each chunk. */
+  /** Whether each chunk includes the components of its score. */
   explain?: boolean | null;
-  /** Text that steers the semantic search and reranking; its words are not searched for. */
+  /** Text that guides semantic search and reranking; its words are not used as keywords. */
   extra_context?: string | null;
-  /** Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others. */
+  /** Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others. */
+  /** Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others. */
   document_metadata?: Record<string, unknown> | null;
-  /** Filter on source_title, source_type and the like. */
+  /** Filter on source_title, source_type and other attributes of sources. */
   metadata?: Record<string, unknown> | null;
-  /** Search only these sources; empty: all sources. Other names: `source_ids`, `file_ids`, `ids`. */
+  /** Ids of the sources to search; all sources if empty. Other names: `source_ids`, `file_ids`, `ids`. */
   context_list?: Array<string> | null;
-  /** Id of the conversation that the question continues. */
+  /** Id of the conversation to continue. */
   session_id?: string | null;
-  /** Turns before this one, oldest first, in place of `session_id`. */
+  /** Previous turns of the conversation, oldest first, instead of `session_id`. */
   history?: Array<SearchRetrieveHistoryItem> | null;
 }
 
 export interface SearchFullTextSearchRequest {
-  /** The query. */
+  /** Query text. */
   query: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** `or`: at least one term occurs; `and`: all terms occur. */
+  /** `or`: at least one term must occur; `and`: all terms must occur. */
   operator?: "or" | "and" | null;
-  /** Misspellings that are forgiven in a word: `false`; `auto` (one from 4 letters, two from 8); 1; 2. None in numbers and identifiers. */
+  /** Typos tolerated per word: `false` (none), `auto` (one from 4 letters, two from 8), 1 or 2. Numbers and identifiers must match exactly. */
   fuzzy?: false | "auto" | 1 | 2 | null;
-  /** Whether the last word is the beginning of one. */
+  /** Whether the last word is matched as a prefix. */
   prefix?: boolean | null;
-  /** Number of chunks wanted. */
+  /** Maximum number of chunks. */
   max_chunks?: number | null;
-  /** Number of chunks to pass over, best first. */
+  /** Number of best chunks to skip. */
   offset?: number | null;
-  /** Leaves out chunks whose `confidence` is lower, 0 to 1. */
+  /** Minimum `confidence` of returned chunks, 0 to 1. */
   min_confidence?: number | null;
-  /** Metadata keys whose values are counted over all matching chunks; makes the answer an object. */
+  /** Metadata keys whose values are counted over all matching chunks; the response is then an object. */
   facets?: Array<string> | null;
-  /** Whether each chunk says where the words stand in it. */
+  /** Whether each chunk includes the positions of the query words in it. */
   highlights?: boolean | null;
-  /** Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others. */
+  /** Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others. */
+  /** Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others. */
   document_metadata?: Record<string, unknown> | null;
-  /** Filter on source_title, source_type and the like. */
+  /** Filter on source_title, source_type and other attributes of sources. */
   metadata?: Record<string, unknown> | null;
-  /** Search only these sources; empty: all sources. Other names: `source_ids`, `file_ids`, `ids`. */
+  /** Ids of the sources to search; all sources if empty. Other names: `source_ids`, `file_ids`, `ids`. */
   context_list?: Array<string> | null;
 }
 
 export interface SearchQnaHistoryItem {
-  /** A question. */
+  /** Question of the turn. */
   question: string;
-  /** Its answer. */
+  /** Answer to the question. */
   answer?: string;
 }
 
 export interface SearchQnaRequest {
-  /** The question. */
+  /** Question to answer. */
   question: string;
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Id of the conversation that the question continues. */
+  /** Id of the conversation to continue. */
   session_id?: string | null;
-  /** Turns before this one, oldest first, in place of `session_id`. */
+  /** Previous turns of the conversation, oldest first, instead of `session_id`. */
   history?: Array<SearchQnaHistoryItem> | null;
-  /** Search only these sources; empty: all sources. Other names: `source_ids`, `file_ids`, `ids`. */
+  /** Ids of the sources to search; all sources if empty. Other names: `source_ids`, `file_ids`, `ids`. */
   context_list?: Array<string> | null;
-  /** Whether an answer is written; false gives the context only. */
+  /** Whether to write an answer; if false, only the context is returned. */
   ai_generation?: boolean | null;
-  /** Whether the answer lists its chunks. */
+  /** Whether the response includes the retrieved chunks. */
   highlight_chunks?: boolean | null;
-  /** Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others. */
+  /** Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others. */
+  /** Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others. */
   document_metadata?: Record<string, unknown> | null;
-  /** Filter on source_title, source_type and the like. */
+  /** Filter on source_title, source_type and other attributes of sources. */
   metadata?: Record<string, unknown> | null;
-  /** Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less where the embedding model cannot read the query's script. */
+  /** Weight of semantic against keyword search, 0 to 1, or `auto`. Absent: 0.8, or less if the embedding model does not support the script of the query. */
   search_alpha?: number | string | null;
-  /** Weight of recency, 0 to 1. */
+  /** Weight of recency in the ranking, 0 to 1. */
   recency_bias?: number | null;
-  /** Number of chunks to answer from. Other names: `max_chunks`. */
+  /** Maximum number of chunks to answer from. Other names: `max_chunks`. */
   top_n?: number | null;
   /** Passed to the generator. */
   user_name?: string | null;
   /** Passed to the generator. */
   user_instructions?: string | null;
-  /** Whether the question may be split; needs a generator. */
+  /** Whether the question may be split into several queries; requires a generator. */
   multi_step_reasoning?: boolean | null;
   /** Accepted without effect; named in metadata.ignored_parameters. */
   auto_agent_routing?: boolean | null;
   /** Accepted without effect; named in metadata.ignored_parameters. */
   search_modes?: Array<string> | null;
-  /** Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker. */
+  /** Search effort. Absent: one pass, which finds 99 of 100 nearest vectors unless it compares all; `fast`: likewise, 97 of 100; `accurate`: compares all vectors, followed by a second pass and the reranker. */
   mode?: "fast" | "accurate" | null;
-  /** Whether the search follows names and adds relations of entities. `auto`: where the question names several things, or asks of one what the first results do not hold. Absent: `auto` in mode `accurate`, else `false`. */
+  /** Whether the search follows entity names and returns relations of entities. `auto`: if the question names several things, or asks for something about one that the first results do not contain. Absent: `auto` in mode `accurate`, otherwise `false`. */
   graph_context?: boolean | "auto" | null;
-  /** Whether the scope's memories steer the ranking. */
+  /** Whether memories of the sub-tenant influence the ranking. */
   personalise_search?: boolean | null;
-  /** Greatest number of chunks of one source; absent: no limit. */
+  /** Maximum number of chunks per source; no limit if absent. */
   max_chunks_per_source?: number | null;
-  /** Leaves out chunks whose `confidence` is lower, 0 to 1. */
+  /** Minimum `confidence` of returned chunks, 0 to 1. */
   min_confidence?: number | null;
-  /** Add the parts of its score to each chunk. */
+  /** Whether each chunk includes the components of its score. */
   explain?: boolean | null;
-  /** Text that steers the semantic search and reranking; its words are not searched for. */
+  /** Text that guides semantic search and reranking; its words are not used as keywords. */
   extra_context?: string | null;
 }
 
 export interface EmbeddingsUploadEmbeddingsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** 1 to 2,000 vectors of one width, each 1 to 3,024 wide, all values finite. */
+  /** 1 to 2,000 vectors of the same dimension, from 1 to 3,024; all values must be finite. */
   embeddings: Array<Array<number>>;
-  /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
+  /** Source id; generated if absent. Other names: `source_id`, `id`. */
   file_id?: string | null;
-  /** A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant. */
+  /** Your own chunk id for each row, following the rules of source ids; unique in the sub-tenant. */
   ids?: Array<string> | null;
-  /** A map for each row, `null` for none: 64 KiB each, depth 8, keys up to 128 characters. */
+  /** One map or `null` per row, each at most 64 KiB and 8 levels deep; keys have at most 128 characters. */
   metadata?: Array<Record<string, unknown> | null> | null;
 }
 
 export interface EmbeddingsUpdateEmbeddingsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Chunk id to vector; 1 to 2,000 entries of one batch. */
+  /** New vectors by chunk id: 1 to 2,000 entries of one batch. */
   embeddings: Record<string, Array<number>>;
 }
 
 export interface EmbeddingsDeleteRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Chunk ids: your own, or `{batch_id}_{index}`. */
+  /** Chunk ids: your own ones or `{batch_id}_{index}`. */
   chunk_ids: Array<string>;
 }
 
 export interface EmbeddingsSearchRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** One vector, or 1 to 100 vectors. */
+  /** Query vector, or list of 1 to 100 query vectors. */
   embeddings: Array<number> | Array<Array<number>>;
-  /** Number of results wanted. */
+  /** Maximum number of results. */
   max_chunks?: number | null;
-  /** Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others. */
+  /** Filter on vector metadata: equality, lists (any of), $gt, $in and others. */
   filter?: Record<string, unknown> | null;
-  /** Whether entries carry `metadata`. */
+  /** Whether entries include `metadata`. */
   with_metadata?: boolean | null;
-  /** Whether entries carry `embedding`. */
+  /** Whether entries include `embedding`. */
   with_vectors?: boolean | null;
 }
 
 export interface EmbeddingsScrollRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others. */
+  /** Filter on vector metadata: equality, lists (any of), $gt, $in and others. */
   filter?: Record<string, unknown> | null;
-  /** Vectors of a page. */
+  /** Maximum number of vectors per page. */
   limit?: number | null;
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: string | null;
-  /** Whether entries carry `metadata`. */
+  /** Whether entries include `metadata`. */
   with_metadata?: boolean | null;
-  /** Whether entries carry `embedding`. */
+  /** Whether entries include `embedding`. */
   with_vectors?: boolean | null;
 }
 
 export interface EmbeddingsRetrieveByIdsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Chunk ids: your own, or `{batch_id}_{index}`. */
+  /** Chunk ids: your own ones or `{batch_id}_{index}`. */
   chunk_ids: Array<string>;
 }
 
 export interface MemoryAddUserMemoryUserAssistantPairsItem {
-  /** Text of the user. */
+  /** Message of the user. */
   user: string;
-  /** Text of the assistant. */
+  /** Reply of the assistant. */
   assistant: string;
 }
 
 export interface MemoryAddUserMemoryRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Text of the memory, up to 32 KiB; this or `user_assistant_pairs` is required. Other names: `raw_text`. */
+  /** Text of the memory, at most 32 KiB; this or `user_assistant_pairs` is required. Other names: `raw_text`. */
   user_memory?: string | null;
-  /** Exchanges of user and assistant; not used where a text is sent. */
+  /** Exchanges between user and assistant; not used if a text is sent. */
   user_assistant_pairs?: Array<MemoryAddUserMemoryUserAssistantPairsItem> | null;
-  /** Seconds until the memory expires; null: never. */
+  /** Seconds until the memory expires; never if null. */
   expiry_time?: number | null;
-  /** Whether a condensed form is stored too; without a generator only the original is. */
+  /** Whether a condensed form is stored in addition to the original; has no effect without a generator. */
   infer?: boolean | null;
-  /** Instructions for condensing; stored with the original. */
+  /** Instructions for condensing, stored with the original. */
   custom_instructions?: string | null;
-  /** Name of the user that the memory is about, or who asks. */
+  /** Name of the user whom the memory is about, or who is asking. */
   user_name?: string | null;
-  /** Id of the memory; generated when absent, replaced when known. */
+  /** Memory id; generated if absent. An existing memory is replaced. */
   memory_id?: string | null;
 }
 
 export interface MemoryListUserMemoriesRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
 }
 
 export interface MemoryDeleteUserMemoryRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** The memory to delete. */
+  /** Id of the memory to delete. */
   memory_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
 }
 
 export interface MemoryRetrieveUserMemoryRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Greatest number of memories; 0: the server decides. */
+  /** Maximum number of memories; 0 leaves it to the server. */
   max_count?: number | null;
-  /** The query. */
+  /** Query text. */
   query: string;
-  /** Name of the user that the memory is about, or who asks. */
+  /** Name of the user whom the memory is about, or who is asking. */
   user_name?: string | null;
 }
 
 export interface MemoryGenerateUserMemoryRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** Message whose statements become memories, up to 32 KiB. */
+  /** Message from which memories are extracted, at most 32 KiB. */
   user_message: string;
-  /** Name of the user that the memory is about, or who asks. */
+  /** Name of the user whom the memory is about, or who is asking. */
   user_name?: string | null;
 }
 
 export interface AdminExportTenantRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
 }
 
 export interface AdminImportTenantRequest {
-  /** The new tenant, or one into which nothing was uploaded; absent: the name in the archive. */
+  /** Id of a new tenant, or of one into which nothing was uploaded; if absent, the name in the archive. */
   tenant_id?: string | null;
   /** JSON Lines: bytes, or an open file. */
   body: Blob | Uint8Array | string;
 }
 
 export interface TenantSubTenantIdsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
 }
 
 export interface TenantStatsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
 }
 
 export interface TenantUsageRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
 }
 
 export interface AdminCreateTenantLimitsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sources that the tenant may have; absent or null: as the settings say. */
+  /** Maximum number of sources; the server's setting if absent or null. */
   max_sources?: number | null;
-  /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
+  /** Maximum size of stored originals in bytes; the server's setting if absent or null. */
   max_bytes?: number | null;
-  /** Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say. */
+  /** Maximum number of vectors: client vectors and chunks of documents and memories; the server's setting if absent or null. */
   max_vectors?: number | null;
-  /** Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say. */
+  /** Maximum number of requests in any 60 seconds, excluding administrative ones; the server's setting if absent or null. */
   max_requests_per_minute?: number | null;
-  /** Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say. */
+  /** Maximum number of workers that process documents of the tenant at the same time, and likewise of those that fetch its pages; the server's setting if absent or null. */
   max_ingest_workers?: number | null;
 }
 
 export interface TenantDeleteSubTenantRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
 }
 
 export interface TenantCreateTenantTenantMetadataSchemaItem {
-  /** A letter, then up to 63 letters, digits and underscores. */
+  /** Name of the key: a letter followed by at most 63 letters, digits and underscores. */
   key: string;
-  /** Type of its values. */
+  /** Type of the values. */
   type: "string" | "number" | "boolean" | "array" | "datetime";
-  /** Whether its value joins keyword search and embeddings. */
+  /** Whether values are included in keyword search and embeddings. */
   searchable?: boolean;
-  /** Whether filters may name it. */
+  /** Whether the key can be used in filters. */
   filterable?: boolean;
 }
 
 export interface TenantCreateTenantRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id?: string | null;
-  /** Declared keys of tenant_metadata; they cannot be changed later. */
+  /** Declared keys of tenant_metadata, which cannot be changed later. */
   tenant_metadata_schema?: Array<TenantCreateTenantTenantMetadataSchemaItem> | null;
-  /** Name of the model that reads its texts: one of the server's; by default that of new tenants, which the tenant then follows when the server gets another one. */
+  /** Name of the embedding model for its texts, one of those loaded by the server. By default the model of new tenants, which the tenant then follows when the server changes it. */
   embedding_model?: string | null;
-  /** Sources that the tenant may have; absent or null: as the settings say. */
+  /** Maximum number of sources; the server's setting if absent or null. */
   max_sources?: number | null;
-  /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
+  /** Maximum size of stored originals in bytes; the server's setting if absent or null. */
   max_bytes?: number | null;
-  /** Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say. */
+  /** Maximum number of vectors: client vectors and chunks of documents and memories; the server's setting if absent or null. */
   max_vectors?: number | null;
-  /** Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say. */
+  /** Maximum number of requests in any 60 seconds, excluding administrative ones; the server's setting if absent or null. */
   max_requests_per_minute?: number | null;
-  /** Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say. */
+  /** Maximum number of workers that process documents of the tenant at the same time, and likewise of those that fetch its pages; the server's setting if absent or null. */
   max_ingest_workers?: number | null;
 }
 
 export interface EmbeddingsCreateTenantRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Comparison of its vectors; it cannot be changed later. */
+  /** Metric by which its vectors are compared, which cannot be changed later. */
   metric?: "cosine" | "dot" | "l2" | null;
-  /** Sources that the tenant may have; absent or null: as the settings say. */
+  /** Maximum number of sources; the server's setting if absent or null. */
   max_sources?: number | null;
-  /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
+  /** Maximum size of stored originals in bytes; the server's setting if absent or null. */
   max_bytes?: number | null;
-  /** Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say. */
+  /** Maximum number of vectors: client vectors and chunks of documents and memories; the server's setting if absent or null. */
   max_vectors?: number | null;
-  /** Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say. */
+  /** Maximum number of requests in any 60 seconds, excluding administrative ones; the server's setting if absent or null. */
   max_requests_per_minute?: number | null;
-  /** Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say. */
+  /** Maximum number of workers that process documents of the tenant at the same time, and likewise of those that fetch its pages; the server's setting if absent or null. */
   max_ingest_workers?: number | null;
 }
 
 export interface AdminDeleteRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** The tenant_id again, as a confirmation. */
+  /** The tenant_id again, to confirm the deletion. */
   confirm: string;
 }
 
 export interface AdminCreateApiKeysTenantsItem {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenants that it reaches; absent: all. */
+  /** Sub-tenants that it may access; all if absent. */
   sub_tenant_ids?: Array<string>;
 }
 
 export interface AdminCreateApiKeysRequest {
-  /** Name for people; shown in listings. */
+  /** Display name, shown in listings. */
   name: string;
   /** Role of the key. */
   role: "read" | "write" | "admin";
-  /** The tenants that it reaches; absent: all. */
+  /** Tenants that it may access; all if absent. */
   tenants?: Array<AdminCreateApiKeysTenantsItem> | null;
-  /** Time of expiry, epoch seconds or RFC 3339; absent: never. */
+  /** Expiry time as epoch seconds or RFC 3339; never if absent. */
   expires_at?: number | string | null;
 }
 
 export interface AdminDeleteApiKeysRequest {
-  /** The key to revoke. */
+  /** Id of the key to revoke. */
   key_id: string;
 }
 
 export interface AdminCreateWebhooksTenantsItem {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id: string;
-  /** Sub-tenants that it reaches; absent: all. */
+  /** Sub-tenants that it may access; all if absent. */
   sub_tenant_ids?: Array<string>;
 }
 
 export interface AdminCreateWebhooksRequest {
-  /** Receiver: an absolute http or https address, on the public internet unless the operator allows others. */
+  /** Absolute http or https URL of the receiver, on the public internet unless the operator allows others. */
   url: string;
-  /** The tenants that it reaches; absent: all. */
+  /** Tenants that it may access; all if absent. */
   tenants?: Array<AdminCreateWebhooksTenantsItem> | null;
-  /** Kinds of events: source.success, source.errored, source.deleted, jobs.drained; absent: all. */
+  /** Event types: source.success, source.errored, source.deleted, jobs.drained; all if absent. */
   events?: Array<string> | null;
-  /** Text for people. */
+  /** Human-readable description. */
   description?: string | null;
 }
 
 export interface AdminUpdateWebhooksRequest {
-  /** The webhook. */
+  /** Webhook id. */
   webhook_id: string;
-  /** `paused` keeps events until it is `active` again. */
+  /** New state; while `paused`, events are kept until it is `active` again. */
   state: "active" | "paused";
 }
 
 export interface AdminDeleteWebhooksRequest {
-  /** The webhook. */
+  /** Webhook id. */
   webhook_id: string;
 }
 
 export interface AdminDeliveriesRequest {
-  /** The webhook. */
+  /** Webhook id. */
   webhook_id: string;
-  /** Entries per page. */
+  /** Maximum number of entries per page. */
   limit?: number | null;
   /** `next_cursor` of the previous page. */
   cursor?: string | null;
 }
 
 export interface AdminTestRequest {
-  /** The webhook. */
+  /** Webhook id. */
   webhook_id: string;
 }
 
 export interface AdminCreateBackupsRequest {
-  /** The folder or bucket of the setting backup-to, or one in it; absent: that of the setting. */
+  /** Folder or bucket of the setting backup-to, or a folder in it; that of the setting if absent. */
   to?: string | null;
-  /** Device and inode of the data directory that is meant, as `DEVICE:INODE`; a server with another one refuses. */
+  /** Device and inode of the expected data directory, as `DEVICE:INODE`; a server with another one refuses. */
   data_directory?: string | null;
-  /** This tenant alone; absent: every tenant. */
+  /** Only this tenant; all tenants if absent. */
   tenant_id?: string | null;
-  /** Names, scopes and hashes of API keys too; not together with tenant_id. */
+  /** Whether to include the names, scopes and hashes of API keys; not allowed with tenant_id. */
   with_keys?: boolean | null;
-  /** Copy every file, also those that earlier backups have. */
+  /** Whether to copy every file, even those in earlier backups. */
   full?: boolean | null;
 }
 
 export interface AdminCreateReembedRequest {
-  /** This tenant alone; absent: every tenant. */
+  /** Only this tenant; all tenants if absent. */
   tenant_id?: string | null;
-  /** start: make vectors with another model and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched. */
+  /** `start`: build vectors with another model and switch to them; `back`: complete the previous vectors and switch back to them; `discard`: delete the vectors that are not searched. */
   action?: "start" | "back" | "discard" | null;
-  /** Name of the model that start moves the tenant to; absent: the one chosen for it, or else that of new tenants. */
+  /** Name of the model to which `start` moves the tenant; if absent, the one chosen for it, else that of new tenants. */
   to?: string | null;
-  /** Measure what start would be, and change nothing. */
+  /** Whether to only estimate the work of `start`, without changing anything. */
   dry_run?: boolean | null;
 }
 
 export interface AdminGetReembedRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id?: string | null;
 }
 
 export interface OperationsJobsRequest {
-  /** The tenant. */
+  /** Tenant id. */
   tenant_id?: string | null;
-  /** Sub-tenant; absent and empty mean `default`. */
+  /** Sub-tenant id; absent or empty means `default`. */
   sub_tenant_id?: string | null;
-  /** List only entries in this state. */
+  /** Only list entries in this state. */
   status?: "queued" | "in_progress" | "success" | "errored" | null;
-  /** Entries per page. */
+  /** Maximum number of entries per page. */
   limit?: number | null;
   /** `next_cursor` of the previous page. */
   cursor?: string | null;
 }
 
 export interface OperationsRetryRequest {
-  /** The job. */
+  /** Job id. */
   job_id: string;
-  /** The tenant that the job has to be of; absent: any. */
+  /** Tenant that the job must belong to; any if absent. */
   tenant_id?: string | null;
-  /** The sub-tenant that the job has to be of; absent: any. */
+  /** Sub-tenant that the job must belong to; any if absent. */
   sub_tenant_id?: string | null;
 }
 
 export interface OperationsEventsRequest {
-  /** The job. */
+  /** Job id. */
   job_id: string;
 }

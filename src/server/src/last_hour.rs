@@ -61,7 +61,7 @@ pub struct LastHour {
     pub minutes: Vec<Minute>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 

@@ -13,7 +13,7 @@ Status = Literal["queued"] | Literal["in_progress"] | Literal["success"] | Liter
 
 
 class Warning(TypedDict):
-    """A part of a document that was not read although the rest was."""
+    """Warning about a part of a document that could not be read, although the rest was."""
 
     code: str
     message: str
@@ -21,7 +21,7 @@ class Warning(TypedDict):
 
 
 class UploadedItem(TypedDict):
-    """An accepted item."""
+    """Accepted item of a batch."""
 
     file_id: str
     filename: str
@@ -30,7 +30,7 @@ class UploadedItem(TypedDict):
 
 
 class FailedItem(TypedDict):
-    """A refused item."""
+    """Refused item of a batch."""
 
     index: int
     filename: str
@@ -41,7 +41,7 @@ class FailedItem(TypedDict):
 
 
 class DeletedSources(TypedDict):
-    """Answer to a deletion."""
+    """Response to a deletion."""
 
     success: bool
     message: str
@@ -51,7 +51,7 @@ class DeletedSources(TypedDict):
 
 
 class Source(TypedDict):
-    """A source."""
+    """Source with its metadata and processing state."""
 
     id: str
     title: str
@@ -79,7 +79,7 @@ class Source(TypedDict):
 
 
 class SourcesFound(TypedDict):
-    """Answer to `list/sources_by_id`."""
+    """Response of `list/sources_by_id`."""
 
     sources: list[Source]
     success: bool
@@ -88,7 +88,7 @@ class SourcesFound(TypedDict):
 
 
 class BoundingBox(TypedDict):
-    """A rectangle on a page, in points from its top left corner."""
+    """Rectangle on a page, in points from the top left corner."""
 
     page: int
     x: float
@@ -98,7 +98,7 @@ class BoundingBox(TypedDict):
 
 
 class FetchedContent(TypedDict):
-    """Answer to `fetch_content`."""
+    """Response of `fetch_content`."""
 
     file_id: str
     success: bool
@@ -112,7 +112,7 @@ class FetchedContent(TypedDict):
 
 
 class Entity(TypedDict):
-    """A named thing."""
+    """Named entity."""
 
     name: str
     type: str
@@ -126,7 +126,7 @@ class Relation(TypedDict):
 
 
 class Triplet(TypedDict):
-    """A statement: read "source relation target"."""
+    """Statement, to be read as "source relation target"."""
 
     source: Entity
     target: Entity
@@ -135,9 +135,10 @@ class Triplet(TypedDict):
 
 
 class Explanation(TypedDict):
-    """The parts of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
-`s = semantic_share + keyword_share`; where a reranker ran, with
-`s = .6 rerank + .4 (semantic_share + keyword_share)`, and 0 for what it did not read."""
+    """Components of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
+`s = semantic_share + keyword_share`; if a reranker ran, with
+`s = .6 rerank + .4 (semantic_share + keyword_share)`, where `rerank` is 0 for chunks that it
+did not read."""
 
     cosine: float | None
     bm25: float | None
@@ -151,7 +152,7 @@ class Explanation(TypedDict):
 
 
 class EntityPath(TypedDict):
-    """Triplets that lead from one entity to another."""
+    """Path of triplets from one entity to another."""
 
     combined_context: str
     triplets: list[Triplet]
@@ -159,7 +160,7 @@ class EntityPath(TypedDict):
 
 
 class CandidateCounts(TypedDict):
-    """Number of candidates from each leg."""
+    """Number of candidates by search method."""
 
     semantic: int
     keyword: int
@@ -167,7 +168,7 @@ class CandidateCounts(TypedDict):
 
 
 class GraphCounts(TypedDict):
-    """The graph's part in a search."""
+    """Use of the knowledge graph in a search."""
 
     entity_paths: int
     chunk_triplets: int
@@ -175,7 +176,7 @@ class GraphCounts(TypedDict):
 
 
 class StageTimings(TypedDict):
-    """Milliseconds of each stage."""
+    """Duration of each stage in milliseconds."""
 
     embed: float
     semantic: float
@@ -188,14 +189,14 @@ class StageTimings(TypedDict):
 
 
 class VectorRecall(TypedDict):
-    """Share of the near vectors that a search finds which leaves rows unread."""
+    """Share of the nearest vectors found by a search that does not compare all rows."""
 
     target: float
     patience: int
 
 
 class SearchWarning(TypedDict):
-    """Something about a request that explains why nothing was found, or more than was meant."""
+    """Warning that explains why a request may have found nothing, or more than intended."""
 
     code: str
     field: str
@@ -206,7 +207,7 @@ ValueCounts = dict[str, int]
 
 
 class QnaSource(TypedDict):
-    """A source of an answer. Pairs of equal members are the old and the new name."""
+    """Source of an answer. Members in equal pairs are an old and a new name."""
 
     source_id: str
     id: str
@@ -229,7 +230,7 @@ class QnaSource(TypedDict):
 
 
 class QnaCitation(TypedDict):
-    """A passage that an answer quotes or, where a generator has written it, rests on."""
+    """Passage that an answer quotes or, if written by a generator, is based on."""
 
     n: int
     file_id: str
@@ -245,7 +246,7 @@ Correction = TypedDict("Correction", {"from": str, "to": str})
 
 
 class UnsupportedCitation(TypedDict):
-    """A citation that its source does not support."""
+    """Citation that is not supported by its source."""
 
     number: int
     start: int
@@ -253,7 +254,7 @@ class UnsupportedCitation(TypedDict):
 
 
 class UploadedEmbeddings(TypedDict):
-    """Answer to `upload_embeddings`."""
+    """Response of `upload_embeddings`."""
 
     file_id: str
     message: str
@@ -265,7 +266,7 @@ class UploadedEmbeddings(TypedDict):
 
 
 class UpdatedEmbeddings(TypedDict):
-    """Answer to `update_embeddings`."""
+    """Response of `update_embeddings`."""
 
     file_id: str
     message: str
@@ -276,7 +277,7 @@ class UpdatedEmbeddings(TypedDict):
 
 
 class DeletedEmbeddings(TypedDict):
-    """Answer to `embeddings/delete`."""
+    """Response of `embeddings/delete`."""
 
     total_deleted: int
     status: dict[str, bool]
@@ -285,7 +286,7 @@ class DeletedEmbeddings(TypedDict):
 
 
 class ScoredChunk(TypedDict):
-    """One scored vector."""
+    """Vector with its score."""
 
     chunk_id: str
     score: float
@@ -294,7 +295,7 @@ class ScoredChunk(TypedDict):
 
 
 class ListedVector(TypedDict):
-    """One listed vector."""
+    """Vector of a listing."""
 
     chunk_id: str
     file_id: str
@@ -303,7 +304,7 @@ class ListedVector(TypedDict):
 
 
 class RetrievedEmbeddings(TypedDict):
-    """Answer to `embeddings/retrieve_by_ids`."""
+    """Response of `embeddings/retrieve_by_ids`."""
 
     embeddings: dict[str, list[float]]
     not_found_chunk_ids: list[str]
@@ -312,7 +313,7 @@ class RetrievedEmbeddings(TypedDict):
 
 
 class AddedMemory(TypedDict):
-    """Answer to `add_user_memory`."""
+    """Response of `add_user_memory`."""
 
     success: bool
     user_memory_added: bool
@@ -321,7 +322,7 @@ class AddedMemory(TypedDict):
 
 
 class MemoryView(TypedDict):
-    """A memory."""
+    """Memory of a user."""
 
     memory_id: str
     memory_content: str
@@ -330,14 +331,14 @@ class MemoryView(TypedDict):
 
 
 class DeletedMemory(TypedDict):
-    """Answer to `delete_user_memory`."""
+    """Response of `delete_user_memory`."""
 
     success: bool
     user_memory_deleted: bool
 
 
 class RetrievedMemory(TypedDict):
-    """A memory that was looked up."""
+    """Memory found by a search."""
 
     memory_id: str
     memory_content: str
@@ -347,14 +348,14 @@ class RetrievedMemory(TypedDict):
 
 
 class GeneratedMemories(TypedDict):
-    """Answer to `generate_user_memory`."""
+    """Response of `generate_user_memory`."""
 
     success: bool
     generated_user_memories: list[MemoryView]
 
 
 class ImportedTenant(TypedDict):
-    """A tenant that was imported."""
+    """Imported tenant."""
 
     tenant_id: str
     sources: int
@@ -366,7 +367,7 @@ class ImportedTenant(TypedDict):
 
 
 class SchemaProperty(TypedDict):
-    """A declared key as listings show it."""
+    """Declared key of a schema."""
 
     field_name: str
     index_filterable: bool
@@ -375,7 +376,7 @@ class SchemaProperty(TypedDict):
 
 
 class TenantStatistics(TypedDict):
-    """Answer to `tenant/stats`."""
+    """Response of `tenant/stats`."""
 
     object_count: int
     tenant_id: str
@@ -403,7 +404,7 @@ class LimitsView(TypedDict):
 
 
 class TenantOutcome(TypedDict):
-    """Answer that names a tenant and a sub-tenant: creation and deletion of either."""
+    """Response to the creation or deletion of a tenant or sub-tenant."""
 
     status: str
     tenant_id: str
@@ -413,14 +414,14 @@ class TenantOutcome(TypedDict):
 
 
 class KeyTenant(TypedDict):
-    """A tenant that a key reaches."""
+    """Tenant that a key may access."""
 
     tenant_id: str
     sub_tenant_ids: list[str] | None
 
 
 class KeyView(TypedDict):
-    """A key without its secret."""
+    """API key without its secret."""
 
     key_id: str
     name: str
@@ -431,7 +432,7 @@ class KeyView(TypedDict):
 
 
 class RevokedKey(TypedDict):
-    """Answer to a revocation."""
+    """Response to a revocation."""
 
     key_id: str
     success: bool
@@ -439,7 +440,7 @@ class RevokedKey(TypedDict):
 
 
 class CreatedWebhook(TypedDict):
-    """Answer to the creation of a webhook."""
+    """Response to the creation of a webhook."""
 
     secret: str
     webhook_id: str
@@ -457,7 +458,7 @@ class CreatedWebhook(TypedDict):
 
 
 class WebhookView(TypedDict):
-    """A webhook without its secret."""
+    """Webhook without its secret."""
 
     webhook_id: str
     url: str
@@ -472,7 +473,7 @@ class WebhookView(TypedDict):
 
 
 class ChangedWebhook(TypedDict):
-    """Answer to a change of a webhook."""
+    """Response to a change of a webhook."""
 
     webhook_id: str
     url: str
@@ -489,7 +490,7 @@ class ChangedWebhook(TypedDict):
 
 
 class DeletedWebhook(TypedDict):
-    """Answer to the removal of a webhook."""
+    """Response to the deletion of a webhook."""
 
     webhook_id: str
     success: bool
@@ -497,7 +498,7 @@ class DeletedWebhook(TypedDict):
 
 
 class Delivery(TypedDict):
-    """One event for a webhook."""
+    """Delivery of one event to a webhook."""
 
     event_id: str
     type: str
@@ -513,7 +514,7 @@ class Delivery(TypedDict):
 
 
 class WebhookTest(TypedDict):
-    """The result of a test message."""
+    """Result of a test message."""
 
     event_id: str
     delivered: bool
@@ -525,14 +526,14 @@ class WebhookTest(TypedDict):
 
 
 class MissingTenant(TypedDict):
-    """A tenant that a backup lacks."""
+    """Tenant that is missing in a backup."""
 
     tenant_id: str
     reason: str
 
 
 class EstimateView(TypedDict):
-    """The work that a change of the model would be."""
+    """Estimated work of a change of the model."""
 
     chunks: int
     tokens: int
@@ -543,7 +544,7 @@ class EstimateView(TypedDict):
 
 
 class JobView(TypedDict):
-    """A job."""
+    """Ingestion or re-embedding job."""
 
     job_id: str
     file_id: str
@@ -562,7 +563,7 @@ class JobView(TypedDict):
 
 
 class JobCounts(TypedDict):
-    """Jobs by state."""
+    """Numbers of jobs by state."""
 
     queued: int
     in_progress: int
@@ -571,7 +572,7 @@ class JobCounts(TypedDict):
 
 
 class RetriedJob(TypedDict):
-    """Answer to `jobs/{job_id}/retry`."""
+    """Response of `jobs/{job_id}/retry`."""
 
     job: JobView
     success: bool
@@ -579,7 +580,7 @@ class RetriedJob(TypedDict):
 
 
 class Times(TypedDict):
-    """Times in milliseconds, as near as the bounds of the histogram tell."""
+    """Durations in milliseconds, as precise as the buckets of the histogram."""
 
     count: int
     median_ms: float
@@ -587,7 +588,7 @@ class Times(TypedDict):
 
 
 class Health(TypedDict):
-    """Answer to `healthz`."""
+    """Response of `healthz`."""
 
     status: str
     writer: NotRequired[str | None]
@@ -596,7 +597,7 @@ class Health(TypedDict):
 
 
 class Readiness(TypedDict):
-    """Answer to `readyz`; 503 unless every component is `ok`."""
+    """Response of `readyz`, with status 503 unless every component is `ok`."""
 
     status: str
     components: dict[str, str]
@@ -737,7 +738,7 @@ class UploadBatchUploadTextRequest(TypedDict):
 
 
 class UploadUploadAppSourcesBodyItemContent(TypedDict):
-    """Parts of the text."""
+    """Text of the record in one or more formats."""
 
     text: NotRequired[str]
     markdown: NotRequired[str]
@@ -1202,7 +1203,7 @@ class OperationsEventsRequest(TypedDict):
 
 
 class Accepted(TypedDict):
-    """Answer to the upload or update of one source."""
+    """Response to the upload or update of one source."""
 
     file_id: str
     message: str
@@ -1212,7 +1213,7 @@ class Accepted(TypedDict):
 
 
 class ProcessingStatus(TypedDict):
-    """Answer to `verify_processing`."""
+    """Response of `verify_processing`."""
 
     file_id: str
     status: Status
@@ -1234,7 +1235,7 @@ class ProcessingStatus(TypedDict):
 
 
 class BatchResult(TypedDict):
-    """Answer to a batch."""
+    """Response to a batch request."""
 
     uploaded: list[UploadedItem]
     message: str
@@ -1245,7 +1246,7 @@ class BatchResult(TypedDict):
 
 
 class SourceList(TypedDict):
-    """Answer to `list/sources`."""
+    """Response of `list/sources`."""
 
     sources: list[Source]
     success: bool
@@ -1255,7 +1256,7 @@ class SourceList(TypedDict):
 
 
 class ListedChunk(TypedDict):
-    """A chunk as it stands in its source."""
+    """Chunk of a source listing."""
 
     chunk_uuid: str
     index: int
@@ -1267,7 +1268,7 @@ class ListedChunk(TypedDict):
 
 
 class ListedTriplet(TypedDict):
-    """A triplet of a listing."""
+    """Triplet of a relation listing."""
 
     triplet_id: str
     chunk_uuid: str
@@ -1284,7 +1285,7 @@ class ExtraContext(TypedDict):
 
 
 class GraphRelations(TypedDict):
-    """Relations that the graph holds for a result."""
+    """Relations from the knowledge graph for a result."""
 
     entity_paths: list[EntityPath]
     chunk_triplets: dict[str, Triplet]
@@ -1319,7 +1320,7 @@ class SearchMetadata(TypedDict):
 
 
 class QnaChunk(TypedDict):
-    """A chunk of qna."""
+    """Chunk of a qna response."""
 
     chunk_uuid: str
     joined: list[str]
@@ -1354,7 +1355,7 @@ class QnaChunk(TypedDict):
 
 
 class GenerationMetadata(TypedDict):
-    """Details of how an answer was generated."""
+    """Details of the generation of an answer."""
 
     model: str | None
     fallback: bool
@@ -1368,7 +1369,7 @@ class GenerationMetadata(TypedDict):
 
 
 class EmbeddingHits(TypedDict):
-    """Answer to `embeddings/search`."""
+    """Response of `embeddings/search`."""
 
     chunk_ids: list[str]
     scores: list[float]
@@ -1379,7 +1380,7 @@ class EmbeddingHits(TypedDict):
 
 
 class EmbeddingPage(TypedDict):
-    """Answer to `embeddings/scroll`."""
+    """Response of `embeddings/scroll`."""
 
     chunks: list[ListedVector]
     next_cursor: str | None
@@ -1389,14 +1390,14 @@ class EmbeddingPage(TypedDict):
 
 
 class MemoryList(TypedDict):
-    """Answer to `list_user_memories`."""
+    """Response of `list_user_memories`."""
 
     success: bool
     user_memories: list[MemoryView]
 
 
 class RetrievedMemories(TypedDict):
-    """Answer to `retrieve_user_memory`."""
+    """Response of `retrieve_user_memory`."""
 
     success: bool
     retrieved_user_memories: list[RetrievedMemory]
@@ -1404,13 +1405,13 @@ class RetrievedMemories(TypedDict):
 
 
 class SchemaView(TypedDict):
-    """A tenant's schema as listings show it."""
+    """Schema of a tenant."""
 
     properties: list[SchemaProperty]
 
 
 class TenantUsage(TypedDict):
-    """Answer to `tenant/usage` and `admin/tenant_limits`."""
+    """Response of `tenant/usage` and `admin/tenant_limits`."""
 
     tenant_id: str
     sources: int
@@ -1425,7 +1426,7 @@ class TenantUsage(TypedDict):
 
 
 class TenantView(TypedDict):
-    """A tenant."""
+    """Tenant with its mode and model."""
 
     tenant_id: str
     sub_tenant_id: str
@@ -1438,7 +1439,7 @@ class TenantView(TypedDict):
 
 
 class CreatedKey(TypedDict):
-    """Answer to the creation of a key."""
+    """Response to the creation of a key."""
 
     api_key: str
     key_id: str
@@ -1452,7 +1453,7 @@ class CreatedKey(TypedDict):
 
 
 class KeyList(TypedDict):
-    """Answer to the listing of keys."""
+    """Response to the listing of keys."""
 
     api_keys: list[KeyView]
     success: bool
@@ -1460,7 +1461,7 @@ class KeyList(TypedDict):
 
 
 class WebhookList(TypedDict):
-    """Answer to the listing of webhooks."""
+    """Response to the listing of webhooks."""
 
     webhooks: list[WebhookView]
     success: bool
@@ -1468,7 +1469,7 @@ class WebhookList(TypedDict):
 
 
 class DeliveryList(TypedDict):
-    """Answer to the listing of deliveries."""
+    """Response to the listing of deliveries."""
 
     deliveries: list[Delivery]
     next_cursor: str | None
@@ -1477,7 +1478,7 @@ class DeliveryList(TypedDict):
 
 
 class BackupView(TypedDict):
-    """A backup."""
+    """Backup in a location."""
 
     backup_id: str
     state: str
@@ -1493,7 +1494,7 @@ class BackupView(TypedDict):
 
 
 class TenantVectors(TypedDict):
-    """The vectors of a tenant."""
+    """Vectors of a tenant."""
 
     tenant_id: str
     model: str | None
@@ -1509,7 +1510,7 @@ class TenantVectors(TypedDict):
 
 
 class JobList(TypedDict):
-    """Answer to `jobs`."""
+    """Response of `jobs`."""
 
     jobs: list[JobView]
     counts: JobCounts
@@ -1519,7 +1520,7 @@ class JobList(TypedDict):
 
 
 class Minute(TypedDict):
-    """A minute of the server, or the part of it that is over."""
+    """Activity of the server in one minute, or in the elapsed part of it."""
 
     at: str
     seconds: float
@@ -1533,7 +1534,7 @@ class Minute(TypedDict):
 
 
 class ChunkList(TypedDict):
-    """Answer to `list/chunks`."""
+    """Response of `list/chunks`."""
 
     file_id: str
     title: str
@@ -1545,7 +1546,7 @@ class ChunkList(TypedDict):
 
 
 class RelationsFound(TypedDict):
-    """Answer to `list/graph_relations_by_id`."""
+    """Response of `list/graph_relations_by_id`."""
 
     relations: dict[str, list[ListedTriplet]]
     not_found: list[str]
@@ -1554,7 +1555,7 @@ class RelationsFound(TypedDict):
 
 
 class Chunk(TypedDict):
-    """A chunk of retrieve and of full-text search."""
+    """Chunk found by retrieve or full-text search."""
 
     chunk_uuid: str
     joined: list[str]
@@ -1583,7 +1584,7 @@ class Chunk(TypedDict):
 
 
 class FacetedChunks(TypedDict):
-    """A page of chunks with counts over all that match."""
+    """Page of chunks, with counts over all matching chunks."""
 
     chunks: list[Chunk]
     facets: dict[str, ValueCounts]
@@ -1626,7 +1627,7 @@ class QnaMetadata(TypedDict):
 
 
 class SubTenantList(TypedDict):
-    """Answer to `tenant/sub_tenant_ids`."""
+    """Response of `tenant/sub_tenant_ids`."""
 
     tenant_id: str
     sub_tenant_ids: list[str]
@@ -1637,7 +1638,7 @@ class SubTenantList(TypedDict):
 
 
 class TenantList(TypedDict):
-    """Answer to `tenant/list`."""
+    """Response of `tenant/list`."""
 
     tenants: list[TenantView]
     success: bool
@@ -1645,7 +1646,7 @@ class TenantList(TypedDict):
 
 
 class LastBackup(TypedDict):
-    """The end of the last backup since the start of the server."""
+    """Last backup since the server was started."""
 
     ended_at: str
     backup: BackupView | None
@@ -1653,7 +1654,7 @@ class LastBackup(TypedDict):
 
 
 class ReembedStatus(TypedDict):
-    """Answer about the vectors of tenants."""
+    """Response about the vectors of tenants."""
 
     tenants: list[TenantVectors]
     success: bool
@@ -1661,7 +1662,7 @@ class ReembedStatus(TypedDict):
 
 
 class LastHour(TypedDict):
-    """Answer to `metrics/hour`."""
+    """Response of `metrics/hour`."""
 
     minutes: list[Minute]
     success: bool
@@ -1669,7 +1670,7 @@ class LastHour(TypedDict):
 
 
 class RetrieveResponse(TypedDict):
-    """Answer to `search/retrieve`."""
+    """Response of `search/retrieve`."""
 
     chunks: list[Chunk]
     graph_relations: GraphRelations | None
@@ -1682,7 +1683,7 @@ FoundChunks = list[Chunk] | FacetedChunks
 
 
 class QnaResponse(TypedDict):
-    """Answer to `search/qna`."""
+    """Response of `search/qna`."""
 
     answer: str
     sources: list[QnaSource]

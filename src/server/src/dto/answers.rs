@@ -104,8 +104,8 @@ pub struct SearchMetadata {
     pub vector_recall: Option<VectorRecall>,
     /// Parts of the response that were skipped or are missing.
     pub degraded: Vec<String>,
-    /// Human-readable explanation since when and why the tenant's embedding server has been failing;
-    /// new texts wait meanwhile. Null while it works.
+    /// Human-readable explanation since when and why the tenant's embedding server is failing; new
+    /// texts wait meanwhile. Null while it works.
     pub degraded_message: Option<String>,
     /// Parameters in the request that have no effect.
     pub ignored_parameters: Vec<String>,

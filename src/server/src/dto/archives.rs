@@ -69,6 +69,6 @@ pub struct ImportedTenant {
     pub reembedded: bool,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

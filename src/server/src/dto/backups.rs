@@ -133,6 +133,6 @@ pub struct BackupStatus {
     pub backups: Vec<BackupView>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

@@ -228,7 +228,7 @@ pub struct UploadedItem {
     pub filename: String,
     /// Processing state.
     pub status: Status,
-    /// Whether an existing source was overwritten.
+    /// Whether an existing source is replaced.
     pub overwritten: bool,
 }
 
@@ -269,7 +269,7 @@ impl FailedItem {
 pub struct BatchResult {
     /// Accepted items in request order.
     pub uploaded: Vec<UploadedItem>,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Whether all items were accepted.
     pub success: bool,

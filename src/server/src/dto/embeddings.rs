@@ -246,7 +246,7 @@ impl Request for ScrollEmbeddings {
 pub struct UploadedEmbeddings {
     /// Id of the batch.
     pub file_id: String,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Always `true`.
     pub success: bool,
@@ -265,7 +265,7 @@ pub struct UploadedEmbeddings {
 pub struct UpdatedEmbeddings {
     /// Id of the batch.
     pub file_id: String,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Always `true`.
     pub success: bool,
@@ -286,7 +286,7 @@ pub struct DeletedEmbeddings {
     pub status: BTreeMap<String, bool>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -330,7 +330,7 @@ pub struct EmbeddingPage {
     pub next_cursor: Option<String>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Possible reasons why the filter matched nothing; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -346,7 +346,7 @@ pub struct EmbeddingHits {
     pub scores: Vec<f32>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// One list of results per query vector, in order.
     pub results: Vec<Vec<ScoredChunk>>,
@@ -390,6 +390,6 @@ pub struct RetrievedEmbeddings {
     pub not_found_chunk_ids: Vec<String>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

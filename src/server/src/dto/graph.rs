@@ -131,6 +131,6 @@ pub struct RelationsFound {
     pub not_found: Vec<String>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

@@ -124,7 +124,7 @@ pub struct KeyTenant {
 pub struct KeyView {
     /// Public id of the key.
     pub key_id: String,
-    /// Human-readable text.
+    /// Display name.
     pub name: String,
     /// Role of the key.
     pub role: String,
@@ -161,7 +161,7 @@ pub struct CreatedKey {
     pub key: KeyView,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -178,7 +178,7 @@ pub struct KeyList {
     pub api_keys: Vec<KeyView>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -189,6 +189,6 @@ pub struct RevokedKey {
     pub key_id: String,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

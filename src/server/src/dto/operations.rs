@@ -159,7 +159,7 @@ pub struct JobList {
     pub next_cursor: Option<String>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -170,7 +170,7 @@ pub struct RetriedJob {
     pub job: JobView,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 

@@ -129,7 +129,7 @@ pub struct PageImageAddress {
     pub page: u32,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Media type of the picture.
     pub content_type: String,

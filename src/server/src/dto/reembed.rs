@@ -140,6 +140,6 @@ pub struct ReembedStatus {
     pub tenants: Vec<TenantVectors>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

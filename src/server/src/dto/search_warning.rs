@@ -12,6 +12,6 @@ pub struct SearchWarning {
     pub code: String,
     /// Field of the request.
     pub field: String,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

@@ -176,7 +176,7 @@ impl Request for Download {
 pub struct DeletedSources {
     /// Always `true`.
     pub success: bool,
-    /// Message for people; says if nothing matched.
+    /// Human-readable message that says if nothing matched.
     pub message: String,
     /// Ids of the deleted sources.
     pub deleted: Vec<String>,
@@ -246,7 +246,7 @@ pub struct SourceList {
     pub sources: Vec<Source>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Total number of sources, over all pages.
     pub total: usize,
@@ -261,7 +261,7 @@ pub struct SourcesFound {
     pub sources: Vec<Source>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Ids that do not exist, in request order.
     pub not_found: Vec<String>,
@@ -274,7 +274,7 @@ pub struct FetchedContent {
     pub file_id: String,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Original as text or base64; empty if not requested.
     pub file_content: String,

@@ -120,6 +120,6 @@ pub struct TenantUsage {
     pub own_limits: LimitsView,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

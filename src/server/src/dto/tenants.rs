@@ -276,7 +276,7 @@ pub struct SubTenantList {
     pub tenant_schema: Option<SchemaView>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -293,7 +293,7 @@ pub struct TenantStatistics {
     pub vector_dimension: Option<u32>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Sub-tenant id.
     pub sub_tenant_id: String,
@@ -322,7 +322,7 @@ pub struct TenantOutcome {
     pub sub_tenant_id: String,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -354,6 +354,6 @@ pub struct TenantList {
     pub tenants: Vec<TenantView>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

@@ -269,13 +269,13 @@ impl From<JobStatus> for Status {
 pub struct Accepted {
     /// Source id.
     pub file_id: String,
-    /// Message for people; says whether content was overwritten.
+    /// Human-readable message that says whether content was overwritten.
     pub message: String,
     /// Always `true`.
     pub success: bool,
     /// Processing state.
     pub status: Status,
-    /// Whether an existing source was overwritten.
+    /// Whether an existing source is replaced.
     pub overwritten: bool,
 }
 
@@ -325,7 +325,7 @@ pub struct Warning {
     /// `unreadable_pages`, `pages_without_text`, `cut_off`, `read_as_text`,
     /// `attachment_not_read` or `formulas_without_values`.
     pub code: String,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
     /// Affected pages, at most 100; absent if the warning is not about pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -27,7 +27,7 @@ static EVENTS: Field = Field::body(
 static DESCRIPTION: Field = Field::body(
     "description",
     Kind::Text { chars_max: limits::WEBHOOK_DESCRIPTION_CHARS_MAX, is_filled: false },
-    "Human-readable text.",
+    "Human-readable description.",
 );
 static WEBHOOK_ID: Field = Field::path("webhook_id", Kind::Identifier, "Webhook id.");
 static STATE: Field = Field::body(
@@ -141,7 +141,7 @@ pub struct WebhookView {
     pub webhook_id: String,
     /// URL of the receiver.
     pub url: String,
-    /// Human-readable text.
+    /// Human-readable description.
     pub description: String,
     /// Event types that it receives.
     pub events: Vec<String>,
@@ -170,7 +170,7 @@ pub struct CreatedWebhook {
     pub webhook: WebhookView,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -187,7 +187,7 @@ pub struct WebhookList {
     pub webhooks: Vec<WebhookView>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -199,7 +199,7 @@ pub struct ChangedWebhook {
     pub webhook: WebhookView,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -210,7 +210,7 @@ pub struct DeletedWebhook {
     pub webhook_id: String,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -229,7 +229,7 @@ pub struct WebhookTest {
     pub duration_ms: u64,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -271,6 +271,6 @@ pub struct DeliveryList {
     pub next_cursor: Option<String>,
     /// Always `true`.
     pub success: bool,
-    /// Human-readable text.
+    /// Human-readable message.
     pub message: String,
 }

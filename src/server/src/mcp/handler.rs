@@ -34,8 +34,8 @@ const METHODS: [&str; 5] =
     ["initialize", "tools/list", "tools/call", "resources/list", "resources/read"];
 
 const INSTRUCTIONS: &str = "A knowledge base of documents. `ask` answers a question with \
-    citations, `search` finds passages, and `read_source` reads a document. Base your statements on \
-    what they return, name the documents, and say so if they contain no answer.";
+    citations, `search` finds passages, and `read_source` reads a document. Base your statements \
+    on what they return, name the documents, and say so if they contain no answer.";
 
 /// Handles one message. Clones share the tools.
 #[derive(Clone)]

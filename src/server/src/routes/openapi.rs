@@ -77,7 +77,7 @@ fn operation(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
             format!("a key with the role {}", role.as_str())
         }
     };
-    let description = format!("{}. Needs {needs}.", spec.summary);
+    let description = format!("{}. Requires {needs}.", spec.summary);
     operation.insert("description".into(), description.into());
     let parameters: Vec<Value> = spec.fields.iter().filter_map(|field| parameter(field)).collect();
     if !parameters.is_empty() {
@@ -171,12 +171,12 @@ fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     let form = ErrorForm::of_path(spec.path);
     let told = match form {
-        ErrorForm::Own => "; an object names them in `ignored_parameters` too",
+        ErrorForm::Own => "; JSON objects also list them in `ignored_parameters`",
         ErrorForm::OpenAi => "",
     };
     let ignored = json!({
         "description": format!(
-            "Names of parameters that were sent and are ignored, separated by commas{told}."
+            "Comma-separated names of parameters in the request that were ignored{told}."
         ),
         "schema": {"type": "string"},
     });

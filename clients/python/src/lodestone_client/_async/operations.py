@@ -18,16 +18,16 @@ class AsyncAdminOperations:
     async def export_tenant(self, *, options: Options | None = None, **request: Unpack[models.AdminExportTenantRequest]) -> bytes:
         """Export a tenant as JSON Lines.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
         """
         answer: bytes = await self._transport.call(Operation("GET", "/tenant/export", query=["tenant_id", "sub_tenant_id"], result="bytes", retry=True), request, options)
         return answer
 
     async def import_tenant(self, *, options: Options | None = None, **request: Unpack[models.AdminImportTenantRequest]) -> models.ImportedTenant:
-        """Make a tenant from an export.
+        """Create a tenant from an export.
 
-        tenant_id: The new tenant, or one into which nothing was uploaded; absent: the name in the archive.
+        tenant_id: Id of a new tenant, or of one into which nothing was uploaded; if absent, the name in the archive.
         body: JSON Lines: bytes, or an open file.
         """
         answer: models.ImportedTenant = await self._transport.call(Operation("POST", "/tenant/import", query=["tenant_id"], media="lines"), request, options)
@@ -36,12 +36,12 @@ class AsyncAdminOperations:
     async def create_tenant_limits(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateTenantLimitsRequest]) -> models.TenantUsage:
         """Set the limits of a tenant.
 
-        tenant_id: The tenant.
-        max_sources: Sources that the tenant may have; absent or null: as the settings say.
-        max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
-        max_vectors: Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say.
-        max_requests_per_minute: Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say.
-        max_ingest_workers: Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say.
+        tenant_id: Tenant id.
+        max_sources: Maximum number of sources; the server's setting if absent or null.
+        max_bytes: Maximum size of stored originals in bytes; the server's setting if absent or null.
+        max_vectors: Maximum number of vectors: client vectors and chunks of documents and memories; the server's setting if absent or null.
+        max_requests_per_minute: Maximum number of requests in any 60 seconds, excluding administrative ones; the server's setting if absent or null.
+        max_ingest_workers: Maximum number of workers that process documents of the tenant at the same time, and likewise of those that fetch its pages; the server's setting if absent or null.
         """
         answer: models.TenantUsage = await self._transport.call(Operation("POST", "/admin/tenant_limits", media="json"), request, options)
         return answer
@@ -54,8 +54,8 @@ class AsyncAdminOperations:
     async def delete(self, *, options: Options | None = None, **request: Unpack[models.AdminDeleteRequest]) -> models.TenantOutcome:
         """Delete a tenant.
 
-        tenant_id: The tenant.
-        confirm: The tenant_id again, as a confirmation.
+        tenant_id: Tenant id.
+        confirm: The tenant_id again, to confirm the deletion.
         """
         answer: models.TenantOutcome = await self._transport.call(Operation("DELETE", "/tenant/delete", query=["tenant_id", "confirm"], retry=True), request, options)
         return answer
@@ -63,10 +63,10 @@ class AsyncAdminOperations:
     async def create_api_keys(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateApiKeysRequest]) -> models.CreatedKey:
         """Create an API key.
 
-        name: Name for people; shown in listings.
+        name: Display name, shown in listings.
         role: Role of the key.
-        tenants: The tenants that it reaches; absent: all.
-        expires_at: Time of expiry, epoch seconds or RFC 3339; absent: never.
+        tenants: Tenants that it may access; all if absent.
+        expires_at: Expiry time as epoch seconds or RFC 3339; never if absent.
         """
         answer: models.CreatedKey = await self._transport.call(Operation("POST", "/admin/api_keys", media="json"), request, options)
         return answer
@@ -79,7 +79,7 @@ class AsyncAdminOperations:
     async def delete_api_keys(self, *, options: Options | None = None, **request: Unpack[models.AdminDeleteApiKeysRequest]) -> models.RevokedKey:
         """Revoke an API key.
 
-        key_id: The key to revoke.
+        key_id: Id of the key to revoke.
         """
         answer: models.RevokedKey = await self._transport.call(Operation("DELETE", "/admin/api_keys/{key_id}", retry=True), request, options)
         return answer
@@ -87,10 +87,10 @@ class AsyncAdminOperations:
     async def create_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateWebhooksRequest]) -> models.CreatedWebhook:
         """Create a webhook.
 
-        url: Receiver: an absolute http or https address, on the public internet unless the operator allows others.
-        tenants: The tenants that it reaches; absent: all.
-        events: Kinds of events: source.success, source.errored, source.deleted, jobs.drained; absent: all.
-        description: Text for people.
+        url: Absolute http or https URL of the receiver, on the public internet unless the operator allows others.
+        tenants: Tenants that it may access; all if absent.
+        events: Event types: source.success, source.errored, source.deleted, jobs.drained; all if absent.
+        description: Human-readable description.
         """
         answer: models.CreatedWebhook = await self._transport.call(Operation("POST", "/admin/webhooks", media="json"), request, options)
         return answer
@@ -101,18 +101,18 @@ class AsyncAdminOperations:
         return answer
 
     async def update_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminUpdateWebhooksRequest]) -> models.ChangedWebhook:
-        """Pause a webhook or make it active.
+        """Pause or activate a webhook.
 
-        webhook_id: The webhook.
-        state: `paused` keeps events until it is `active` again.
+        webhook_id: Webhook id.
+        state: New state; while `paused`, events are kept until it is `active` again.
         """
         answer: models.ChangedWebhook = await self._transport.call(Operation("PATCH", "/admin/webhooks/{webhook_id}", media="json", retry=True), request, options)
         return answer
 
     async def delete_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminDeleteWebhooksRequest]) -> models.DeletedWebhook:
-        """Remove a webhook with its events and its log.
+        """Delete a webhook with its pending events and its log.
 
-        webhook_id: The webhook.
+        webhook_id: Webhook id.
         """
         answer: models.DeletedWebhook = await self._transport.call(Operation("DELETE", "/admin/webhooks/{webhook_id}", retry=True), request, options)
         return answer
@@ -120,8 +120,8 @@ class AsyncAdminOperations:
     async def deliveries(self, *, options: Options | None = None, **request: Unpack[models.AdminDeliveriesRequest]) -> models.DeliveryList:
         """List the deliveries of a webhook, newest first.
 
-        webhook_id: The webhook.
-        limit: Entries per page.
+        webhook_id: Webhook id.
+        limit: Maximum number of entries per page.
         cursor: `next_cursor` of the previous page.
         """
         answer: models.DeliveryList = await self._transport.call(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"], retry=True), request, options)
@@ -133,45 +133,45 @@ class AsyncAdminOperations:
             yield item
 
     async def test(self, *, options: Options | None = None, **request: Unpack[models.AdminTestRequest]) -> models.WebhookTest:
-        """Send a test message to a webhook and tell its result.
+        """Send a test message to a webhook and report the result.
 
-        webhook_id: The webhook.
+        webhook_id: Webhook id.
         """
         answer: models.WebhookTest = await self._transport.call(Operation("POST", "/admin/webhooks/{webhook_id}/test"), request, options)
         return answer
 
     async def create_backups(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateBackupsRequest]) -> models.BackupStatus:
-        """Begin a backup.
+        """Start a backup.
 
-        to: The folder or bucket of the setting backup-to, or one in it; absent: that of the setting.
-        data_directory: Device and inode of the data directory that is meant, as `DEVICE:INODE`; a server with another one refuses.
-        tenant_id: This tenant alone; absent: every tenant.
-        with_keys: Names, scopes and hashes of API keys too; not together with tenant_id.
-        full: Copy every file, also those that earlier backups have.
+        to: Folder or bucket of the setting backup-to, or a folder in it; that of the setting if absent.
+        data_directory: Device and inode of the expected data directory, as `DEVICE:INODE`; a server with another one refuses.
+        tenant_id: Only this tenant; all tenants if absent.
+        with_keys: Whether to include the names, scopes and hashes of API keys; not allowed with tenant_id.
+        full: Whether to copy every file, even those in earlier backups.
         """
         answer: models.BackupStatus = await self._transport.call(Operation("POST", "/admin/backups", media="json"), request, options)
         return answer
 
     async def get_backups(self, *, options: Options | None = None) -> models.BackupStatus:
-        """List backups and tell their state."""
+        """List backups, and get the state of a running one."""
         answer: models.BackupStatus = await self._transport.call(Operation("GET", "/admin/backups", retry=True), {}, options)
         return answer
 
     async def create_reembed(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateReembedRequest]) -> models.ReembedStatus:
-        """Change the embedding model of tenants, or measure what that would be.
+        """Change the embedding model of tenants, or estimate the work.
 
-        tenant_id: This tenant alone; absent: every tenant.
-        action: start: make vectors with another model and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched.
-        to: Name of the model that start moves the tenant to; absent: the one chosen for it, or else that of new tenants.
-        dry_run: Measure what start would be, and change nothing.
+        tenant_id: Only this tenant; all tenants if absent.
+        action: `start`: build vectors with another model and switch to them; `back`: complete the previous vectors and switch back to them; `discard`: delete the vectors that are not searched.
+        to: Name of the model to which `start` moves the tenant; if absent, the one chosen for it, else that of new tenants.
+        dry_run: Whether to only estimate the work of `start`, without changing anything.
         """
         answer: models.ReembedStatus = await self._transport.call(Operation("POST", "/admin/reembed", media="json"), request, options)
         return answer
 
     async def get_reembed(self, *, options: Options | None = None, **request: Unpack[models.AdminGetReembedRequest]) -> models.ReembedStatus:
-        """Tell the embedding models of tenants and the progress of changes.
+        """Get the embedding models of tenants and the progress of changes.
 
-        tenant_id: The tenant.
+        tenant_id: Tenant id.
         """
         answer: models.ReembedStatus = await self._transport.call(Operation("GET", "/admin/reembed", query=["tenant_id"], retry=True), request, options)
         return answer
@@ -186,9 +186,9 @@ class AsyncDeletionOperations:
     async def delete_source(self, *, options: Options | None = None, **request: Unpack[models.DeletionDeleteSourceRequest]) -> models.DeletedSources:
         """Delete sources.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        source_ids: Sources to delete; also as repeated query parameters. Other names: `file_ids`, `ids`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        source_ids: Ids of the sources to delete; also accepted as repeated query parameters. Other names: `file_ids`, `ids`.
         """
         answer: models.DeletedSources = await self._transport.call(Operation("DELETE", "/upload/delete_source", media="json", retry=True), request, options)
         return answer
@@ -201,86 +201,86 @@ class AsyncEmbeddingsOperations:
         self._transport = transport
 
     async def upload_embeddings(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsUploadEmbeddingsRequest]) -> models.UploadedEmbeddings:
-        """Store a batch of vectors; they are searchable when the call returns.
+        """Store a batch of vectors, searchable when the call returns.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        embeddings: 1 to 2,000 vectors of one width, each 1 to 3,024 wide, all values finite.
-        file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
-        ids: A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant.
-        metadata: A map for each row, `null` for none: 64 KiB each, depth 8, keys up to 128 characters.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        embeddings: 1 to 2,000 vectors of the same dimension, from 1 to 3,024; all values must be finite.
+        file_id: Source id; generated if absent. Other names: `source_id`, `id`.
+        ids: Your own chunk id for each row, following the rules of source ids; unique in the sub-tenant.
+        metadata: One map or `null` per row, each at most 64 KiB and 8 levels deep; keys have at most 128 characters.
         """
         answer: models.UploadedEmbeddings = await self._transport.call(Operation("POST", "/upload/upload_embeddings", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
 
     async def update_embeddings(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsUpdateEmbeddingsRequest]) -> models.UpdatedEmbeddings:
-        """Replace vectors of one batch, all or none.
+        """Replace vectors of one batch atomically.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        embeddings: Chunk id to vector; 1 to 2,000 entries of one batch.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        embeddings: New vectors by chunk id: 1 to 2,000 entries of one batch.
         """
         answer: models.UpdatedEmbeddings = await self._transport.call(Operation("PATCH", "/upload/update_embeddings", query=["tenant_id", "sub_tenant_id"], media="json", retry=True), request, options)
         return answer
 
     async def delete(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsDeleteRequest]) -> models.DeletedEmbeddings:
-        """Delete vectors by chunk id, all at once.
+        """Delete vectors by chunk id in one step.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        chunk_ids: Chunk ids: your own, or `{batch_id}_{index}`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        chunk_ids: Chunk ids: your own ones or `{batch_id}_{index}`.
         """
         answer: models.DeletedEmbeddings = await self._transport.call(Operation("DELETE", "/embeddings/delete", media="json", retry=True), request, options)
         return answer
 
     async def search(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsSearchRequest]) -> models.EmbeddingHits:
-        """Find the stored vectors nearest to one or several query vectors.
+        """Find the stored vectors nearest to one or more query vectors.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        embeddings: One vector, or 1 to 100 vectors.
-        max_chunks: Number of results wanted.
-        filter: Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others.
-        with_metadata: Whether entries carry `metadata`.
-        with_vectors: Whether entries carry `embedding`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        embeddings: Query vector, or list of 1 to 100 query vectors.
+        max_chunks: Maximum number of results.
+        filter: Filter on vector metadata: equality, lists (any of), $gt, $in and others.
+        with_metadata: Whether entries include `metadata`.
+        with_vectors: Whether entries include `embedding`.
         """
         answer: models.EmbeddingHits = await self._transport.call(Operation("POST", "/embeddings/search", media="json", retry=True), request, options)
         return answer
 
     async def scroll(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsScrollRequest]) -> models.EmbeddingPage:
-        """List stored vectors page by page, each exactly once.
+        """List stored vectors in pages, each exactly once.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        filter: Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others.
-        limit: Vectors of a page.
-        cursor: `next_cursor` of the page before.
-        with_metadata: Whether entries carry `metadata`.
-        with_vectors: Whether entries carry `embedding`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        filter: Filter on vector metadata: equality, lists (any of), $gt, $in and others.
+        limit: Maximum number of vectors per page.
+        cursor: `next_cursor` of the previous page.
+        with_metadata: Whether entries include `metadata`.
+        with_vectors: Whether entries include `embedding`.
         """
         answer: models.EmbeddingPage = await self._transport.call(Operation("POST", "/embeddings/scroll", media="json", retry=True), request, options)
         return answer
 
     async def retrieve_by_ids(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsRetrieveByIdsRequest]) -> models.RetrievedEmbeddings:
-        """Get stored vectors by chunk id, bit for bit.
+        """Get stored vectors by chunk id, exactly as uploaded.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        chunk_ids: Chunk ids: your own, or `{batch_id}_{index}`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        chunk_ids: Chunk ids: your own ones or `{batch_id}_{index}`.
         """
         answer: models.RetrievedEmbeddings = await self._transport.call(Operation("POST", "/embeddings/retrieve_by_ids", media="json", retry=True), request, options)
         return answer
 
     async def create_tenant(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsCreateTenantRequest]) -> models.TenantOutcome:
-        """Create a tenant for client vectors.
+        """Create a tenant for your own vectors.
 
-        tenant_id: The tenant.
-        metric: Comparison of its vectors; it cannot be changed later.
-        max_sources: Sources that the tenant may have; absent or null: as the settings say.
-        max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
-        max_vectors: Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say.
-        max_requests_per_minute: Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say.
-        max_ingest_workers: Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say.
+        tenant_id: Tenant id.
+        metric: Metric by which its vectors are compared, which cannot be changed later.
+        max_sources: Maximum number of sources; the server's setting if absent or null.
+        max_bytes: Maximum size of stored originals in bytes; the server's setting if absent or null.
+        max_vectors: Maximum number of vectors: client vectors and chunks of documents and memories; the server's setting if absent or null.
+        max_requests_per_minute: Maximum number of requests in any 60 seconds, excluding administrative ones; the server's setting if absent or null.
+        max_ingest_workers: Maximum number of workers that process documents of the tenant at the same time, and likewise of those that fetch its pages; the server's setting if absent or null.
         """
         answer: models.TenantOutcome = await self._transport.call(Operation("POST", "/embeddings/create_tenant", query=["tenant_id", "metric"], media="json"), request, options)
         return answer
@@ -295,11 +295,11 @@ class AsyncFetchOperations:
     async def fetch_content(self, *, options: Options | None = None, **request: Unpack[models.FetchFetchContentRequest]) -> models.FetchedContent:
         """Get the original of a source.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        file_id: The source. Other names: `source_id`, `id`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        file_id: Source id. Other names: `source_id`, `id`.
         file_type: Accepted without effect.
-        return_content: Whether the content itself is wanted; false gives a signed URL.
+        return_content: Whether to return the content itself; if false, a signed URL is returned instead.
         """
         answer: models.FetchedContent = await self._transport.call(Operation("POST", "/fetch/fetch_content", media="json", retry=True), request, options)
         return answer
@@ -313,16 +313,16 @@ class AsyncFetchOperations:
         return answer
 
     async def page_image(self, *, options: Options | None = None, **request: Unpack[models.FetchPageImageRequest]) -> bytes:
-        """Get a page of a PDF as a picture.
+        """Render a page of a PDF as an image.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        file_id: The source. Other names: `source_id`, `id`.
-        page: The page, from 1.
-        width: Pixels from left to right; the height follows, up to 8,388,608 pixels in all.
-        format: Format of the picture.
-        highlight: Rectangles to be marked, as `boxes` of citations and chunks have them; up to 64 on the page.
-        return_content: Whether the picture itself is wanted; false gives a signed URL.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        file_id: Source id. Other names: `source_id`, `id`.
+        page: Page number, from 1.
+        width: Width in pixels; the height follows from the page. At most 8,388,608 pixels in total.
+        format: Image format.
+        highlight: Rectangles to highlight, in the form of the `boxes` of citations and chunks; at most 64 on the page.
+        return_content: Whether to return the image itself; if false, a signed URL is returned instead.
         """
         answer: bytes = await self._transport.call(Operation("POST", "/fetch/page_image", media="json", result="bytes", retry=True), request, options)
         return answer
@@ -337,11 +337,11 @@ class AsyncListingOperations:
     async def sources(self, *, options: Options | None = None, **request: Unpack[models.ListingSourcesRequest]) -> models.SourceList:
         """List sources, newest first.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        limit: Entries per page; without it everything is listed.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        limit: Maximum number of entries per page; all are listed if absent.
         cursor: `next_cursor` of the previous page.
-        status: List only entries in this state.
+        status: Only list entries in this state.
         """
         answer: models.SourceList = await self._transport.call(Operation("GET", "/list/sources", query=["tenant_id", "sub_tenant_id", "limit", "cursor", "status"], retry=True), request, options)
         return answer
@@ -354,9 +354,9 @@ class AsyncListingOperations:
     async def sources_by_id(self, *, options: Options | None = None, **request: Unpack[models.ListingSourcesByIdRequest]) -> models.SourcesFound:
         """Get sources by id.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        source_ids: Sources to look up. Other names: `file_ids`, `ids`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        source_ids: Ids of the sources to look up. Other names: `file_ids`, `ids`.
         """
         answer: models.SourcesFound = await self._transport.call(Operation("POST", "/list/sources_by_id", media="json", retry=True), request, options)
         return answer
@@ -364,23 +364,23 @@ class AsyncListingOperations:
     async def chunks(self, *, options: Options | None = None, **request: Unpack[models.ListingChunksRequest]) -> models.ChunkList:
         """List the chunks of a source in order.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        file_id: The source. Other names: `source_id`, `id`.
-        page: Only chunks of this page, slide or sheet, from 1.
-        offset: Number of chunks to pass over.
-        limit: Number of chunks. Fewer come back where their text has more than 1 MiB.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        file_id: Source id. Other names: `source_id`, `id`.
+        page: Only list chunks of this page, slide or sheet, counted from 1.
+        offset: Number of chunks to skip.
+        limit: Maximum number of chunks; fewer are returned if their text exceeds 1 MiB.
         """
         answer: models.ChunkList = await self._transport.call(Operation("POST", "/list/chunks", media="json", retry=True), request, options)
         return answer
 
     async def graph_relations_by_id(self, *, options: Options | None = None, **request: Unpack[models.ListingGraphRelationsByIdRequest]) -> models.RelationsFound:
-        """List the relations that sources state, as triplets.
+        """List the relations stated by sources, as triplets.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        source_ids: Sources whose relations are wanted. Other names: `file_ids`, `ids`.
-        limit: Greatest number of triplets in all.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        source_ids: Ids of the sources whose relations are listed. Other names: `file_ids`, `ids`.
+        limit: Maximum number of triplets in total.
         """
         answer: models.RelationsFound = await self._transport.call(Operation("POST", "/list/graph_relations_by_id", media="json", retry=True), request, options)
         return answer
@@ -393,17 +393,17 @@ class AsyncMemoryOperations:
         self._transport = transport
 
     async def add_user_memory(self, *, options: Options | None = None, **request: Unpack[models.MemoryAddUserMemoryRequest]) -> models.AddedMemory:
-        """Add a memory: a text or exchanges; it is visible when the call returns.
+        """Add a memory from a text or exchanges, visible when the call returns.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        user_memory: Text of the memory, up to 32 KiB; this or `user_assistant_pairs` is required. Other names: `raw_text`.
-        user_assistant_pairs: Exchanges of user and assistant; not used where a text is sent.
-        expiry_time: Seconds until the memory expires; null: never.
-        infer: Whether a condensed form is stored too; without a generator only the original is.
-        custom_instructions: Instructions for condensing; stored with the original.
-        user_name: Name of the user that the memory is about, or who asks.
-        memory_id: Id of the memory; generated when absent, replaced when known.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        user_memory: Text of the memory, at most 32 KiB; this or `user_assistant_pairs` is required. Other names: `raw_text`.
+        user_assistant_pairs: Exchanges between user and assistant; not used if a text is sent.
+        expiry_time: Seconds until the memory expires; never if null.
+        infer: Whether a condensed form is stored in addition to the original; has no effect without a generator.
+        custom_instructions: Instructions for condensing, stored with the original.
+        user_name: Name of the user whom the memory is about, or who is asking.
+        memory_id: Memory id; generated if absent. An existing memory is replaced.
         """
         answer: models.AddedMemory = await self._transport.call(Operation("POST", "/user_memory/add_user_memory", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
@@ -411,8 +411,8 @@ class AsyncMemoryOperations:
     async def list_user_memories(self, *, options: Options | None = None, **request: Unpack[models.MemoryListUserMemoriesRequest]) -> models.MemoryList:
         """List the memories of a sub-tenant, newest first.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
         """
         answer: models.MemoryList = await self._transport.call(Operation("GET", "/user_memory/list_user_memories", query=["tenant_id", "sub_tenant_id"], retry=True), request, options)
         return answer
@@ -420,32 +420,32 @@ class AsyncMemoryOperations:
     async def delete_user_memory(self, *, options: Options | None = None, **request: Unpack[models.MemoryDeleteUserMemoryRequest]) -> models.DeletedMemory:
         """Delete a memory.
 
-        tenant_id: The tenant.
-        memory_id: The memory to delete.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        tenant_id: Tenant id.
+        memory_id: Id of the memory to delete.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
         """
         answer: models.DeletedMemory = await self._transport.call(Operation("DELETE", "/user_memory/delete_user_memory", query=["tenant_id", "memory_id", "sub_tenant_id"], retry=True), request, options)
         return answer
 
     async def retrieve_user_memory(self, *, options: Options | None = None, **request: Unpack[models.MemoryRetrieveUserMemoryRequest]) -> models.RetrievedMemories:
-        """Search memories by meaning and words, best first.
+        """Search memories by meaning and keywords, best first.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        max_count: Greatest number of memories; 0: the server decides.
-        query: The query.
-        user_name: Name of the user that the memory is about, or who asks.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        max_count: Maximum number of memories; 0 leaves it to the server.
+        query: Query text.
+        user_name: Name of the user whom the memory is about, or who is asking.
         """
         answer: models.RetrievedMemories = await self._transport.call(Operation("POST", "/user_memory/retrieve_user_memory", query=["tenant_id", "sub_tenant_id", "max_count"], media="json", retry=True), request, options)
         return answer
 
     async def generate_user_memory(self, *, options: Options | None = None, **request: Unpack[models.MemoryGenerateUserMemoryRequest]) -> models.GeneratedMemories:
-        """Add the statements of a message as memories.
+        """Extract memories from a message and store them.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        user_message: Message whose statements become memories, up to 32 KiB.
-        user_name: Name of the user that the memory is about, or who asks.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        user_message: Message from which memories are extracted, at most 32 KiB.
+        user_name: Name of the user whom the memory is about, or who is asking.
         """
         answer: models.GeneratedMemories = await self._transport.call(Operation("POST", "/user_memory/generate_user_memory", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
@@ -460,10 +460,10 @@ class AsyncOperationsOperations:
     async def jobs(self, *, options: Options | None = None, **request: Unpack[models.OperationsJobsRequest]) -> models.JobList:
         """List jobs, newest first.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        status: List only entries in this state.
-        limit: Entries per page.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        status: Only list entries in this state.
+        limit: Maximum number of entries per page.
         cursor: `next_cursor` of the previous page.
         """
         answer: models.JobList = await self._transport.call(Operation("GET", "/jobs", query=["tenant_id", "sub_tenant_id", "status", "limit", "cursor"], retry=True), request, options)
@@ -475,27 +475,27 @@ class AsyncOperationsOperations:
             yield item
 
     async def retry(self, *, options: Options | None = None, **request: Unpack[models.OperationsRetryRequest]) -> models.RetriedJob:
-        """Try a failed job again.
+        """Retry a failed job.
 
-        job_id: The job.
-        tenant_id: The tenant that the job has to be of; absent: any.
-        sub_tenant_id: The sub-tenant that the job has to be of; absent: any.
+        job_id: Job id.
+        tenant_id: Tenant that the job must belong to; any if absent.
+        sub_tenant_id: Sub-tenant that the job must belong to; any if absent.
         """
         answer: models.RetriedJob = await self._transport.call(Operation("POST", "/jobs/{job_id}/retry", query=["tenant_id", "sub_tenant_id"], retry=True, keyed=True), request, options)
         return answer
 
     async def metrics(self, *, options: Options | None = None) -> str:
-        """Metrics for Prometheus."""
+        """Get metrics for Prometheus."""
         answer: str = await self._transport.call(Operation("GET", "/metrics", result="text", retry=True), {}, options)
         return answer
 
     async def hour(self, *, options: Options | None = None) -> models.LastHour:
-        """The last hour, minute by minute."""
+        """Get the activity of the last hour, minute by minute."""
         answer: models.LastHour = await self._transport.call(Operation("GET", "/metrics/hour", retry=True), {}, options)
         return answer
 
     async def healthz(self, *, options: Options | None = None) -> models.Health:
-        """Report whether the process runs."""
+        """Report whether the process is running."""
         answer: models.Health = await self._transport.call(Operation("GET", "/healthz", retry=True), {}, options)
         return answer
 
@@ -505,25 +505,25 @@ class AsyncOperationsOperations:
         return answer
 
     async def docs(self, *, options: Options | None = None) -> str:
-        """Documentation of the API for people."""
+        """Show the API documentation in a browser."""
         answer: str = await self._transport.call(Operation("GET", "/docs", result="text", retry=True), {}, options)
         return answer
 
     async def events(self, *, options: Options | None = None, **request: Unpack[models.OperationsEventsRequest]) -> str:
-        """The state of a job and each change of it, as events.
+        """Stream the state of a job and its changes as events.
 
-        job_id: The job.
+        job_id: Job id.
         """
         answer: str = await self._transport.call(Operation("GET", "/jobs/{job_id}/events", result="text", retry=True, streams=True), request, options)
         return answer
 
     async def events_stream(self, *, options: Options | None = None, **request: Unpack[models.OperationsEventsRequest]) -> AsyncIterator[Event]:
-        """The state of a job and each change of it, as events: events as they come."""
+        """Stream the state of a job and its changes as events: events as they come."""
         async for event in self._transport.stream(Operation("GET", "/jobs/{job_id}/events", result="text", retry=True, streams=True), request, options):
             yield event
 
     async def openapi_json(self, *, options: Options | None = None) -> dict[str, Any]:
-        """This document."""
+        """Get this document."""
         answer: dict[str, Any] = await self._transport.call(Operation("GET", "/openapi.json", retry=True), {}, options)
         return answer
 
@@ -535,89 +535,89 @@ class AsyncSearchOperations:
         self._transport = transport
 
     async def retrieve(self, *, options: Options | None = None, **request: Unpack[models.SearchRetrieveRequest]) -> models.RetrieveResponse:
-        """Search chunks by meaning and words.
+        """Search chunks by meaning and keywords.
 
-        query: The query.
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        max_chunks: Number of chunks wanted.
-        mode: Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker.
-        alpha: Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less where the embedding model cannot read the query's script.
-        recency_bias: Weight of recency, 0 to 1.
-        personalise_search: Whether the scope's memories steer the ranking.
-        graph_context: Whether the search follows names and adds relations of entities. `auto`: where the question names several things, or asks of one what the first results do not hold. Absent: `auto` in mode `accurate`, else `false`.
-        max_chunks_per_source: Greatest number of chunks of one source; absent: no limit.
-        join_neighbours: Whether neighbouring chunks of one source become one result; `auto`: in sources of up to four chunks.
-        min_confidence: Leaves out chunks whose `confidence` is lower, 0 to 1.
-        explain: Add the parts of its score to each chunk.
-        extra_context: Text that steers the semantic search and reranking; its words are not searched for.
-        tenant_metadata: Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.
-        document_metadata: Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.
-        metadata: Filter on source_title, source_type and the like.
-        context_list: Search only these sources; empty: all sources. Other names: `source_ids`, `file_ids`, `ids`.
-        session_id: Id of the conversation that the question continues.
-        history: Turns before this one, oldest first, in place of `session_id`.
+        query: Query text.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        max_chunks: Maximum number of chunks.
+        mode: Search effort. Absent: one pass, which finds 99 of 100 nearest vectors unless it compares all; `fast`: likewise, 97 of 100; `accurate`: compares all vectors, followed by a second pass and the reranker.
+        alpha: Weight of semantic against keyword search, 0 to 1, or `auto`. Absent: 0.8, or less if the embedding model does not support the script of the query.
+        recency_bias: Weight of recency in the ranking, 0 to 1.
+        personalise_search: Whether memories of the sub-tenant influence the ranking.
+        graph_context: Whether the search follows entity names and returns relations of entities. `auto`: if the question names several things, or asks for something about one that the first results do not contain. Absent: `auto` in mode `accurate`, otherwise `false`.
+        max_chunks_per_source: Maximum number of chunks per source; no limit if absent.
+        join_neighbours: Whether adjacent chunks of a source are merged into one result; `auto`: in sources of at most four chunks.
+        min_confidence: Minimum `confidence` of returned chunks, 0 to 1.
+        explain: Whether each chunk includes the components of its score.
+        extra_context: Text that guides semantic search and reranking; its words are not used as keywords.
+        tenant_metadata: Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.
+        document_metadata: Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.
+        metadata: Filter on source_title, source_type and other attributes of sources.
+        context_list: Ids of the sources to search; all sources if empty. Other names: `source_ids`, `file_ids`, `ids`.
+        session_id: Id of the conversation to continue.
+        history: Previous turns of the conversation, oldest first, instead of `session_id`.
         """
         answer: models.RetrieveResponse = await self._transport.call(Operation("POST", "/search/retrieve", media="json", retry=True), request, options)
         return answer
 
     async def full_text_search(self, *, options: Options | None = None, **request: Unpack[models.SearchFullTextSearchRequest]) -> models.FoundChunks:
-        """Search chunks for the words of a query.
+        """Search chunks by keywords.
 
-        query: The query.
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        operator: `or`: at least one term occurs; `and`: all terms occur.
-        fuzzy: Misspellings that are forgiven in a word: `false`; `auto` (one from 4 letters, two from 8); 1; 2. None in numbers and identifiers.
-        prefix: Whether the last word is the beginning of one.
-        max_chunks: Number of chunks wanted.
-        offset: Number of chunks to pass over, best first.
-        min_confidence: Leaves out chunks whose `confidence` is lower, 0 to 1.
-        facets: Metadata keys whose values are counted over all matching chunks; makes the answer an object.
-        highlights: Whether each chunk says where the words stand in it.
-        tenant_metadata: Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.
-        document_metadata: Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.
-        metadata: Filter on source_title, source_type and the like.
-        context_list: Search only these sources; empty: all sources. Other names: `source_ids`, `file_ids`, `ids`.
+        query: Query text.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        operator: `or`: at least one term must occur; `and`: all terms must occur.
+        fuzzy: Typos tolerated per word: `false` (none), `auto` (one from 4 letters, two from 8), 1 or 2. Numbers and identifiers must match exactly.
+        prefix: Whether the last word is matched as a prefix.
+        max_chunks: Maximum number of chunks.
+        offset: Number of best chunks to skip.
+        min_confidence: Minimum `confidence` of returned chunks, 0 to 1.
+        facets: Metadata keys whose values are counted over all matching chunks; the response is then an object.
+        highlights: Whether each chunk includes the positions of the query words in it.
+        tenant_metadata: Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.
+        document_metadata: Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.
+        metadata: Filter on source_title, source_type and other attributes of sources.
+        context_list: Ids of the sources to search; all sources if empty. Other names: `source_ids`, `file_ids`, `ids`.
         """
         answer: models.FoundChunks = await self._transport.call(Operation("POST", "/search/full-text-search", media="json", retry=True), request, options)
         return answer
 
     async def qna(self, *, options: Options | None = None, **request: Unpack[models.SearchQnaRequest]) -> models.QnaResponse:
-        """An answer with its sources, at once or as events.
+        """Answer a question with citations, whole or streamed as events.
 
-        question: The question.
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        session_id: Id of the conversation that the question continues.
-        history: Turns before this one, oldest first, in place of `session_id`.
-        context_list: Search only these sources; empty: all sources. Other names: `source_ids`, `file_ids`, `ids`.
-        ai_generation: Whether an answer is written; false gives the context only.
-        highlight_chunks: Whether the answer lists its chunks.
-        tenant_metadata: Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.
-        document_metadata: Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.
-        metadata: Filter on source_title, source_type and the like.
-        search_alpha: Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less where the embedding model cannot read the query's script.
-        recency_bias: Weight of recency, 0 to 1.
-        top_n: Number of chunks to answer from. Other names: `max_chunks`.
+        question: Question to answer.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        session_id: Id of the conversation to continue.
+        history: Previous turns of the conversation, oldest first, instead of `session_id`.
+        context_list: Ids of the sources to search; all sources if empty. Other names: `source_ids`, `file_ids`, `ids`.
+        ai_generation: Whether to write an answer; if false, only the context is returned.
+        highlight_chunks: Whether the response includes the retrieved chunks.
+        tenant_metadata: Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.
+        document_metadata: Metadata filter: equality, lists (any of at most 1,000 values), $gt, $in and others.
+        metadata: Filter on source_title, source_type and other attributes of sources.
+        search_alpha: Weight of semantic against keyword search, 0 to 1, or `auto`. Absent: 0.8, or less if the embedding model does not support the script of the query.
+        recency_bias: Weight of recency in the ranking, 0 to 1.
+        top_n: Maximum number of chunks to answer from. Other names: `max_chunks`.
         user_name: Passed to the generator.
         user_instructions: Passed to the generator.
-        multi_step_reasoning: Whether the question may be split; needs a generator.
+        multi_step_reasoning: Whether the question may be split into several queries; requires a generator.
         auto_agent_routing: Accepted without effect; named in metadata.ignored_parameters.
         search_modes: Accepted without effect; named in metadata.ignored_parameters.
-        mode: Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker.
-        graph_context: Whether the search follows names and adds relations of entities. `auto`: where the question names several things, or asks of one what the first results do not hold. Absent: `auto` in mode `accurate`, else `false`.
-        personalise_search: Whether the scope's memories steer the ranking.
-        max_chunks_per_source: Greatest number of chunks of one source; absent: no limit.
-        min_confidence: Leaves out chunks whose `confidence` is lower, 0 to 1.
-        explain: Add the parts of its score to each chunk.
-        extra_context: Text that steers the semantic search and reranking; its words are not searched for.
+        mode: Search effort. Absent: one pass, which finds 99 of 100 nearest vectors unless it compares all; `fast`: likewise, 97 of 100; `accurate`: compares all vectors, followed by a second pass and the reranker.
+        graph_context: Whether the search follows entity names and returns relations of entities. `auto`: if the question names several things, or asks for something about one that the first results do not contain. Absent: `auto` in mode `accurate`, otherwise `false`.
+        personalise_search: Whether memories of the sub-tenant influence the ranking.
+        max_chunks_per_source: Maximum number of chunks per source; no limit if absent.
+        min_confidence: Minimum `confidence` of returned chunks, 0 to 1.
+        explain: Whether each chunk includes the components of its score.
+        extra_context: Text that guides semantic search and reranking; its words are not used as keywords.
         """
         answer: models.QnaResponse = await self._transport.call(Operation("POST", "/search/qna", media="json", retry=True, streams=True), request, options)
         return answer
 
     async def qna_stream(self, *, options: Options | None = None, **request: Unpack[models.SearchQnaRequest]) -> AsyncIterator[Event]:
-        """An answer with its sources, at once or as events: events as they come."""
+        """Answer a question with citations, whole or streamed as events: events as they come."""
         async for event in self._transport.stream(Operation("POST", "/search/qna", media="json", retry=True, streams=True), request, options):
             yield event
 
@@ -631,7 +631,7 @@ class AsyncTenantOperations:
     async def sub_tenant_ids(self, *, options: Options | None = None, **request: Unpack[models.TenantSubTenantIdsRequest]) -> models.SubTenantList:
         """List the sub-tenants of a tenant.
 
-        tenant_id: The tenant.
+        tenant_id: Tenant id.
         """
         answer: models.SubTenantList = await self._transport.call(Operation("GET", "/tenant/sub_tenant_ids", query=["tenant_id"], retry=True), request, options)
         return answer
@@ -639,16 +639,16 @@ class AsyncTenantOperations:
     async def stats(self, *, options: Options | None = None, **request: Unpack[models.TenantStatsRequest]) -> models.TenantStatistics:
         """Count the sources, chunks and bytes of a sub-tenant.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
         """
         answer: models.TenantStatistics = await self._transport.call(Operation("GET", "/tenant/stats", query=["tenant_id", "sub_tenant_id"], retry=True), request, options)
         return answer
 
     async def usage(self, *, options: Options | None = None, **request: Unpack[models.TenantUsageRequest]) -> models.TenantUsage:
-        """Tell how much a tenant stores, and its limits.
+        """Get the usage and the limits of a tenant.
 
-        tenant_id: The tenant.
+        tenant_id: Tenant id.
         """
         answer: models.TenantUsage = await self._transport.call(Operation("GET", "/tenant/usage", query=["tenant_id"], retry=True), request, options)
         return answer
@@ -656,8 +656,8 @@ class AsyncTenantOperations:
     async def delete_sub_tenant(self, *, options: Options | None = None, **request: Unpack[models.TenantDeleteSubTenantRequest]) -> models.TenantOutcome:
         """Delete a sub-tenant.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
         """
         answer: models.TenantOutcome = await self._transport.call(Operation("DELETE", "/tenant/delete_sub_tenant", query=["tenant_id", "sub_tenant_id"], retry=True), request, options)
         return answer
@@ -665,14 +665,14 @@ class AsyncTenantOperations:
     async def create_tenant(self, *, options: Options | None = None, **request: Unpack[models.TenantCreateTenantRequest]) -> models.TenantOutcome:
         """Create a tenant.
 
-        tenant_id: The tenant.
-        tenant_metadata_schema: Declared keys of tenant_metadata; they cannot be changed later.
-        embedding_model: Name of the model that reads its texts: one of the server's; by default that of new tenants, which the tenant then follows when the server gets another one.
-        max_sources: Sources that the tenant may have; absent or null: as the settings say.
-        max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
-        max_vectors: Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say.
-        max_requests_per_minute: Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say.
-        max_ingest_workers: Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say.
+        tenant_id: Tenant id.
+        tenant_metadata_schema: Declared keys of tenant_metadata, which cannot be changed later.
+        embedding_model: Name of the embedding model for its texts, one of those loaded by the server. By default the model of new tenants, which the tenant then follows when the server changes it.
+        max_sources: Maximum number of sources; the server's setting if absent or null.
+        max_bytes: Maximum size of stored originals in bytes; the server's setting if absent or null.
+        max_vectors: Maximum number of vectors: client vectors and chunks of documents and memories; the server's setting if absent or null.
+        max_requests_per_minute: Maximum number of requests in any 60 seconds, excluding administrative ones; the server's setting if absent or null.
+        max_ingest_workers: Maximum number of workers that process documents of the tenant at the same time, and likewise of those that fetch its pages; the server's setting if absent or null.
         """
         answer: models.TenantOutcome = await self._transport.call(Operation("POST", "/user/create_tenant", query=["tenant_id"], media="json"), request, options)
         return answer
@@ -687,16 +687,16 @@ class AsyncUploadOperations:
     async def upload_text(self, *, options: Options | None = None, **request: Unpack[models.UploadUploadTextRequest]) -> models.Accepted:
         """Upload a text.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        content: The text; not blank, up to 10 MiB.
-        file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
-        title: Title, up to 2,048 characters; it takes precedence over any other.
-        url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
-        source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
-        language: Language of the document: a BCP 47 tag such as `en` or `pt-BR`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        content: Text to index; not blank, at most 10 MiB.
+        file_id: Source id; generated if absent. Other names: `source_id`, `id`.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
+        title: Title, at most 2,048 characters; takes precedence over any other.
+        url: Absolute URI of the document, at most 2,048 characters; it is not fetched.
+        source_time: Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`.
+        language: Language of the document, a BCP 47 tag such as `en` or `pt-BR`.
         """
         answer: models.Accepted = await self._transport.call(Operation("POST", "/upload/upload_text", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
@@ -704,16 +704,16 @@ class AsyncUploadOperations:
     async def update_text(self, *, options: Options | None = None, **request: Unpack[models.UploadUpdateTextRequest]) -> models.Accepted:
         """Replace or create a text.
 
-        source_id: Source to replace; created when unknown. Other names: `file_id`, `id`.
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        content: The text; not blank, up to 10 MiB.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
-        title: Title, up to 2,048 characters; it takes precedence over any other.
-        url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
-        source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
-        language: Language of the document: a BCP 47 tag such as `en` or `pt-BR`.
+        source_id: Id of the source to replace; created if unknown. Other names: `file_id`, `id`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        content: Text to index; not blank, at most 10 MiB.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
+        title: Title, at most 2,048 characters; takes precedence over any other.
+        url: Absolute URI of the document, at most 2,048 characters; it is not fetched.
+        source_time: Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`.
+        language: Language of the document, a BCP 47 tag such as `en` or `pt-BR`.
         """
         answer: models.Accepted = await self._transport.call(Operation("PATCH", "/upload/update_text", query=["source_id", "tenant_id", "sub_tenant_id"], media="json", retry=True), request, options)
         return answer
@@ -721,16 +721,16 @@ class AsyncUploadOperations:
     async def upload_document(self, *, options: Options | None = None, **request: Unpack[models.UploadUploadDocumentRequest]) -> models.Accepted:
         """Upload a document.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
-        file: The document; up to 100 MiB.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
-        title: Title, up to 2,048 characters; it takes precedence over any other.
-        url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
-        source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
-        language: Language of the document: a BCP 47 tag such as `en` or `pt-BR`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        file_id: Source id; generated if absent. Other names: `source_id`, `id`.
+        file: Document file, at most 100 MiB.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
+        title: Title, at most 2,048 characters; takes precedence over any other.
+        url: Absolute URI of the document, at most 2,048 characters; it is not fetched.
+        source_time: Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`.
+        language: Language of the document, a BCP 47 tag such as `en` or `pt-BR`.
         """
         answer: models.Accepted = await self._transport.call(Operation("POST", "/upload/upload_document", query=["tenant_id", "sub_tenant_id", "file_id"], media="form", retry=True, keyed=True), request, options)
         return answer
@@ -738,16 +738,16 @@ class AsyncUploadOperations:
     async def update_document(self, *, options: Options | None = None, **request: Unpack[models.UploadUpdateDocumentRequest]) -> models.Accepted:
         """Replace a document.
 
-        source_id: Source to replace; created when unknown. Other names: `file_id`, `id`.
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        file: The document; up to 100 MiB.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
-        title: Title, up to 2,048 characters; it takes precedence over any other.
-        url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
-        source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
-        language: Language of the document: a BCP 47 tag such as `en` or `pt-BR`.
+        source_id: Id of the source to replace; created if unknown. Other names: `file_id`, `id`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        file: Document file, at most 100 MiB.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
+        title: Title, at most 2,048 characters; takes precedence over any other.
+        url: Absolute URI of the document, at most 2,048 characters; it is not fetched.
+        source_time: Date of the document as epoch seconds or RFC 3339, from 1970 to 9999; used for recency and as `source_last_updated_time`.
+        language: Language of the document, a BCP 47 tag such as `en` or `pt-BR`.
         """
         answer: models.Accepted = await self._transport.call(Operation("PATCH", "/upload/update_document", query=["source_id", "tenant_id", "sub_tenant_id"], media="form", retry=True), request, options)
         return answer
@@ -755,11 +755,11 @@ class AsyncUploadOperations:
     async def update_metadata(self, *, options: Options | None = None, **request: Unpack[models.UploadUpdateMetadataRequest]) -> models.Accepted:
         """Replace the metadata of a source.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        source_id: The source. Other names: `file_id`, `id`.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        source_id: Source id. Other names: `file_id`, `id`.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
         """
         answer: models.Accepted = await self._transport.call(Operation("PATCH", "/upload/update_metadata", media="json", retry=True), request, options)
         return answer
@@ -767,10 +767,10 @@ class AsyncUploadOperations:
     async def verify_processing(self, *, options: Options | None = None, **request: Unpack[models.UploadVerifyProcessingRequest]) -> models.ProcessingStatus:
         """Get the processing state of a source.
 
-        file_id: The source. Other names: `source_id`, `id`.
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        wait: Seconds to wait for the end of processing before answering.
+        file_id: Source id. Other names: `source_id`, `id`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        wait: Maximum seconds to wait for processing to finish before responding.
         """
         answer: models.ProcessingStatus = await self._transport.call(Operation("GET", "/upload/verify_processing", query=["file_id", "tenant_id", "sub_tenant_id", "wait"], retry=True), request, options)
         return answer
@@ -778,16 +778,16 @@ class AsyncUploadOperations:
     async def batch_upload(self, *, options: Options | None = None, **request: Unpack[models.UploadBatchUploadRequest]) -> models.BatchResult:
         """Upload documents.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        files: The documents; 512 MiB in all.
-        file_ids: One id per file, as a JSON array or repeated parts; empty ids are generated. Other names: `source_ids`, `ids`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        files: Document files, at most 512 MiB in total.
+        file_ids: One id per file, as a JSON array or repeated parts; an empty one is replaced by a generated id. Other names: `source_ids`, `ids`.
         tenant_metadata: One map for all files, or a list with one map per file.
         document_metadata: One map for all files, or a list with one map per file. Other names: `metadata`.
-        title: One title for all files, or one a file, as a JSON array or repeated parts.
-        url: One address for all files, or one a file, as a JSON array or repeated parts.
-        source_time: One date for all files, or one a file, as a JSON array or repeated parts.
-        language: One language for all files, or one a file, as a JSON array or repeated parts.
+        title: One title for all files or one per file, as a JSON array or repeated parts.
+        url: One URL for all files or one per file, as a JSON array or repeated parts.
+        source_time: One date for all files or one per file, as a JSON array or repeated parts.
+        language: One language for all files or one per file, as a JSON array or repeated parts.
         """
         answer: models.BatchResult = await self._transport.call(Operation("POST", "/upload/batch_upload", query=["tenant_id", "sub_tenant_id"], media="form", retry=True, keyed=True), request, options)
         return answer
@@ -795,16 +795,16 @@ class AsyncUploadOperations:
     async def batch_update(self, *, options: Options | None = None, **request: Unpack[models.UploadBatchUpdateRequest]) -> models.BatchResult:
         """Replace or create documents.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        files: The documents; 512 MiB in all.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        files: Document files, at most 512 MiB in total.
         source_ids: One id per file, as a JSON array or repeated parts. Other names: `file_ids`, `ids`.
         tenant_metadata: One map for all files, or a list with one map per file.
         document_metadata: One map for all files, or a list with one map per file. Other names: `metadata`.
-        title: One title for all files, or one a file, as a JSON array or repeated parts.
-        url: One address for all files, or one a file, as a JSON array or repeated parts.
-        source_time: One date for all files, or one a file, as a JSON array or repeated parts.
-        language: One language for all files, or one a file, as a JSON array or repeated parts.
+        title: One title for all files or one per file, as a JSON array or repeated parts.
+        url: One URL for all files or one per file, as a JSON array or repeated parts.
+        source_time: One date for all files or one per file, as a JSON array or repeated parts.
+        language: One language for all files or one per file, as a JSON array or repeated parts.
         """
         answer: models.BatchResult = await self._transport.call(Operation("PATCH", "/upload/batch_update", query=["tenant_id", "sub_tenant_id"], media="form", retry=True), request, options)
         return answer
@@ -812,9 +812,9 @@ class AsyncUploadOperations:
     async def batch_upload_text(self, *, options: Options | None = None, **request: Unpack[models.UploadBatchUploadTextRequest]) -> models.BatchResult:
         """Upload texts.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        items: The texts.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        items: Texts to index.
         """
         answer: models.BatchResult = await self._transport.call(Operation("POST", "/upload/batch_upload_text", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
@@ -822,9 +822,9 @@ class AsyncUploadOperations:
     async def upload_app_sources(self, *, options: Options | None = None, **request: Unpack[models.UploadUploadAppSourcesRequest]) -> models.BatchResult:
         """Upload records of applications.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        body: The records: the body itself is this list.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        body: List of records, which is the entire body.
         """
         answer: models.BatchResult = await self._transport.call(Operation("POST", "/upload/upload_app_sources", query=["tenant_id", "sub_tenant_id"], media="whole", retry=True, keyed=True), request, options)
         return answer
@@ -832,12 +832,12 @@ class AsyncUploadOperations:
     async def scrape_webpage(self, *, options: Options | None = None, **request: Unpack[models.UploadScrapeWebpageRequest]) -> models.Accepted:
         """Fetch and index a web page.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        web_url: Absolute http or https address, up to 2,048 characters.
-        file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        web_url: Absolute http or https URL of the page, at most 2,048 characters.
+        file_id: Source id; generated if absent. Other names: `source_id`, `id`.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
         """
         answer: models.Accepted = await self._transport.call(Operation("POST", "/upload/scrape_webpage", query=["tenant_id", "sub_tenant_id", "web_url", "file_id"], media="urlencoded", retry=True, keyed=True), request, options)
         return answer
@@ -845,12 +845,12 @@ class AsyncUploadOperations:
     async def update_webpage(self, *, options: Options | None = None, **request: Unpack[models.UploadUpdateWebpageRequest]) -> models.Accepted:
         """Fetch a web page again.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        source_id: Source to replace; created when unknown. Other names: `file_id`, `id`.
-        web_url: New address of the page; the stored address when absent.
-        tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        source_id: Id of the source to replace; created if unknown. Other names: `file_id`, `id`.
+        web_url: New URL of the page; the stored URL if absent.
+        tenant_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters.
+        document_metadata: Free-form map, at most 64 KiB and 8 levels deep; keys have at most 128 characters. Other names: `metadata`.
         """
         answer: models.Accepted = await self._transport.call(Operation("PATCH", "/upload/update_webpage", query=["tenant_id", "sub_tenant_id", "source_id", "web_url"], media="urlencoded", retry=True), request, options)
         return answer
@@ -858,9 +858,9 @@ class AsyncUploadOperations:
     async def batch_scrape_webpage(self, *, options: Options | None = None, **request: Unpack[models.UploadBatchScrapeWebpageRequest]) -> models.BatchResult:
         """Fetch and index several web pages.
 
-        tenant_id: The tenant.
-        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        items: The pages.
+        tenant_id: Tenant id.
+        sub_tenant_id: Sub-tenant id; absent or empty means `default`.
+        items: Pages to fetch.
         """
         answer: models.BatchResult = await self._transport.call(Operation("POST", "/upload/batch_scrape_webpage", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
