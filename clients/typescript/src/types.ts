@@ -303,7 +303,7 @@ entities in another way. */
 }
 
 export interface RetrieveResponse {
-  /** Results, best first. */
+  /** Chunks, best first. */
   chunks: Array<Chunk>;
   /** Relations of the graph; null unless requested. */
   graph_relations: GraphRelations | null;
@@ -316,7 +316,7 @@ export interface RetrieveResponse {
 }
 
 export interface Chunk {
-  /** Unique id. */
+  /** Chunk id. */
   chunk_uuid: string;
   /** Ids of the adjacent chunks merged into this one, including its own, in reading order; empty
 for a single chunk. */
@@ -575,7 +575,7 @@ export interface QnaResponse {
 }
 
 export interface QnaSource {
-  /** Unique id. */
+  /** Source id. */
   source_id: string;
   /** Equal to `source_id`. */
   id: string;
@@ -635,7 +635,7 @@ by a release that kept no lines. Empty if the format has no fixed pages. */
 }
 
 export interface QnaChunk {
-  /** Unique id. */
+  /** Chunk id. */
   chunk_uuid: string;
   /** Ids of the adjacent chunks merged into this one, including its own, in reading order; empty
 for a single chunk. */
@@ -863,7 +863,7 @@ export interface EmbeddingHits {
 }
 
 export interface ScoredChunk {
-  /** Unique id. */
+  /** Chunk id. */
   chunk_id: string;
   /** Cosine similarity; with the metric `dot` the dot product, with `l2` the negative Euclidean
 distance. */
@@ -888,7 +888,7 @@ export interface EmbeddingPage {
 }
 
 export interface ListedVector {
-  /** Unique id. */
+  /** Chunk id. */
   chunk_id: string;
   /** Id of its batch. */
   file_id: string;
@@ -923,12 +923,12 @@ export interface AddedMemory {
 export interface MemoryList {
   /** Always `true`. */
   success: boolean;
-  /** Entries, newest first. */
+  /** Memories, newest first. */
   user_memories: Array<MemoryView>;
 }
 
 export interface MemoryView {
-  /** Unique id. */
+  /** Memory id. */
   memory_id: string;
   /** Text of the memory. */
   memory_content: string;
@@ -948,14 +948,14 @@ export interface DeletedMemory {
 export interface RetrievedMemories {
   /** Always `true`. */
   success: boolean;
-  /** Results, best first. */
+  /** Memories, best first. */
   retrieved_user_memories: Array<RetrievedMemory>;
   /** Older name of `retrieved_user_memories`, with the same value. */
   user_memories: Array<RetrievedMemory>;
 }
 
 export interface RetrievedMemory {
-  /** Unique id. */
+  /** Memory id. */
   memory_id: string;
   /** Text of the memory. */
   memory_content: string;
@@ -975,7 +975,7 @@ export interface GeneratedMemories {
 }
 
 export interface ImportedTenant {
-  /** Name. */
+  /** Tenant id. */
   tenant_id: string;
   /** Number of its sources, including memories. */
   sources: number;
@@ -1112,7 +1112,7 @@ export interface TenantList {
 }
 
 export interface TenantView {
-  /** Name. */
+  /** Tenant id. */
   tenant_id: string;
   /** Always `default`. */
   sub_tenant_id: string;
@@ -1194,7 +1194,7 @@ export interface RevokedKey {
 export interface CreatedWebhook {
   /** Secret that signs its messages, shown only this once. */
   secret: string;
-  /** Unique id. */
+  /** Webhook id. */
   webhook_id: string;
   /** URL of the receiver. */
   url: string;
@@ -1231,7 +1231,7 @@ export interface WebhookList {
 }
 
 export interface WebhookView {
-  /** Unique id. */
+  /** Webhook id. */
   webhook_id: string;
   /** URL of the receiver. */
   url: string;
@@ -1255,7 +1255,7 @@ is none. */
 }
 
 export interface ChangedWebhook {
-  /** Unique id. */
+  /** Webhook id. */
   webhook_id: string;
   /** URL of the receiver. */
   url: string;
@@ -1283,7 +1283,7 @@ is none. */
 }
 
 export interface DeletedWebhook {
-  /** Unique id. */
+  /** Webhook id. */
   webhook_id: string;
   /** Always `true`. */
   success: boolean;
@@ -1292,7 +1292,7 @@ export interface DeletedWebhook {
 }
 
 export interface DeliveryList {
-  /** Entries, newest first. */
+  /** Deliveries, newest first. */
   deliveries: Array<Delivery>;
   /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
@@ -1374,7 +1374,7 @@ export interface LastBackup {
 }
 
 export interface BackupView {
-  /** Unique id. */
+  /** Backup id. */
   backup_id: string;
   /** `complete`, `one_tenant`, `incomplete`, `cut_off` or `damaged`. */
   state: string;
@@ -1458,7 +1458,7 @@ export interface EstimateView {
 }
 
 export interface JobList {
-  /** Entries, newest first. */
+  /** Jobs, newest first. */
   jobs: Array<JobView>;
   /** Numbers of source jobs over everything addressed, independent of the page and the requested
 state. */
@@ -1472,7 +1472,7 @@ state. */
 }
 
 export interface JobView {
-  /** Unique id. */
+  /** Job id. */
   job_id: string;
   /** Id of the source that it processes; empty for `reembed`. */
   file_id: string;

@@ -127,7 +127,7 @@ pub struct VectorRecall {
 /// Response of `search/retrieve`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetrieveResponse {
-    /// Results, best first.
+    /// Chunks, best first.
     pub chunks: Vec<Chunk>,
     /// Relations of the graph; null unless requested.
     pub graph_relations: Option<GraphRelations>,

@@ -56,7 +56,7 @@ impl Request for ImportTenant {
 /// Imported tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ImportedTenant {
-    /// Name.
+    /// Tenant id.
     pub tenant_id: String,
     /// Number of its sources, including memories.
     pub sources: u64,

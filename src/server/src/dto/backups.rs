@@ -80,7 +80,7 @@ pub struct MissingTenant {
 /// Backup in a location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupView {
-    /// Unique id.
+    /// Backup id.
     pub backup_id: String,
     /// `complete`, `one_tenant`, `incomplete`, `cut_off` or `damaged`.
     pub state: String,

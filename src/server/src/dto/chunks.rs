@@ -13,7 +13,7 @@ use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 /// Chunk found by retrieve or full-text search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chunk {
-    /// Unique id.
+    /// Chunk id.
     pub chunk_uuid: String,
     /// Ids of the adjacent chunks merged into this one, including its own, in reading order; empty
     /// for a single chunk.
@@ -176,7 +176,7 @@ pub struct QnaChunk {
 /// Source of an answer. Members in equal pairs are an old and a new name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaSource {
-    /// Unique id.
+    /// Source id.
     pub source_id: String,
     /// Equal to `source_id`.
     pub id: String,

@@ -293,7 +293,7 @@ pub struct DeletedEmbeddings {
 /// Vector with its score.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScoredChunk {
-    /// Unique id.
+    /// Chunk id.
     pub chunk_id: String,
     /// Cosine similarity; with the metric `dot` the dot product, with `l2` the negative Euclidean
     /// distance.
@@ -309,7 +309,7 @@ pub struct ScoredChunk {
 /// Vector of a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ListedVector {
-    /// Unique id.
+    /// Chunk id.
     pub chunk_id: String,
     /// Id of its batch.
     pub file_id: String,

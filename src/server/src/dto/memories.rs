@@ -276,7 +276,7 @@ fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
 /// Memory of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryView {
-    /// Unique id.
+    /// Memory id.
     pub memory_id: String,
     /// Text of the memory.
     pub memory_content: String,
@@ -325,7 +325,7 @@ pub struct AddedMemory {
 pub struct MemoryList {
     /// Always `true`.
     pub success: bool,
-    /// Entries, newest first.
+    /// Memories, newest first.
     pub user_memories: Vec<MemoryView>,
 }
 
@@ -343,7 +343,7 @@ pub struct DeletedMemory {
 pub struct RetrievedMemories {
     /// Always `true`.
     pub success: bool,
-    /// Results, best first.
+    /// Memories, best first.
     pub retrieved_user_memories: Vec<RetrievedMemory>,
     /// Older name of `retrieved_user_memories`, with the same value.
     pub user_memories: Vec<RetrievedMemory>,

@@ -102,7 +102,7 @@ impl Request for RetryJob {
 /// Ingestion or re-embedding job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobView {
-    /// Unique id.
+    /// Job id.
     pub job_id: String,
     /// Id of the source that it processes; empty for `reembed`.
     pub file_id: String,
@@ -150,7 +150,7 @@ pub struct JobCounts {
 /// Response of `jobs`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobList {
-    /// Entries, newest first.
+    /// Jobs, newest first.
     pub jobs: Vec<JobView>,
     /// Numbers of source jobs over everything addressed, independent of the page and the requested
     /// state.

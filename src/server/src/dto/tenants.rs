@@ -329,7 +329,7 @@ pub struct TenantOutcome {
 /// Tenant with its mode and model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantView {
-    /// Name.
+    /// Tenant id.
     pub tenant_id: String,
     /// Always `default`.
     pub sub_tenant_id: String,

@@ -137,7 +137,7 @@ impl Request for ListDeliveries {
 /// Webhook without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WebhookView {
-    /// Unique id.
+    /// Webhook id.
     pub webhook_id: String,
     /// URL of the receiver.
     pub url: String,
@@ -206,7 +206,7 @@ pub struct ChangedWebhook {
 /// Response to the deletion of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedWebhook {
-    /// Unique id.
+    /// Webhook id.
     pub webhook_id: String,
     /// Always `true`.
     pub success: bool,
@@ -265,7 +265,7 @@ pub struct Delivery {
 /// Response to the listing of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryList {
-    /// Entries, newest first.
+    /// Deliveries, newest first.
     pub deliveries: Vec<Delivery>,
     /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,

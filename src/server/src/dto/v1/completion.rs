@@ -58,7 +58,7 @@ pub struct ChatToolCall {
 /// Function with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CalledFunction {
-    /// Name.
+    /// Name of the function.
     pub name: String,
     /// Arguments as written by the generator, which should be JSON.
     pub arguments: String,
@@ -110,7 +110,7 @@ pub struct ChatUsage {
 /// Response of `POST /v1/chat/completions`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChatCompletion {
-    /// Unique id.
+    /// Id of the completion.
     pub id: String,
     /// Always `chat.completion`.
     pub object: &'static str,

@@ -127,7 +127,7 @@ impl Request for OneFile {
 /// Uploaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileView {
-    /// Unique id.
+    /// File id.
     pub id: String,
     /// Always `file`.
     pub object: &'static str,

@@ -28,7 +28,7 @@ impl Request for GetModel {
 /// Anything that can be given as `model`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModelView {
-    /// Name.
+    /// Name of the model or tenant.
     pub id: String,
     /// Always `model`.
     pub object: &'static str,

@@ -113,7 +113,7 @@ impl<T> Page<T> {
 /// Response to a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedObject {
-    /// Unique id.
+    /// Id of the deleted object.
     pub id: String,
     /// Type: `file`, `vector_store.deleted` or `vector_store.file.deleted`.
     pub object: &'static str,

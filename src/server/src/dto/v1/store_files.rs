@@ -300,7 +300,7 @@ pub struct StoreFileView {
 /// Batch of files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileBatchView {
-    /// Unique id.
+    /// Batch id.
     pub id: String,
     /// Always `vector_store.files_batch`.
     pub object: &'static str,
@@ -321,7 +321,7 @@ pub struct TextPiece {
     /// Always `text`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Text.
+    /// Text of the piece.
     pub text: String,
 }
 
