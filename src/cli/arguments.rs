@@ -60,11 +60,11 @@ pub enum Verb {
     Memory(Box<MemoryOptions>),
     /// List, create and delete tenants; show their usage and set their limits.
     Tenant(Box<TenantOptions>),
-    /// Change the embedding model of tenants without interrupting their searches.
+    /// Change the embedding model of tenants while they are searched; requires an admin key.
     Reembed(Box<ReembedOptions>),
-    /// List, create and revoke API keys.
+    /// List, create and revoke API keys; requires an admin key.
     Key(Box<KeyOptions>),
-    /// List, add, test and remove webhooks, and list their deliveries.
+    /// List, add, test and remove webhooks, and list their deliveries; requires an admin key.
     Webhook(Box<WebhookOptions>),
     /// Provide the tools of a server to a language model application over stdin and stdout.
     Mcp(Box<McpOptions>),

@@ -27,7 +27,7 @@ pub struct IngestOptions {
     /// Origin of the source time of each file [default: none, the upload time applies].
     #[arg(long, value_enum, value_name = "FROM")]
     pub source_time: Option<SourceTime>,
-    /// Number of concurrent requests.
+    /// Number of concurrent requests, 1 to 64.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
     /// Delete sources that earlier runs uploaded from the given folders and whose files no longer

@@ -43,7 +43,7 @@ pub struct InstallOptions {
     /// listed in docs/models.md.
     #[arg(value_name = "DIR|NAME", required_unless_present = "from")]
     model: Option<PathBuf>,
-    /// Directory of the model.
+    /// Directory of the model, instead of the argument.
     #[arg(long, value_name = "DIR", conflicts_with = "model")]
     from: Option<PathBuf>,
     /// Name under which it is installed [default: its name on the hub; the name of the known model

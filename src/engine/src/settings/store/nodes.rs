@@ -51,9 +51,9 @@ pub struct NodeSettings {
         default_value_t = false
     )]
     pub standby: bool,
-    /// Comma-separated URLs of all query nodes, including this one; the list must be the same on
-    /// each node. Each tenant is then served and cached by one of them, whichever node receives a
-    /// request [default: none, each node serves every tenant].
+    /// Comma-separated URLs of all query nodes including this one, the same list on each node. Each
+    /// tenant is then served and cached by one of them, whichever node receives a request [default:
+    /// none, each node serves every tenant].
     #[arg(long, env = "LODESTONE_QUERY_NODES", value_name = "URLS", value_delimiter = ',')]
     pub query_nodes: Vec<String>,
     /// Number of rows from which searches of a tenant or sub-tenant are shared among the query
