@@ -50,9 +50,9 @@ impl Catalog {
     /// Registers the meters of jobs and caches.
     pub fn enter_meters(&self, registry: &mut Registry) {
         self.inner.stages.meters.enter(registry);
-        let help = "Look-ups of API keys, by whether the cache in memory knew the answer";
+        let help = "Lookups of API keys, by hits and misses of the in-memory cache";
         registry.enter("key_cache_requests_total", help, &self.inner.keys.requests);
-        let help = "Look-ups of tenants, by whether the cache in memory knew the answer";
+        let help = "Lookups of tenants, by hits and misses of the in-memory cache";
         registry.enter("tenant_cache_requests_total", help, &self.inner.tenants.requests);
     }
 }

@@ -46,13 +46,13 @@ impl Default for JobMeters {
 impl JobMeters {
     /// Registers the meters.
     pub(super) fn enter(&self, registry: &mut Registry) {
-        let help = "Seconds that a source spent in a stage of ingestion, waits inside it included";
+        let help = "Seconds that a source spent in a stage of ingestion, including waits";
         registry.enter("ingest_stage_seconds", help, &self.stage_seconds);
-        let help = "Jobs that wait for a worker, and sources in each stage of ingestion";
+        let help = "Jobs waiting for a worker, and sources in each stage of ingestion";
         registry.enter("ingest_queue_depth", help, &self.depth);
-        let help = "Jobs that a worker has ended, by outcome; requeued ones are tried again";
+        let help = "Jobs finished by a worker, by outcome; requeued ones are retried";
         registry.enter("ingest_jobs_total", help, &self.ends);
-        let help = "Jobs that a worker had in hands when a deletion cancelled them";
+        let help = "Jobs cancelled by a deletion while a worker was processing them";
         registry.enter("ingest_jobs_cancelled_total", help, &self.cancelled);
     }
 

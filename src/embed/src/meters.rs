@@ -23,7 +23,7 @@ impl Default for EmbedMeters {
 impl EmbedMeters {
     /// Registers the metrics.
     pub fn enter(&self, registry: &mut Registry) {
-        let help = "Tokens of one batch through the embedding model";
+        let help = "Tokens per batch of the embedding model";
         registry.enter("embed_batch_tokens", help, &self.batch_tokens);
         let help = "Seconds that a text waited for the embedding model";
         registry.enter("embed_queue_seconds", help, &self.queue_seconds);

@@ -87,15 +87,15 @@ struct Meters {
 impl OpenBucket {
     pub(super) fn enter_meters(&self, registry: &mut Registry) {
         let meters = &self.meters;
-        let help = "Requests to the bucket of the data, repeated ones included, by kind";
+        let help = "Requests to the data bucket by kind, including retries";
         registry.enter("store_requests_total", help, &meters.requests);
-        let help = "Bytes of the copies of the bucket's data on the disk";
+        let help = "Size of the local cache of bucket data in bytes";
         registry.enter("store_cache_bytes", help, &meters.cache_bytes);
-        let help = "Bytes that these copies may take";
+        let help = "Maximum size of the local cache of bucket data in bytes";
         registry.enter("store_cache_limit_bytes", help, &meters.cache_bytes_max);
-        let help = "Uses of segments and originals, by whether a copy was there";
+        let help = "Uses of segments and originals, by whether they were in the local cache";
         registry.enter("store_cache_uses_total", help, &meters.cache_uses);
-        let help = "Copies that went to make room";
+        let help = "Files evicted from the local cache";
         registry.enter("store_cache_evictions_total", help, &meters.cache_evictions);
     }
 

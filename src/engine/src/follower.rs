@@ -147,11 +147,11 @@ impl Follower {
     }
 
     pub(super) fn enter_meters(&self, registry: &mut lodestone_metrics::Registry) {
-        let help = "Milliseconds since this query node knew the newest state";
+        let help = "Age of this query node's state in milliseconds";
         registry.enter("query_node_age_milliseconds", help, &self.age_millis);
-        let help = "Number of the newest entry of the catalog's log that this query node knows";
+        let help = "Number of the newest entry of the catalog log known to this query node";
         registry.enter("query_node_log_entry", help, &self.entry);
-        let help = "Whether the process that writes answers, and is the one that is followed";
+        let help = "Whether the writer answers and is the one that this query node follows";
         registry.enter("query_node_writer_usable", help, &self.writer_usable);
         if let Some(peers) = &self.peers {
             peers.enter_meters(registry);

@@ -102,34 +102,35 @@ impl Meters {
     }
 
     fn enter(&self, registry: &mut Registry) {
-        let help = "Seconds of the parts of a search that ran, of whole searches and of answers";
+        let help = "Duration of search stages, whole searches and answers in seconds";
         registry.enter("search_seconds", help, &self.search_seconds);
-        let help = "Bytes of the originals that wait for a worker";
+        let help = "Size of the originals waiting for a worker in bytes";
         registry.enter("ingest_queue_bytes", help, &self.queued_bytes);
         let help = "Tenants by state: open in memory, idle on disk, being deleted";
         registry.enter("tenants", help, &self.tenants);
-        let help = "Bytes of deleted rows in open tenants that a merge will give back";
+        let help = "Bytes of deleted rows in open tenants that merges will reclaim";
         registry.enter("deleted_pending_bytes", help, &self.deleted_pending_bytes);
         let help = "Damaged segments of open tenants";
         registry.enter("quarantined_segments", help, &self.quarantined_segments);
-        let help = "Memory of the GPU; 0 without one";
+        let help = "GPU memory; 0 without a GPU";
         registry.enter("device_memory_bytes", help, &self.device_memory);
-        let help = "Work of the GPU in vector searches and fallbacks to the CPU, by kind";
+        let help = "GPU work of vector searches and fallbacks to the CPU, by kind";
         registry.enter("device_events_total", help, &self.device_events);
-        let help = "Memory that belongs to the process alone: heap and stacks, no mapped files";
+        let help = "Private memory of the process: heap and stacks, without mapped files";
         registry.enter("memory_own_bytes", help, &self.memory_own);
-        let help = "Memory that work has reserved";
+        let help = "Memory reserved by work in progress";
         registry.enter("memory_reserved_bytes", help, &self.memory_reserved);
-        let help = "The memory limit in force; 0 where there is none";
+        let help = "Effective memory limit; 0 if there is none";
         registry.enter("memory_limit_bytes", help, &self.memory_limit);
-        let help = "Fullness of the disk: 0 ample, 1 no merges, 2 no new content, 3 deletions only";
+        let help =
+            "Disk fill level: 0 ample space, 1 no merges, 2 no new content, 3 deletions only";
         registry.enter("disk_level", help, &self.disk_level);
-        registry.enter("disk_free_bytes", "Free bytes of the disk", &self.disk_free);
-        let help = "Embedding models with their weights in memory";
+        registry.enter("disk_free_bytes", "Free disk space in bytes", &self.disk_free);
+        let help = "Embedding models whose weights are in memory";
         registry.enter("embedding_models_loaded", help, &self.models_loaded);
-        let help = "Tokens through the embedding model";
+        let help = "Tokens processed by the embedding model";
         registry.enter("embed_tokens_total", help, &self.embed_tokens);
-        let help = "Batches for the GPU that the CPU embedded instead";
+        let help = "Batches embedded by the CPU instead of the GPU";
         registry.enter("embed_device_fallbacks_total", help, &self.embed_fallbacks);
     }
 }
@@ -144,7 +145,11 @@ impl Engine {
             ("model", self.embedder().name().to_owned().into()),
         ];
         build.with(labels).set(1);
-        registry.enter("build_info", "The program and what it runs on; always 1", &build);
+        registry.enter(
+            "build_info",
+            "Version, compute backend and embedding model; always 1",
+            &build,
+        );
         self.catalog.enter_meters(registry);
         self.ingest.vector_meters().enter(registry);
         self.ingest.enter_reembed_meters(registry);

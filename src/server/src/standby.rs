@@ -20,7 +20,7 @@ const RETRY_SECONDS: u32 = 5;
 /// else, and the router of its metrics.
 pub fn standby_routers() -> (Router, Router) {
     let (mut registry, waiting) = (Registry::default(), Gauge::default());
-    let help = "Whether this process waits for the place of the one that writes";
+    let help = "Whether this process is a standby that waits to become the writer";
     registry.enter("standby", help, &waiting);
     waiting.set(1);
     let text = registry.text();

@@ -70,9 +70,9 @@ impl HttpMeters {
     }
 
     fn enter(&self, registry: &mut Registry) {
-        let help = "Requests by method, path template and class of the status";
+        let help = "Requests by method, path template and status class";
         registry.enter("http_requests_total", help, &self.requests);
-        let help = "Seconds from the head of a request to the head of its answer";
+        let help = "Seconds from the headers of a request to the headers of its response";
         registry.enter("http_request_duration_seconds", help, &self.seconds);
     }
 }

@@ -285,13 +285,13 @@ impl Peers {
     }
 
     pub(super) fn enter_meters(&self, registry: &mut Registry) {
-        let help = "Query nodes that answer for their tenants, this one among them";
+        let help = "Query nodes that answer for their tenants, including this one";
         registry.enter("query_nodes_usable", help, &self.usable);
-        let help = "Whether each of the query nodes answers";
+        let help = "Whether each query node answers";
         registry.enter("query_node_answers", help, &self.answering);
-        let help = "Requests that another query node answered, which has the tenant at hand";
+        let help = "Requests answered by another query node, which is responsible for the tenant";
         registry.enter("query_nodes_passed_total", help, &self.passed);
-        let help = "Requests that another query node refused or lost; they were answered here";
+        let help = "Requests refused or lost by another query node and answered here";
         registry.enter("query_nodes_failed_total", help, &self.failed);
         if let Some(sharing) = &self.sharing {
             sharing.enter_meters(registry);

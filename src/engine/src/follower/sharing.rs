@@ -77,13 +77,13 @@ impl Sharing {
     }
 
     pub(super) fn enter_meters(&self, meters: &mut Meters) {
-        let help = "Other query nodes that are asked for shares of searches";
+        let help = "Other query nodes that take shares of searches";
         meters.enter("query_nodes_sharing", help, &self.asked);
-        let help = "Shares of searches that other query nodes looked through for this one";
+        let help = "Shares of searches answered by other query nodes for this one";
         meters.enter("query_shares_answered_total", help, &self.answered);
-        let help = "Shares that another query node refused or did not answer in time";
+        let help = "Shares of searches refused or not answered in time by another query node";
         meters.enter("query_shares_failed_total", help, &self.failed);
-        let help = "Shares of searches that this query node looked through for others";
+        let help = "Shares of searches answered by this query node for others";
         meters.enter("query_shares_served_total", help, &self.served);
     }
 }

@@ -375,7 +375,7 @@ impl Ingest {
 
     /// Registers the metrics of changes of model.
     pub fn enter_reembed_meters(&self, registry: &mut lodestone_metrics::Registry) {
-        let help = "Chunks that were embedded anew to change the model of their tenants";
+        let help = "Chunks re-embedded to change the model of their tenants";
         registry.enter("reembedded_chunks_total", help, &self.reembed_counts);
     }
 

@@ -55,13 +55,13 @@ impl Ingest {
     /// Registers the metrics of the scrub.
     pub fn enter_scrub_meters(&self, registry: &mut Registry) {
         let Scrubber { settings: _, passes, last_pass, bytes, damage } = &self.scrubber;
-        let help = "Passes of the scrub over all tenants since the start";
+        let help = "Scrub passes over all tenants since startup";
         registry.enter("scrub_passes_total", help, passes);
         let help =
-            "End of the last pass of the scrub, seconds since 1970; 0 for none since the start";
+            "End of the last scrub pass in seconds since 1970; 0 if there was none since startup";
         registry.enter("scrub_last_pass_timestamp_seconds", help, last_pass);
-        registry.enter("scrub_bytes_total", "Bytes that the scrub has read", bytes);
-        let help = "Damaged files that the scrub has found, by kind";
+        registry.enter("scrub_bytes_total", "Bytes read by the scrub", bytes);
+        let help = "Damaged files found by the scrub, by kind";
         registry.enter("scrub_damage_total", help, damage);
     }
 

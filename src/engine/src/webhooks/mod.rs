@@ -105,10 +105,10 @@ impl Default for WebhookMeters {
 impl WebhookMeters {
     /// Registers the metrics.
     pub(crate) fn enter(&self, registry: &mut Registry) {
-        let help = "Attempts to deliver an event to a webhook; failed ones are repeated";
+        let help = "Attempts to deliver an event to a webhook; failed ones are retried";
         registry.enter("webhook_attempts_total", help, &self.attempts);
-        registry.enter("webhook_backlog", "Events that wait for their webhooks", &self.backlog);
-        let help = "Webhooks that are disabled because they failed for days";
+        registry.enter("webhook_backlog", "Events waiting for their webhooks", &self.backlog);
+        let help = "Webhooks disabled because they failed for days";
         registry.enter("webhooks_disabled", help, &self.disabled);
     }
 

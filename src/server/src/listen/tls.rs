@@ -104,9 +104,9 @@ impl Certificates {
 
     /// Registers the metrics.
     pub(crate) fn enter(&self, registry: &mut Registry) {
-        let help = "End of the certificate in use, in seconds since 1970";
+        let help = "Expiry time of the certificate in use, in seconds since 1970";
         registry.enter("tls_certificate_expires_seconds", help, &self.expires);
-        let help = "Certificates read again, by whether the new one is in use";
+        let help = "Certificate reloads, by whether the new certificate is in use";
         registry.enter("tls_reloads_total", help, &self.reloads);
     }
 

@@ -124,15 +124,16 @@ impl IngestNodes {
 
     /// Registers the metrics.
     pub fn enter_meters(&self, registry: &mut Registry) {
-        let help = "Passages embedded for documents, on ingest nodes and here";
+        let help = "Passages of documents embedded, on ingest nodes and locally";
         registry.enter("ingest_node_passages_total", help, &self.meters.embedded);
-        let help = "Documents parsed, on ingest nodes and here; without those that need no parser";
+        let help =
+            "Documents parsed, on ingest nodes and locally, excluding those that need no parser";
         registry.enter("ingest_node_documents_total", help, &self.meters.parsed);
-        let help = "Tasks that an ingest node failed; they were done elsewhere";
+        let help = "Tasks that failed on an ingest node and were done elsewhere";
         registry.enter("ingest_node_failures_total", help, &self.meters.failed);
-        let help = "Ingest nodes that are usable";
+        let help = "Number of usable ingest nodes";
         registry.enter("ingest_nodes_usable", help, &self.meters.usable);
-        let help = "Whether each of the ingest nodes is usable";
+        let help = "Whether each ingest node is usable";
         registry.enter("ingest_node_usable", help, &self.meters.each_usable);
     }
 

@@ -96,9 +96,9 @@ impl NodeService {
 
     /// Registers the metrics.
     pub fn enter_meters(&self, registry: &mut Registry) {
-        let help = "Passages that this ingest node embedded for others";
+        let help = "Passages embedded by this ingest node for others";
         registry.enter("node_passages_total", help, &self.passages);
-        let help = "Documents that this ingest node parsed for others";
+        let help = "Documents parsed by this ingest node for others";
         registry.enter("node_documents_total", help, &self.documents);
         if let Some(meters) = self.models.first().and_then(|model| model.meters()) {
             meters.enter(registry);
