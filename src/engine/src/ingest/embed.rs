@@ -35,8 +35,8 @@ impl Default for VectorMeters {
 impl VectorMeters {
     /// Registers the metrics.
     pub fn enter(&self, registry: &mut Registry) {
-        let help = "Vectors of passages by origin: embedded, reused from an unchanged passage, or kept by \
-            an interrupted job";
+        let help = "Vectors of passages by origin: embedded, reused from an unchanged passage, or \
+            kept by an interrupted job";
         registry.enter("ingest_vectors_total", help, &self.0);
     }
 
