@@ -47,11 +47,11 @@ use failure::Failure;
 
 /// Exit codes listed in the help of each verb.
 const EXIT_CODES: &str = "Exit code 0: done; 1: failed; 2: wrong usage; 3: not found; \
-                          4: not allowed, the key is not valid or its role too low.";
+                          4: no valid key, or its role is too low.";
 /// Exit codes listed in the help of the verbs that search and ask.
 const EXIT_CODES_OF_SEARCHES: &str = concat!(
     "Exit code 0: done; 1: failed; 2: wrong usage; 3: tenant not found; ",
-    "4: not allowed, the key is not valid or its role too low; 5: nothing was found."
+    "4: no valid key, or its role is too low; 5: nothing was found."
 );
 
 /// A verb that queries a server.
