@@ -322,12 +322,7 @@ fn a_hostile_title_does_not_reach_the_terminal() {
     let (_server, client) = installation.start();
     let content = format!("The plan of the {HOSTILE} is to wait.");
     let body = json!({"file_id": "a", "title": HOSTILE, "content": content});
-    let reply =
-        client.call("POST", "/upload/upload_text?tenant_id=acme", &body).expect("an answer");
-    if reply.status != 200 {
-        // If the server rejects the title, the hostile string is in the text only.
-        upload(&client, "a", &content);
-    }
+    ask(&client, "POST", "/upload/upload_text?tenant_id=acme", body);
     settled(&client, "a");
     for arguments in [
         &["sources", "ls"][..],

@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::client::options::ServerOptions;
 
-/// Upload files and pages to a server. Exit code 0: everything was processed; 1: something failed;
-/// 2: nothing could be done.
+const EXIT_CODES: &str =
+    "Exit code 0: everything was processed; 1: something failed; 2: nothing could be done.";
+
+/// The options of `lodestone ingest`.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct IngestOptions {
     /// Files, directories (searched recursively, hidden files skipped), quoted globs or web
     /// addresses. Source ids consist of the names from the argument onwards, so that another run
