@@ -80,7 +80,7 @@ impl BucketBlobs {
         match self.only_reads {
             false => Ok(()),
             true => {
-                let problem = format!("this process only reads, and does not change {key}");
+                let problem = format!("this process is read-only and cannot change {key}");
                 Err(StoreError::Remote { problem })
             }
         }

@@ -227,7 +227,7 @@ impl Cache {
     fn remove(&self, state: &mut State, key: &Key) {
         match fs::remove_file(self.path(key)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(%key, %error, "a copy of a blob could not be removed");
+                tracing::warn!(%key, %error, "removing a cached blob failed");
             }
             _ => {}
         }

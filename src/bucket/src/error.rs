@@ -22,7 +22,7 @@ pub enum SharedStoreError {
         problem: String,
     },
     /// Another process writes to the prefix.
-    #[error("{place} is in use by {holder}: stop that one, or name another prefix")]
+    #[error("{place} is in use by {holder}: stop it, or choose another prefix")]
     InUse {
         /// The bucket and prefix.
         place: String,

@@ -193,7 +193,8 @@ impl OwnerLease {
             match (&watched.last, &holder) {
                 (None, Holder::Other(other)) => {
                     let (place, holder) = (bucket.url(), String::from_utf8_lossy(other));
-                    tracing::warn!(%place, %holder, "another one wrote here last: does it live?");
+                    tracing::warn!(%place, %holder, "another process wrote here last: checking \
+                        whether it still runs");
                 }
                 (Some(last), Holder::Other(other)) if *last != holder => return Err(in_use(other)),
                 _ => {}
@@ -233,13 +234,13 @@ impl OwnerLease {
             match claimed {
                 Ok(true) => return true,
                 Ok(false) if is_away => {
-                    tracing::info!("the store answers again: the lease is watched");
+                    tracing::info!("the bucket is reachable again: the lease is monitored");
                     is_away = false;
                 }
                 Ok(false) => {}
                 Err(error) => {
                     if !is_away {
-                        tracing::warn!(%error, "the lease cannot be seen, nor taken");
+                        tracing::warn!(%error, "the lease can be neither read nor taken");
                     }
                     (watched, is_away) = (Watched::default(), true);
                 }
@@ -259,7 +260,8 @@ impl Drop for OwnerLease {
             tracing::error!("the renewal of the owner's name panicked");
         }
         if let Err(error) = self.shared.remove() {
-            tracing::warn!(%error, "the next process waits for 15 seconds");
+            tracing::warn!(%error, "releasing the lease failed: the next process waits for 15 \
+                seconds");
         }
     }
 }
@@ -303,7 +305,7 @@ impl Shared {
             let noted = folder.and_then(|()| std::fs::write(&self.own_file, &self.name));
             if let Err(error) = noted {
                 // The next start then has to wait for 15 seconds.
-                tracing::warn!(%error, "the name of this process could not be noted");
+                tracing::warn!(%error, "recording the name of this process failed");
             }
         }
         Ok(is_claimed)
@@ -368,7 +370,7 @@ impl Shared {
                 Err(error) => {
                     // Time during which the store does not answer does not count.
                     watched = Watched::default();
-                    tracing::warn!(%error, "the owner's name could not be renewed");
+                    tracing::warn!(%error, "renewing the owner's lease failed");
                 }
             }
         }

@@ -55,7 +55,7 @@ fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>,
         let from = String::from_utf8_lossy(&bytes);
         if origin != Some(&*from) {
             let problem =
-                format!("it is an unfinished copy of {from}: repeat lodestone store copy");
+                format!("it is an unfinished copy of {from}: run lodestone store copy again");
             return Err(unfit(bucket, problem));
         }
     }
@@ -67,7 +67,8 @@ fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>,
             format => Err(unfit(
                 bucket,
                 format!(
-                    "it has format {format}, and this program knows {FORMAT}: start a later one"
+                    "it has format {format}, but this program supports {FORMAT}: use a later \
+                     release"
                 ),
             )),
         };
@@ -78,7 +79,7 @@ fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>,
         true => Ok(None),
         false => Err(unfit(
             bucket,
-            format!("it is not empty and holds no object {MARK}: name an empty prefix"),
+            format!("it is not empty and has no object {MARK}: choose an empty prefix"),
         )),
     }
 }
@@ -171,7 +172,10 @@ fn try_rules(
     }
     let listed = bucket.list(&format!("{folder}/"))?;
     if !listed.iter().map(|(key, _)| key).eq(&names) {
-        return Err(unfit(bucket, "what was written is not listed at once, in order".to_owned()));
+        return Err(unfit(
+            bucket,
+            "new objects are not listed immediately and in order".to_owned(),
+        ));
     }
     let mut part = Vec::new();
     let end = bucket.read_part(&names[0], 1..3, &mut |piece| {
@@ -193,7 +197,7 @@ fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreErro
         let put = bucket.put(key, &own, Condition::Absent)?;
         let seen = bucket
             .get(key)?
-            .ok_or_else(|| unfit(bucket, "what was just created cannot be read".to_owned()))?;
+            .ok_or_else(|| unfit(bucket, "a newly created object cannot be read".to_owned()))?;
         // If the response was lost, the bytes found tell whether this request won.
         if matches!(put, Put::Done(_)) || seen == own {
             winners.fetch_add(1, Ordering::SeqCst);
@@ -211,9 +215,8 @@ fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreErro
         return Err(unfit(
             bucket,
             format!(
-                "{winners} of {racers} requests have created one name: the store does not keep the \
-                 condition that there is none yet, without which two commits could replace each \
-                 other"
+                "{winners} of {racers} concurrent requests created the same name: the store does \
+                 not enforce conditional creation, so commits could overwrite each other"
             ),
         ));
     }

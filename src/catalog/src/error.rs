@@ -26,8 +26,8 @@ pub enum CatalogError {
     },
     /// The writing process runs an earlier release than this follower.
     #[error(
-        "the catalog of the process that writes has format {found}, and this release reads \
-         {needed}: upgrade that process first"
+        "the writer's catalog has format {found}, but this release reads {needed}: upgrade the \
+         writer first"
     )]
     TooOld {
         /// The writer's format.
@@ -36,7 +36,10 @@ pub enum CatalogError {
         needed: usize,
     },
     /// The file has an older format and could not be copied first, so it was left unchanged.
-    #[error("no copy {copy} could be made before the upgrade, so nothing was changed: {source}")]
+    #[error(
+        "copying the catalog to {copy} before the upgrade failed, so nothing was changed: \
+        {source}"
+    )]
     CopyFailed {
         /// Path of the intended copy.
         copy: PathBuf,
@@ -52,13 +55,13 @@ pub enum CatalogError {
         found: i64,
     },
     /// The file is empty although tenants exist.
-    #[error("{path} is empty although there are tenants: {}", remedy(path))]
+    #[error("{path} is empty, but there are tenants: {}", remedy(path))]
     Emptied {
         /// The file.
         path: PathBuf,
     },
     /// A tenant of this name already exists.
-    #[error("tenant {tenant} exists already")]
+    #[error("tenant {tenant} already exists")]
     TenantExists {
         /// The tenant.
         tenant: TenantId,
@@ -76,7 +79,7 @@ pub enum CatalogError {
         collection: CollectionId,
     },
     /// A tenant already owns this collection.
-    #[error("collection {collection} exists already")]
+    #[error("collection {collection} already exists")]
     CollectionExists {
         /// The collection.
         collection: CollectionId,
@@ -120,7 +123,7 @@ pub enum CatalogError {
         needed: u64,
     },
     /// Jobs interrupted by a stop have not been requeued yet.
-    #[error("interrupted jobs have not been put back yet")]
+    #[error("interrupted jobs have not been requeued yet")]
     NotRecovered,
     /// No key has this id, or none that the caller may see.
     #[error("api key {id:?} does not exist")]
@@ -129,7 +132,7 @@ pub enum CatalogError {
         id: String,
     },
     /// The creator of a key has fewer rights than the key would have.
-    #[error("a key cannot make one with a wider scope or role")]
+    #[error("a key cannot create a key with a wider scope or role")]
     ScopeTooWide,
     /// No webhook has this id, or none that the caller may see.
     #[error("webhook {id:?} does not exist")]
@@ -138,7 +141,7 @@ pub enum CatalogError {
         id: String,
     },
     /// The maximum number of webhooks exists already.
-    #[error("{whose} has {max} webhooks already, which is the limit")]
+    #[error("{whose} already has {max} webhooks, which is the limit")]
     WebhookLimit {
         /// Description of the owner: one tenant, or all of them.
         whose: String,
@@ -146,7 +149,7 @@ pub enum CatalogError {
         max: usize,
     },
     /// A key supplied by the operator is too short.
-    #[error("an operator's key has {chars} characters, at least {min} are needed")]
+    #[error("an operator's key must have at least {min} characters; this one has {chars}")]
     KeyTooShort {
         /// Characters given.
         chars: usize,
@@ -154,7 +157,7 @@ pub enum CatalogError {
         min: usize,
     },
     /// A response is too large to be kept for replay.
-    #[error("a response of {bytes} bytes is longer than the {max} that are kept")]
+    #[error("a response of {bytes} bytes exceeds the {max} bytes that can be stored")]
     ResponseTooLong {
         /// Bytes of the response.
         bytes: usize,
@@ -162,10 +165,10 @@ pub enum CatalogError {
         max: usize,
     },
     /// The disk is full or refuses writes. Nothing was changed, and the catalog remains usable.
-    #[error("the disk takes nothing more: it is full, a quota is used up, or it fails")]
+    #[error("the disk accepts no more data: it is full, over quota, or failing")]
     StorageFull,
     /// An earlier error makes writing unsafe until the catalog is reopened.
-    #[error("the catalog refuses writes since a failure: {cause}")]
+    #[error("the catalog refuses writes after a failure: {cause}")]
     Poisoned {
         /// The error.
         cause: String,
@@ -173,14 +176,14 @@ pub enum CatalogError {
     /// A commit failed in a way that leaves its outcome unknown. Nothing more is written until the
     /// catalog is reopened or, if the blob store with the catalog's log was unreachable, until that
     /// store has the commit.
-    #[error("it is not known whether a change of the catalog has happened: {cause}")]
+    #[error("a change of the catalog may have been applied: {cause}")]
     InDoubt {
         /// The error.
         cause: String,
     },
     /// The blob store with the catalog's log is unreachable or misbehaves. Nothing was changed; the
     /// catalog is usable again once the store is.
-    #[error("the store of the catalog's log cannot be used now: {cause}")]
+    #[error("the store of the catalog's log is unavailable: {cause}")]
     LogAway {
         /// The error.
         cause: String,
@@ -190,16 +193,16 @@ pub enum CatalogError {
     #[error("another process has taken over this store")]
     Fenced,
     /// This process is a follower; only the process it follows writes.
-    #[error("this process only reads: the one that writes has to do this")]
+    #[error("this process is read-only: only the writer can do this")]
     ReadOnly,
     /// This process is a follower and does not know the writer's changes of the last seconds.
-    #[error("this process does not know the newest state: {cause}")]
+    #[error("this process may not have the newest state: {cause}")]
     Behind {
         /// The reason.
         cause: String,
     },
     /// I/O on the catalog failed.
-    #[error("input or output on the catalog failed: {source}")]
+    #[error("I/O on the catalog failed: {source}")]
     Io {
         /// The error of SQLite.
         source: rusqlite::Error,
@@ -312,7 +315,7 @@ fn remedy(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().display();
     format!(
         "restore {file} from a backup, or move it away with the files {file}-wal and {file}-shm: \
-         the next start then rebuilds it without API keys, conversations and the history of jobs"
+         the next start then rebuilds it without API keys, conversations and the job history"
     )
 }
 

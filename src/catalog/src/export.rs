@@ -154,8 +154,8 @@ impl Import {
     pub fn create(path: &Path, format: usize) -> Result<Self> {
         if format == 0 || format > Catalog::format() {
             let problem = format!(
-                "the backup holds a catalog of format {format}, this release knows 1 to {}: use \
-                 the release that made the backup, or a newer one",
+                "the backup contains a catalog of format {format}, this release supports 1 to {}: \
+                 use the release that made the backup, or a newer one",
                 Catalog::format()
             );
             return Err(CatalogError::corrupt(problem));
@@ -175,15 +175,15 @@ impl Import {
     /// [`CatalogError::Corrupt`] if it is not such a row; storage errors.
     pub fn add(&self, row: &Value) -> Result<()> {
         self.insert(row).map_err(|error| match error {
-            CatalogError::Sqlite { source } => {
-                CatalogError::corrupt(format!("a row of the backup is none of a catalog: {source}"))
-            }
+            CatalogError::Sqlite { source } => CatalogError::corrupt(format!(
+                "the backup contains an invalid catalog row: {source}"
+            )),
             error => error,
         })
     }
 
     fn insert(&self, row: &Value) -> Result<()> {
-        let bad = || CatalogError::corrupt("a row of the backup is none of a catalog");
+        let bad = || CatalogError::corrupt("the backup contains an invalid catalog row");
         let cells = row.as_array().ok_or_else(bad)?;
         let (table, cells) = cells.split_first().ok_or_else(bad)?;
         let mut tables = OF_TENANT.iter().chain(&OF_KEYS).map(|(table, _)| *table);
@@ -200,7 +200,7 @@ impl Import {
     /// Adds a row of `sessions` or `turns` under a new number: the rows of two tenants were
     /// exported at different moments, between which a number may have been reused.
     fn add_numbered(&self, table: &str, mut cells: Vec<Cell>) -> Result<()> {
-        let bad = || CatalogError::corrupt("a session of the backup has no number");
+        let bad = || CatalogError::corrupt("the backup contains a session without a number");
         let own = cells.first_mut().ok_or_else(bad)?;
         let old = std::mem::replace(own, Cell::Null);
         let number = match (table, old, cells.get(1)) {

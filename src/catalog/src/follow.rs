@@ -170,8 +170,7 @@ impl Catalog {
         let cause = match is_waited_for {
             true if age_millis < FOLLOWERS_MILLIS => return Ok(()),
             true => last_error.unwrap_or_else(|| format!("it is {age_millis} ms behind")),
-            false => "the process that writes does not wait for query nodes: start it with \
-                      --with-query-nodes"
+            false => "the writer does not wait for query nodes: start it with --with-query-nodes"
                 .to_owned(),
         };
         Err(CatalogError::Behind { cause })

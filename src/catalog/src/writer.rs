@@ -252,7 +252,7 @@ fn serve_batch(
 }
 
 fn poisoned_by(cause: String) -> Failure {
-    tracing::error!(%cause, "the catalog refuses writes until it is opened again");
+    tracing::error!(%cause, "the catalog refuses writes until it is reopened");
     Failure::Poisoned(cause)
 }
 
@@ -280,7 +280,7 @@ fn commit_together(
     let run = |sql: &str| connection.execute_batch(sql).map_err(CatalogError::from);
     let undo = |failure: Failure| {
         if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
-            return Failure::Poisoned("a roll-back failed".into());
+            return Failure::Poisoned("a rollback failed".into());
         }
         failure
     };

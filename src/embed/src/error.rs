@@ -35,13 +35,13 @@ pub enum EmbedError {
         expected: &'static str,
     },
     /// The weights lack a tensor.
-    #[error("the model's weights lack the tensor {tensor}")]
+    #[error("the model's weights have no tensor {tensor}")]
     MissingTensor {
         /// Name of the tensor.
         tensor: String,
     },
     /// A tensor's shape differs from the one that the configuration implies.
-    #[error("tensor {tensor} has shape {found:?}, the configuration says {expected:?}")]
+    #[error("tensor {tensor} has shape {found:?}, but the configuration requires {expected:?}")]
     WrongShape {
         /// Name of the tensor.
         tensor: String,
@@ -69,7 +69,10 @@ pub enum EmbedError {
         message: String,
     },
     /// The tenant already has too many queries waiting for the model.
-    #[error("{waiting} tokens of queries of this tenant wait for the model, at most {max} may")]
+    #[error(
+        "{waiting} query tokens of this tenant are waiting for the model; at most {max} are \
+        allowed"
+    )]
     Overloaded {
         /// Tokens that would be waiting with this call.
         waiting: usize,

@@ -143,12 +143,12 @@ impl Model {
             if parts.known.fingerprint != fingerprint {
                 let file = "model.safetensors".to_owned();
                 let problem =
-                    "the model is not the one of the start: restart the server".to_owned();
+                    "the model files have changed since the start: restart the server".to_owned();
                 return Err(EmbedError::Malformed { file, problem });
             }
             let (forward, _, _) = parts.forward.behind(workers, device.clone());
             let seconds = begun.elapsed().as_secs_f64();
-            tracing::info!(model = name, seconds, "an embedding model was loaded");
+            tracing::info!(model = name, seconds, "loaded an embedding model");
             Ok(forward)
         };
         let on_demand = Arc::new(OnDemand::new(Box::new(load), Duration::ZERO));
@@ -350,7 +350,7 @@ impl Passes {
             Self::Bert { config, bert, weights } => (config, bert, weights),
             Self::Other(forward) => {
                 if device.is_some() {
-                    tracing::warn!("there are no kernels for this model: the CPU embeds");
+                    tracing::warn!("no kernels for this model: embedding on the CPU");
                 }
                 return (forward, workers, BOUNDS);
             }
@@ -381,7 +381,8 @@ pub(super) fn check_prompts(prompts: &Prompts, tokeniser: &Tokeniser) -> Result<
     for prompt in [&prompts.query, &prompts.document] {
         let (tokens, _) = tokeniser.count(prompt)?;
         if tokens > max {
-            let problem = format!("a prompt of {tokens} tokens, at most {max} may be: {prompt:?}");
+            let problem =
+                format!("a prompt of {tokens} tokens; at most {max} are allowed: {prompt:?}");
             return Err(EmbedError::Malformed { file: PROMPTS.to_owned(), problem });
         }
     }

@@ -50,7 +50,7 @@ impl Prompts {
         let named = |name: &str| prompts.get(name).cloned().flatten();
         let default = raw.default_prompt_name;
         if let Some(name) = default.as_deref().filter(|name| named(name).is_none()) {
-            return Err(malformed(format!("default_prompt_name {name:?} is no prompt")));
+            return Err(malformed(format!("default_prompt_name {name:?} is not a prompt")));
         }
         let of_role = |own: &[&str], other: &[&str]| {
             let usual = default.as_deref().filter(|name| !other.contains(name));

@@ -55,10 +55,10 @@ impl Budget {
     ) -> Result<T, ExtractError> {
         let is_beyond = |what, max| Err(ExtractError::BeyondLimit { what, max });
         if self.depth.get() >= DEPTH_MAX {
-            return is_beyond("levels of documents in documents", DEPTH_MAX);
+            return is_beyond("levels of nested documents", DEPTH_MAX);
         }
         if self.enclosed.get() >= ENCLOSED_MAX {
-            return is_beyond("documents in one document", ENCLOSED_MAX);
+            return is_beyond("documents inside one document", ENCLOSED_MAX);
         }
         self.enclosed.set(self.enclosed.get() + 1);
         self.depth.set(self.depth.get() + 1);

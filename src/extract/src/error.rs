@@ -26,7 +26,7 @@ pub enum ExtractError {
         problem: String,
     },
     /// The file contains comments, which the format does not allow.
-    #[error("line {line} holds a comment, and comments are not {format}")]
+    #[error("line {line} contains a comment, which {format} does not allow")]
     Commented {
         /// The format.
         format: &'static str,
@@ -64,7 +64,7 @@ pub enum ExtractError {
         error_code: JobErrorCode,
     },
     /// A parser in another process crashed twice.
-    #[error("the {format} reader broke down on it, twice: the file is damaged")]
+    #[error("the {format} reader crashed on it twice: the file is probably damaged")]
     Crashed {
         /// The format.
         format: &'static str,
@@ -95,13 +95,13 @@ pub enum ExtractError {
         problem: String,
     },
     /// The format has no pages that could be drawn.
-    #[error("a document of the format {format} has no pages that can be drawn: PDFs have")]
+    #[error("a {format} document has no pages that can be rendered: only PDFs have")]
     NoPages {
         /// The format.
         format: &'static str,
     },
     /// The page takes too long to render, or crashes the renderer.
-    #[error("page {page} cannot be drawn: {problem}")]
+    #[error("page {page} cannot be rendered: {problem}")]
     NotDrawn {
         /// The page, from 1.
         page: u32,
@@ -117,12 +117,15 @@ pub enum ExtractError {
         pages: u32,
     },
     /// There is no text in the document.
-    #[error("no text was found in the document: it holds only white space, markup or empty values")]
+    #[error(
+        "no text was found in the document: it contains only white space, markup or empty \
+        values"
+    )]
     NoText,
     /// The pages of the document only contain pictures.
     #[error(
-        "no text was found in the {format}: its pages hold only pictures, as scanned pages do; \
-         recognise the text (OCR) and upload the result"
+        "no text was found in the {format}: its pages contain only pictures, probably scans; run \
+         text recognition (OCR) and upload the result"
     )]
     OnlyPictures {
         /// The format.

@@ -67,8 +67,9 @@ impl<'a> Package<'a> {
         if records(bytes, WIDE_END_MARK).any(|end| wide_count(end) > listed as u64) {
             return Err(broken("it lists fewer parts than it says"));
         }
-        let mut archive = ZipArchive::new(Cursor::new(bytes))
-            .map_err(|_| broken("its list of parts is missing or wrong; it may be cut short"))?;
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|_| {
+            broken("its list of parts is missing or invalid; the file may be truncated")
+        })?;
         let mut entries = BTreeMap::new();
         for index in 0..archive.len() {
             // An entry that cannot be found is an error only if a reader needs it.
@@ -113,7 +114,7 @@ impl<'a> Package<'a> {
         let end = entry.start.saturating_add(entry.length);
         let data = self.bytes.get(entry.start..end).filter(|_| entry.is_readable);
         let Some(data) = data else {
-            let problem = format!("'{name}' cannot be unpacked");
+            let problem = format!("'{name}' cannot be decompressed");
             return Err(ExtractError::Broken { format: self.format, problem });
         };
         let source = match entry.is_deflated {

@@ -350,7 +350,7 @@ fn a_text_that_is_not_quite_in_its_format_is_still_a_text() {
     for text in [commented, "{\"a\": 1 # one\n}", "[1 /* one */]"] {
         let read = extract(Format::Json, text.as_bytes()).unwrap();
         let message =
-            "it was read as plain text: line 1 holds a comment, and comments are not JSON";
+            "it was read as plain text: line 1 contains a comment, which JSON does not allow";
         assert_eq!(read.warnings[0].message, message, "{text}");
     }
     // Rows of different lengths are read cell by cell.

@@ -98,10 +98,10 @@ impl std::str::FromStr for Allowed {
 impl Entry {
     fn parse(part: &str) -> Result<Self, &'static str> {
         if part.contains("://") {
-            return Err("is an address of a page: name its host alone");
+            return Err("is the address of a page: name only its host");
         }
         if part.contains('*') {
-            return Err("holds a *: name whole hosts or networks");
+            return Err("contains a *: name whole hosts or networks");
         }
         // A bare IPv6 address contains colons itself; a port can only follow its bracket.
         let is_bare_v6 = !part.starts_with('[') && part.matches(':').count() > 1;
@@ -123,8 +123,9 @@ impl Entry {
 impl Target {
     fn network(base: &str, bits: &str) -> Result<Self, &'static str> {
         let bits: u8 =
-            bits.trim_end_matches(']').parse().map_err(|_| "has no valid number of bits")?;
-        let base: IpAddr = base.parse().map_err(|_| "is no network: an address stands before /")?;
+            bits.trim_end_matches(']').parse().map_err(|_| "has an invalid prefix length")?;
+        let base: IpAddr =
+            base.parse().map_err(|_| "is not a network: an IP address must come before /")?;
         let network = match (base, plain(base)) {
             // The first 96 bits of IPv4-mapped IPv6 addresses are fixed.
             (IpAddr::V6(_), plain @ IpAddr::V4(_)) => {
@@ -132,12 +133,12 @@ impl Target {
             }
             (base, _) => Network::new(base, bits),
         };
-        network.map(Self::Network).ok_or("has no valid number of bits")
+        network.map(Self::Network).ok_or("has an invalid prefix length")
     }
 
     /// Parses a host, in the normalised spelling of page URLs.
     fn host(host: &str) -> Result<Self, &'static str> {
-        let wrong = "is neither a host nor an address nor a network";
+        let wrong = "is neither a host, nor an IP address, nor a network";
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let url = match literal {
             Ok(IpAddr::V6(address)) => WebUrl::parse(&format!("http://[{address}]/")),

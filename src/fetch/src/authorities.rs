@@ -36,7 +36,7 @@ impl Authorities {
             }
         }
         match found.is_empty() {
-            true => Err(error(&"holds no certificate in PEM")),
+            true => Err(error(&"contains no PEM certificate")),
             false => Ok(Self(RootCerts::from(found))),
         }
     }
@@ -64,6 +64,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let problem = Authorities::read(file.path()).unwrap_err();
         let name = file.path().display();
-        assert_eq!(problem, format!("{name}: holds no certificate in PEM"));
+        assert_eq!(problem, format!("{name}: contains no PEM certificate"));
     }
 }

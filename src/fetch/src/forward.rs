@@ -153,12 +153,13 @@ impl Forwarder {
     /// The rule that the URL breaks.
     pub fn new(base: &str, authorities: &Authorities) -> Result<Self, String> {
         let wrong = |problem: &str| format!("{base}: {problem}");
-        let uri: Uri = base.parse().map_err(|error| wrong(&format!("is no address: {error}")))?;
+        let uri: Uri =
+            base.parse().map_err(|error| wrong(&format!("is not a valid address: {error}")))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
             return Err(wrong("must begin with http:// or https:// and a host"));
         }
         if uri.query().is_some() || uri.authority().is_some_and(|one| one.as_str().contains('@')) {
-            return Err(wrong("must hold no query and no user"));
+            return Err(wrong("must not contain a query or a user"));
         }
         let has_port = uri.authority().map(|one| one.as_str()) != uri.host();
         if has_port && uri.port().is_none() {
@@ -345,7 +346,7 @@ impl Read for ForwardedBody {
         let count = self.reader.read(buffer)?;
         if count == 0 && !buffer.is_empty() {
             if !self.is_framed {
-                let message = "the answer does not tell where it ends";
+                let message = "the response does not tell where it ends";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
             }
             self.exchange.end();

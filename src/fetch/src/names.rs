@@ -29,10 +29,10 @@ pub trait Resolver: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// There is no such name.
-    #[error("the name is not known")]
+    #[error("the name does not exist")]
     Unknown,
     /// The lookup failed.
-    #[error("the name could not be looked up")]
+    #[error("the name could not be resolved")]
     Unavailable,
 }
 

@@ -202,7 +202,7 @@ impl BlockFile {
         };
         match self.damage.get() {
             Some(problem) => corrupt(problem),
-            None if self.mapped.has_faulted() => corrupt("a part of it could not be read"),
+            None if self.mapped.has_faulted() => corrupt("part of it could not be read"),
             None if !self.mapped.is_whole() => corrupt("it is shorter than when it was opened"),
             None => Ok(()),
         }

@@ -183,7 +183,7 @@ fn restrict(root: &Path) -> Result<(), IoError> {
     match fs::set_permissions(root, Permissions::from_mode(0o700)) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            tracing::warn!(path = %root.display(), "other users can enter the data directory");
+            tracing::warn!(path = %root.display(), "other users can access the data directory");
             Ok(())
         }
         Err(error) => Err(failed(error)),

@@ -111,7 +111,7 @@ pub enum IoError {
         holder: Option<u32>,
     },
     /// An earlier sync failed: the state on the device is unknown until the directory is reopened.
-    #[error("data directory {path:?} refuses writes after a failed sync, restart to recover")]
+    #[error("data directory {path:?} refuses writes after a failed sync: restart the server")]
     Poisoned {
         /// The data directory.
         path: PathBuf,

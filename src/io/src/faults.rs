@@ -142,7 +142,7 @@ fn install() {
         Some(previous) => drop(PREVIOUS.set(previous)),
         None => {
             let error = io::Error::last_os_error();
-            tracing::error!(%error, "unreadable pages will end the process: no handler");
+            tracing::error!(%error, "no handler for unreadable pages: they will end the process");
         }
     }
 }

@@ -128,7 +128,7 @@ impl SpaceGauge {
     }
 
     fn keep_last(&self, error: &IoError, last: &mut Reading, now: Timestamp) {
-        tracing::warn!(%error, "the free space of the disk is unknown");
+        tracing::warn!(%error, "reading the free disk space failed");
         if last.at.is_none() {
             last.free_bytes = u64::MAX;
         }

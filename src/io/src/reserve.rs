@@ -67,9 +67,10 @@ pub(super) fn make_room(disk: &dyn Disk, root: &Path) {
         return;
     }
     match give_up(disk, root) {
-        Ok(true) => tracing::warn!("the disk is full: its reserve is given up"),
+        Ok(true) => tracing::warn!("the disk is full: released the reserve for deletions"),
         Ok(false) => {}
-        Err(error) => tracing::warn!(%error, "the disk is full, and its reserve stays"),
+        Err(error) => tracing::warn!(%error, "the disk is full, and releasing the reserve for \
+            deletions failed"),
     }
 }
 

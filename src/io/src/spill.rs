@@ -69,11 +69,11 @@ impl Share {
         let mut held = self.spills.held.lock();
         let of_owner = held.owners.get(&self.owner).copied().unwrap_or(0) + bytes;
         if of_owner > OWNER_BYTES_MAX {
-            let message = format!("one key has more than {OWNER_BYTES_MAX} bytes on their way");
+            let message = format!("one key has more than {OWNER_BYTES_MAX} bytes in flight");
             return Err(io::Error::new(ErrorKind::QuotaExceeded, message));
         }
         if held.bytes + bytes > BYTES_MAX {
-            let message = format!("more than {BYTES_MAX} bytes are on their way");
+            let message = format!("more than {BYTES_MAX} bytes are in flight");
             return Err(io::Error::new(ErrorKind::QuotaExceeded, message));
         }
         held.bytes += bytes;

@@ -56,7 +56,7 @@ pub struct Verdicts {
 
 /// A reranker's failure to produce scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the reranker gave no scores: {problem}")]
+#[error("the reranker returned no scores: {problem}")]
 pub struct RerankError {
     kind: ErrorKind,
     problem: String,

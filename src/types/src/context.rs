@@ -24,10 +24,10 @@ pub struct RequestContext {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
     /// Nobody waits for the answer any more.
-    #[error("the client has gone")]
+    #[error("the client disconnected")]
     ClientGone,
     /// The request ran out of time.
-    #[error("the request was not done after {} s, the most that it may take", limit.as_secs_f64())]
+    #[error("the request exceeded its time limit of {} s", limit.as_secs_f64())]
     DeadlineExceeded {
         /// The time limit of the request.
         limit: Duration,

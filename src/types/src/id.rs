@@ -46,7 +46,7 @@ fn check_scope_name(field: &'static str, name: &str) -> Result<(), InvalidIdenti
     }
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-:@#$+=~".contains(&b);
     if !name.bytes().all(is_allowed) {
-        let problem = "may only hold ASCII letters, digits and . _ - : @ # $ + = ~";
+        let problem = "may only contain ASCII letters, digits and . _ - : @ # $ + = ~";
         return Err(InvalidIdentifier { field, problem });
     }
     Ok(())
@@ -65,7 +65,7 @@ fn check_content_name(field: &'static str, name: &str) -> Result<(), InvalidIden
     }
     let is_refused = |c: char| c.is_control() || matches!(c, '/' | '\\' | '\u{2028}' | '\u{2029}');
     if name.chars().any(is_refused) {
-        let problem = "must not hold control characters, line separators, '/' or '\\'";
+        let problem = "must not contain control characters, line separators, '/' or '\\'";
         return Err(InvalidIdentifier { field, problem });
     }
     Ok(())

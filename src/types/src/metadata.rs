@@ -11,7 +11,7 @@ pub type Metadata = serde_json::Map<String, Value>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMetadata {
     /// The map is too large as compact JSON.
-    #[error("holds {bytes} bytes of JSON, at most {max} are allowed")]
+    #[error("has {bytes} bytes of JSON; at most {max} are allowed")]
     TooLarge {
         /// Bytes found.
         bytes: usize,
@@ -25,13 +25,13 @@ pub enum InvalidMetadata {
         max: usize,
     },
     /// The keys have too many parts in total.
-    #[error("has keys of more than {max} parts in all, which dots in them separate")]
+    #[error("has more than {max} key parts in total (parts are separated by dots)")]
     TooManyParts {
         /// Parts allowed.
         max: usize,
     },
     /// A key is empty or too long.
-    #[error("has a key of {chars} characters, 1 to {max} are allowed")]
+    #[error("has a key of {chars} characters; 1 to {max} are allowed")]
     BadKey {
         /// Characters of the key.
         chars: usize,

@@ -59,7 +59,7 @@ pub struct TenantSchema {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// There are too many fields.
-    #[error("tenant_metadata_schema has {count} fields, at most {max} are allowed")]
+    #[error("tenant_metadata_schema has {count} fields; at most {max} are allowed")]
     TooManyFields {
         /// Fields found.
         count: usize,

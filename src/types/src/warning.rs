@@ -24,7 +24,7 @@ impl Warning {
     pub fn unreadable_pages(pages: &[u32]) -> Self {
         Self::about_pages(
             "unreadable_pages",
-            "text could not be read, because its fonts do not say which letters they draw,",
+            "text could not be read, because its fonts do not map glyphs to letters,",
             pages,
         )
     }
@@ -42,7 +42,7 @@ impl Warning {
 
     /// The file is truncated; the missing end was not read.
     pub fn cut_off() -> Self {
-        let message = "the end of the file is missing: what stood there was not read".to_owned();
+        let message = "the end of the file is missing and was not read".to_owned();
         Self { code: "cut_off".to_owned(), message, pages: Vec::new() }
     }
 

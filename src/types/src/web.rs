@@ -42,13 +42,13 @@ pub enum WebUrlError {
         max: usize,
     },
     /// White space, control characters and backslashes, which programs interpret differently.
-    #[error("the address holds a space, a control character or a backslash")]
+    #[error("the address contains a space, a control character or a backslash")]
     Characters,
     /// The scheme is missing or not supported.
     #[error("the address is not an absolute http or https address")]
     NotAbsolute,
     /// Credentials, which must not end up in an index or a log.
-    #[error("the address holds a user name or a password")]
+    #[error("the address contains a user name or a password")]
     UserInfo,
     /// The host is missing or invalid.
     #[error("the address has no valid host")]
@@ -267,7 +267,7 @@ pub enum BlockedReason {
     #[error("it leads from https to http")]
     Downgrade,
     /// The target of a redirect is not a valid web URL.
-    #[error("it leads to what is no web page: {problem}")]
+    #[error("it leads to something that is not a web page: {problem}")]
     Redirect {
         /// The reason why the target is invalid.
         problem: WebUrlError,
@@ -278,13 +278,13 @@ pub enum BlockedReason {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchProblem {
     /// The name does not resolve to any address.
-    #[error("its host is not known")]
+    #[error("its host name does not exist")]
     UnknownHost,
     /// Name resolution failed for now.
-    #[error("the name of its host could not be looked up")]
+    #[error("its host name could not be resolved")]
     NameLookup,
     /// Too many name look-ups are pending.
-    #[error("too many names are being looked up")]
+    #[error("too many host names are being resolved; try again")]
     Busy,
     /// The host refuses connections or cannot be reached.
     #[error("its host does not accept connections")]
@@ -302,7 +302,7 @@ pub enum FetchProblem {
     #[error("no secure connection could be made: the certificate or the protocol is not valid")]
     Insecure,
     /// The response is not valid HTTP.
-    #[error("the answer is not valid HTTP")]
+    #[error("the response is not valid HTTP")]
     Malformed,
     /// The remote server returned an error status.
     #[error("the server answered {status}")]
@@ -317,7 +317,7 @@ pub enum FetchProblem {
         bytes_max: u64,
     },
     /// The response head exceeds a limit.
-    #[error("the head of the answer is too large")]
+    #[error("the response headers are too large")]
     HeadTooLarge,
     /// The redirect limit was exceeded.
     #[error("it redirects more than {max} times")]
@@ -326,7 +326,7 @@ pub enum FetchProblem {
         max: usize,
     },
     /// A redirect without a target.
-    #[error("it redirects to nowhere")]
+    #[error("it redirects without a valid target")]
     RedirectToNowhere,
     /// A type with nothing to index: images, programs, videos, archives.
     #[error("unsupported media type {media_type}")]
@@ -335,7 +335,7 @@ pub enum FetchProblem {
         media_type: String,
     },
     /// A compression that was not requested, or damaged compressed data.
-    #[error("its compression is unknown or damaged")]
+    #[error("its compression is unsupported or damaged")]
     Encoding,
     /// The site's `robots.txt` disallows the page.
     #[error("the robots.txt of the site disallows it")]

@@ -146,9 +146,11 @@ fn verdicts(
             context.check().map_err(EmbedError::from)?;
             // At debug level, so that one tenant with many questions cannot flood the log.
             match error.kind() {
-                ErrorKind::Overloaded => tracing::debug!(%error, "an answer goes without verdicts"),
+                ErrorKind::Overloaded => tracing::debug!(%error, "an answer is made without \
+                    verdicts"),
                 _ => {
-                    tracing::warn!(%error, model = model.name(), "an answer goes without verdicts")
+                    tracing::warn!(%error, model = model.name(), "an answer is made without \
+                        verdicts")
                 }
             }
             Ok(None)

@@ -19,7 +19,7 @@ pub enum GenerateError {
         phase: String,
     },
     /// The generator rejected the request.
-    #[error("the generator refuses with status {status}: {message}")]
+    #[error("the generator rejected the request with status {status}: {message}")]
     Refused {
         /// HTTP status.
         status: u16,
@@ -27,19 +27,19 @@ pub enum GenerateError {
         message: String,
     },
     /// The generator is overloaded or failing, and waiting did not help.
-    #[error("the generator is overloaded or fails, status {status}")]
+    #[error("the generator is overloaded or failing, status {status}")]
     Overloaded {
         /// HTTP status.
         status: u16,
     },
     /// The reply violates the protocol or ends early.
-    #[error("the generator's reply is broken: {problem}")]
+    #[error("the generator's reply is malformed: {problem}")]
     Broken {
         /// Description of the problem.
         problem: String,
     },
     /// The reply exceeds a limit.
-    #[error("the generator's reply is over {bytes_max} bytes")]
+    #[error("the generator's reply is larger than {bytes_max} bytes")]
     TooLong {
         /// The limit.
         bytes_max: usize,
@@ -50,7 +50,7 @@ pub enum GenerateError {
     /// Question, rules, tools and their results fill the context window.
     #[error(
         "the question, with tools and their results, takes {tokens} tokens of the language model's \
-         window of {window}: no source fits in"
+         window of {window}, which leaves no room for sources"
     )]
     QuestionTooLong {
         /// Estimated tokens of the question and everything around it.
@@ -59,13 +59,13 @@ pub enum GenerateError {
         window: usize,
     },
     /// The limit on answers written concurrently is reached.
-    #[error("{running_max} answers are being written already")]
+    #[error("{running_max} answers are already being generated, which is the maximum")]
     Busy {
         /// The limit.
         running_max: usize,
     },
     /// The client is gone.
-    #[error("nobody waits for the answer any more")]
+    #[error("the client no longer waits for the answer")]
     Cancelled,
 }
 

@@ -144,7 +144,7 @@ impl Background {
         };
         match std::thread::Builder::new().name("catalog-base".into()).spawn(run) {
             Ok(thread) => self.thread = Some(thread),
-            Err(error) => tracing::error!(%error, "the log of the catalog cannot be shortened"),
+            Err(error) => tracing::error!(%error, "shortening the catalog's log failed"),
         }
     }
 

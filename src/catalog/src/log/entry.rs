@@ -120,7 +120,7 @@ impl Entry {
     /// The violated rule, as a phrase.
     pub(super) fn content(&self) -> std::result::Result<Vec<u8>, String> {
         let content = zstd::bulk::decompress(&self.packed, PIECE_BYTES_MAX);
-        content.map_err(|error| format!("its content cannot be unpacked: {error}"))
+        content.map_err(|error| format!("its content cannot be decompressed: {error}"))
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn bases() -> Key {
 pub(super) fn number_of(key: &Key) -> Result<u64> {
     let digits = key.last();
     let number = digits.parse().ok().filter(|number| self::key(*number) == *key);
-    number.ok_or_else(|| CatalogError::corrupt(format!("{key} is not an entry of a catalog's log")))
+    number.ok_or_else(|| CatalogError::corrupt(format!("{key} is not an entry of a catalog log")))
 }
 
 /// Makes a fresh key for a copy of the file made under `claim`.

@@ -41,7 +41,7 @@ impl Commits {
     /// # Errors
     /// [`CatalogError::Corrupt`] if they are not complete frames.
     pub(super) fn add(&mut self, place: Frames, bytes: &[u8]) -> Result<()> {
-        let not_whole = || CatalogError::corrupt("an entry of the log holds no whole frames");
+        let not_whole = || CatalogError::corrupt("an entry of the log contains incomplete frames");
         let mut rest = bytes;
         if place.offset == 0 {
             let (header, frames) =

@@ -43,7 +43,7 @@ fn build(store: &Arc<dyn BlobStore>, plan: &Plan, path: &Path) -> Result<End> {
     laps.apply()?;
     let connection = Connection::open(path)?;
     if migrations::format(&connection, path)? == 0 {
-        return Err(CatalogError::corrupt("the log in the store holds an empty database"));
+        return Err(CatalogError::corrupt("the log in the store contains an empty database"));
     }
     drop(connection);
     File::open(path).and_then(|file| file.sync_all()).map_err(local(path))?;
@@ -163,7 +163,7 @@ impl<'a> Laps<'a> {
         }
         match fs::exists(&self.wal).map_err(local(&self.wal))? {
             false => Ok(()),
-            true => Err(CatalogError::corrupt("a lap of the log could not be folded in")),
+            true => Err(CatalogError::corrupt("checkpointing a lap of the log failed")),
         }
     }
 }

@@ -258,14 +258,14 @@ impl Shipper {
                 unless_away(self.ship(connection))?;
             }
             Some(Done::Copied(Err(error))) => {
-                tracing::warn!(%error, "no copy of the catalog could be stored: its log grows");
+                tracing::warn!(%error, "storing a copy of the catalog failed: its log grows");
                 self.appender.watch.note(|state| state.last_error = Some(error.to_string()));
                 self.copying = None;
                 self.base_after = self.appender.next() + self.limits.base_entries / 8;
             }
             Some(Done::Collected(Ok(until))) => self.collected = until,
             Some(Done::Collected(Err(error))) => {
-                tracing::warn!(%error, "old parts of the catalog's log stay for now");
+                tracing::warn!(%error, "removing old parts of the catalog's log failed");
             }
             None => {}
         }
@@ -321,7 +321,7 @@ impl Shipper {
 
     /// Appends the entry of a copy that is in the store.
     fn append_base(&mut self, copied: Copied) -> Result<()> {
-        let copying = self.copying.as_mut().expect("a copy was begun");
+        let copying = self.copying.as_mut().expect("started a copy of the catalog");
         let base = Base {
             blob: copied.blob.as_str().to_owned(),
             bytes: copied.bytes,
@@ -388,7 +388,7 @@ pub(super) fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> 
         Ok(_) => Ok(Folded::Partly),
         Err(error) if error.is_poisoning() => Err(error),
         Err(error) => {
-            tracing::warn!(%error, "the catalog's write-ahead log could not be folded in");
+            tracing::warn!(%error, "checkpointing the catalog's write-ahead log failed");
             Ok(Folded::Partly)
         }
     }

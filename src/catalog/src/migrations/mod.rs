@@ -63,7 +63,7 @@ pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
         })?;
         tracing::info!(
             copy = %copy.display(),
-            "the catalog has format {found}: copied before it is brought to format {}",
+            "the catalog has format {found}: copied before the upgrade to format {}",
             STEPS.len()
         );
     }

@@ -139,7 +139,7 @@ fn a_response_that_is_too_long_is_not_kept() {
     let (nonce, begun_at) = (guard.nonce(), guard.begun_at());
     assert_eq!(begun_at, fixture.clock.now());
     let error = fixture.catalog.finish_request(guard, 200, &[0; (1 << 20) + 1]).unwrap_err();
-    let words = "a response of 1048577 bytes is longer than the 1048576 that are kept";
+    let words = "a response of 1048577 bytes exceeds the 1048576 bytes that can be stored";
     assert_eq!(error.to_string(), words);
     fixture.clock.advance_millis(1000);
     let RequestStart::Fresh(guard) = begin() else { panic!("fresh") };

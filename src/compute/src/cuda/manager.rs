@@ -257,13 +257,13 @@ impl DeviceManager {
         let mut state = self.state.lock();
         match &opened {
             Ok(active) => {
-                tracing::info!(device = active.device.traits().name, "the GPU is back");
+                tracing::info!(device = active.device.traits().name, "the GPU is usable again");
                 *state = State::Active(Arc::clone(active));
             }
             Err(error) => {
                 let again_at = self.clock.now().plus_millis(pause);
                 let reason = error.to_string();
-                tracing::warn!(reason, pause_ms = pause, "the GPU is still not usable");
+                tracing::warn!(reason, pause_ms = pause, "the GPU is still unusable");
                 *state = State::Lost { again_at, pause_millis: pause, reason };
             }
         }
@@ -290,7 +290,7 @@ impl DeviceManager {
         let mut state = self.state.lock();
         if matches!(&*state, State::Active(current) if Arc::ptr_eq(current, device)) {
             let (reason, pause_millis) = (error.to_string(), PAUSE_MILLIS_MIN);
-            tracing::warn!(reason, "the GPU is lost: the CPU answers; a restart may bring it back");
+            tracing::warn!(reason, "the GPU is lost: using the CPU; a restart may bring it back");
             self.counters.device_lost();
             let again_at = self.clock.now().plus_millis(pause_millis);
             *state = State::Lost { again_at, pause_millis, reason };

@@ -44,7 +44,7 @@ impl Uploads {
         });
         state.is_running = started.is_ok();
         if let Err(error) = started {
-            tracing::warn!(%error, "no thread brings segments to the GPU");
+            tracing::warn!(%error, "starting the thread that uploads segments to the GPU failed");
             state.waiting.clear();
         }
     }

@@ -60,7 +60,7 @@ impl CrossEncoder {
             if fingerprints::fingerprint(&config, &files, "", &[ADAPTER]) != known {
                 let file = "model.safetensors".to_owned();
                 let problem =
-                    "the model is not the one of the start: restart the server".to_owned();
+                    "the model files have changed since the start: restart the server".to_owned();
                 return Err(EmbedError::Malformed { file, problem });
             }
             let mut weights = Weights::parse(&files.weights)?;

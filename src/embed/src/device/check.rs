@@ -42,7 +42,7 @@ pub(crate) fn check(
             // False for NaN.
             let is_near = cosine >= COSINE_MIN && (dot(got, got) - 1.0).abs() < SQUARE_SLACK;
             if !is_near {
-                return Err(none(&format!("its vectors differ from the CPU's, to {cosine}")));
+                return Err(none(&format!("its vectors differ from the CPU's (cosine {cosine})")));
             }
         }
     }
@@ -56,5 +56,5 @@ fn ids(config: &ModelConfig, length: usize, salt: usize) -> Vec<u32> {
 }
 
 fn none(reason: &str) -> DeviceError {
-    DeviceError::NoDevice { reason: format!("the GPU is not used for the model: {reason}") }
+    DeviceError::NoDevice { reason: format!("not using the GPU for the model: {reason}") }
 }

@@ -36,12 +36,12 @@ pub(crate) fn with_fallback(
         #[cfg(feature = "candle-cuda")]
         match CandleModel::open(config, fallback(), weights, device) {
             Ok(candle) => {
-                tracing::info!(reason, "candle embeds on the GPU, not our kernels");
+                tracing::info!(reason, "embedding on the GPU with candle instead of our kernels");
                 return Some(Arc::new(candle));
             }
-            Err(candle) => tracing::warn!(candle, "candle does not embed on the GPU"),
+            Err(candle) => tracing::warn!(candle, "candle cannot embed on the GPU"),
         }
-        tracing::warn!(reason, "our kernels do not embed on the GPU: the CPU does");
+        tracing::warn!(reason, "our kernels cannot embed on the GPU: using the CPU");
     }
     // Kernels that fail the check on this device may pass on one that replaces it.
     own.ok().map(|own| Arc::new(own) as Arc<dyn Forward>)

@@ -54,7 +54,7 @@ impl CpuFallback {
             Ok(vectors) => {
                 self.batches.fetch_add(1, Relaxed);
                 if !self.is_up.swap(true, Relaxed) {
-                    tracing::info!("the GPU embeds again");
+                    tracing::info!("embedding on the GPU again");
                 }
                 return Ok(vectors);
             }
@@ -72,7 +72,7 @@ impl CpuFallback {
         self.fallbacks.fetch_add(1, Relaxed);
         if self.is_up.swap(false, Relaxed) {
             let reason = error.to_string();
-            tracing::warn!(reason, "the GPU does not embed: the CPU does");
+            tracing::warn!(reason, "embedding on the GPU failed: using the CPU");
         }
     }
 

@@ -160,7 +160,7 @@ impl DeviceBert {
             Ok(resident) => {
                 let (device, bytes) =
                     (&resident.active.device().traits().name, model.weights.bytes());
-                tracing::info!(device, bytes, "the embedding model is on the GPU");
+                tracing::info!(device, bytes, "loaded the embedding model on the GPU");
             }
             Err(error) => model.fallback.fell_back(&error),
         }

@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
     /// Scans a string and resolves its escapes.
     fn string(&mut self) -> Result<String, ExtractError> {
         if self.peek() != Some(b'"') {
-            return Err(self.damaged("a text in quotes is missing"));
+            return Err(self.damaged("a quoted string is missing"));
         }
         let start = self.at;
         let mut end = start + 1;
@@ -122,12 +122,12 @@ impl<'a> Scanner<'a> {
                     self.at = end + 1;
                     let literal = &self.text[start..self.at];
                     let plain = serde_json::from_str(literal);
-                    return plain.map_err(|_| self.damaged("a text holds an escape that is none"));
+                    return plain.map_err(|_| self.damaged("a string contains an invalid escape"));
                 }
                 _ => end += 1,
             }
         }
-        Err(self.damaged("a text in quotes does not end"))
+        Err(self.damaged("a quoted string is not closed"))
     }
 
     fn damaged(&self, problem: &str) -> ExtractError {

@@ -19,7 +19,7 @@ const STREAM_END: &[u8] = b"endstream";
 /// Rejects files with too deeply nested arrays and dictionaries or too many objects.
 pub(super) fn check(bytes: &[u8]) -> Result<(), ExtractError> {
     if nests_too_deep(bytes) {
-        let what = "arrays and dictionaries inside each other in a PDF";
+        let what = "nested arrays and dictionaries in a PDF";
         return Err(ExtractError::BeyondLimit { what, max: DEPTH_MAX });
     }
     if occurrences(bytes, b"endobj") > OBJECTS_MAX {

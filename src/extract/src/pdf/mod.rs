@@ -113,7 +113,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Extracted, ExtractError> {
     }
     if guard::is_cut_off(bytes) {
         if extracted.text.is_empty() {
-            return Err(broken("its end is missing, as after a transfer that broke off"));
+            return Err(broken("its end is missing, as after an interrupted transfer"));
         }
         extracted.warnings.push(Warning::cut_off());
     }

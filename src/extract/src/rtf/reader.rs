@@ -69,7 +69,7 @@ impl Reader {
                 self.flush()?;
                 self.skipped = 0;
                 if self.groups.len() >= DEPTH_MAX {
-                    let what = "groups in groups of RTF";
+                    let what = "nested RTF groups";
                     return Err(ExtractError::BeyondLimit { what, max: DEPTH_MAX });
                 }
                 self.groups.push(self.group);

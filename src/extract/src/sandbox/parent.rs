@@ -125,7 +125,7 @@ impl Sandbox {
             return Err(lost);
         }
         let format = request.format.as_str();
-        tracing::warn!(format, error = ?lost, "a parser process is lost");
+        tracing::warn!(format, error = ?lost, "a parser process was lost");
         if !lost.is_killed() {
             return self.ask(request, bytes);
         }
@@ -215,7 +215,7 @@ impl Parser for Sandbox {
         let not_drawn = |problem| ExtractError::NotDrawn { page, problem };
         let (answer, picture) = sandbox.answer(&request, bytes).map_err(|error| match error {
             ExtractError::TooSlow { .. } => not_drawn("it takes longer than 10 seconds"),
-            ExtractError::Crashed { .. } => not_drawn("the renderer breaks down on it"),
+            ExtractError::Crashed { .. } => not_drawn("the renderer crashes on it"),
             error => error,
         })?;
         answer.into_picture(picture)

@@ -202,10 +202,10 @@ fn to_sign(request: &Unsigned<'_>, account: &str) -> String {
 pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, BucketError> {
     let invalid = |problem: &str| BucketError::Invalid { problem: format!("{url}: {problem}") };
     let account = variable("AZURE_STORAGE_ACCOUNT").ok_or_else(|| {
-        invalid("AZURE_STORAGE_ACCOUNT is not set, and names the account of the container")
+        invalid("AZURE_STORAGE_ACCOUNT is not set; it names the account of the container")
     })?;
     if !account.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()) {
-        return Err(invalid("AZURE_STORAGE_ACCOUNT must have the characters a-z and 0-9 only"));
+        return Err(invalid("AZURE_STORAGE_ACCOUNT may only contain a-z and 0-9"));
     }
     let endpoint = variable("AZURE_STORAGE_SERVICE_ENDPOINT");
     let endpoint = endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
@@ -215,7 +215,7 @@ pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, Bu
         Source::Fixed(Credentials::SharedAccess(query))
     } else if let Some(secret) = variable("AZURE_STORAGE_KEY") {
         if BASE64_STANDARD.decode(&secret).is_err() {
-            return Err(invalid("AZURE_STORAGE_KEY is not in Base64"));
+            return Err(invalid("AZURE_STORAGE_KEY is not Base64"));
         }
         Source::Fixed(Credentials::Key(Key { id: account, secret, session_token: None }))
     } else {
@@ -229,7 +229,7 @@ fn identity(variable: Variable<'_>) -> Result<TokenService, BucketError> {
     let client = variable("AZURE_CLIENT_ID");
     if let Some(token_file) = variable("AZURE_FEDERATED_TOKEN_FILE") {
         let (Some(client), Some(tenant)) = (client, variable("AZURE_TENANT_ID")) else {
-            let problem = "AZURE_FEDERATED_TOKEN_FILE is set, and AZURE_CLIENT_ID or \
+            let problem = "AZURE_FEDERATED_TOKEN_FILE is set, but AZURE_CLIENT_ID or \
                 AZURE_TENANT_ID is not"
                 .to_owned();
             return Err(BucketError::Credentials { problem });
@@ -373,8 +373,8 @@ mod tests {
         assert!(is_query(source));
         for (wrong, told) in [
             (&[][..], "AZURE_STORAGE_ACCOUNT is not set"),
-            (&[("AZURE_STORAGE_ACCOUNT", "a.b")], "the characters a-z"),
-            (&[account, ("AZURE_STORAGE_KEY", "hidden")], "is not in Base64"),
+            (&[("AZURE_STORAGE_ACCOUNT", "a.b")], "may only contain a-z"),
+            (&[account, ("AZURE_STORAGE_KEY", "hidden")], "is not Base64"),
             (&[account, ("AZURE_FEDERATED_TOKEN_FILE", "/f")], "AZURE_TENANT_ID is not"),
         ] {
             let error = of(wrong).map(drop).unwrap_err().to_string();

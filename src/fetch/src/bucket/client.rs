@@ -191,7 +191,7 @@ impl Bucket {
             if !ask.is_tried_again(tries, begun) {
                 return Err(error);
             }
-            tracing::debug!(%error, tries, "the request is repeated");
+            tracing::debug!(%error, tries, "repeating a request to the bucket");
             self.wait(tries, after)?;
             tries += 1;
         }

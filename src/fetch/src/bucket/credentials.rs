@@ -75,7 +75,7 @@ pub(super) fn check_pair(pair: [&str; 2], get: Variable<'_>) -> Result<(), Bucke
         [false, true] => (pair[1], pair[0]),
         _ => return Ok(()),
     };
-    Err(BucketError::Credentials { problem: format!("{has} is set and {lacks} is not") })
+    Err(BucketError::Credentials { problem: format!("{has} is set, but {lacks} is not") })
 }
 
 /// The error for missing credentials; `advice` says how to set them.

@@ -60,7 +60,7 @@ impl Bucket {
         let page = self.ask_text(&ask, |text| self.dialect.read_page(text))?;
         // A page that leads to itself would otherwise be read forever.
         match page.next.is_some() && page.next.as_deref() == next {
-            true => Err(self.unreachable(&ask, &"it gives the same page again")),
+            true => Err(self.unreachable(&ask, &"it returned the same page twice")),
             false => Ok(page),
         }
     }

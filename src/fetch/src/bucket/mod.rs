@@ -81,7 +81,7 @@ pub enum BucketError {
         message: String,
     },
     /// The store cannot be reached, or sends an invalid response.
-    #[error("{place}: no usable answer to {what}: {problem}")]
+    #[error("{place}: no valid response to {what}: {problem}")]
     Unreachable {
         /// The bucket and prefix, and the URL of the store.
         place: String,
@@ -91,7 +91,7 @@ pub enum BucketError {
         problem: String,
     },
     /// The process is to stop.
-    #[error("given up, because the server stops")]
+    #[error("aborted: the server is shutting down")]
     Stopped,
 }
 

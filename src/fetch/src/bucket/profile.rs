@@ -85,7 +85,7 @@ impl<'a> Profile<'a> {
         let is_off = (self.variable)("AWS_EC2_METADATA_DISABLED")
             .is_some_and(|value| value.eq_ignore_ascii_case("true"));
         if is_off {
-            let problem = "AWS_EC2_METADATA_DISABLED forbids asking the machine";
+            let problem = "AWS_EC2_METADATA_DISABLED forbids using the machine's role";
             return Err(missing(&self.advice(), problem));
         }
         Ok(Source::Role(self.machine()))
@@ -100,7 +100,7 @@ impl<'a> Profile<'a> {
         let problem = match unsupported {
             Some(key) => format!("profile {} has {key}, which is not supported", self.name),
             None if (self.variable)("AWS_PROFILE").is_some() && !self.is_there => {
-                format!("AWS_PROFILE names {}, which no file has", self.name)
+                format!("AWS_PROFILE names {}, which is in no credentials file", self.name)
             }
             None => return Ok(()),
         };
@@ -123,7 +123,7 @@ impl<'a> Profile<'a> {
         let file = self.value(&["AWS_WEB_IDENTITY_TOKEN_FILE"], "web_identity_token_file");
         let Some(token_file) = file else { return Ok(None) };
         let Some(arn) = self.value(&["AWS_ROLE_ARN"], "role_arn") else {
-            let problem = "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not".to_owned();
+            let problem = "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not".to_owned();
             return Err(BucketError::Credentials { problem });
         };
         // The region of this process; the store may be in another one.
@@ -253,7 +253,7 @@ mod tests {
             ("AWS_PROFILE", "b", "aws_secret_access_key is not"),
             ("AWS_PROFILE", "c", "profile c has credential_process"),
             ("AWS_PROFILE", "d", "profile d has sso_session"),
-            ("AWS_PROFILE", "e", "AWS_PROFILE names e, which no file has"),
+            ("AWS_PROFILE", "e", "AWS_PROFILE names e, which is in no"),
         ] {
             let error = refused(&[(variable, value)]);
             assert!(error.contains(told), "{error}");

@@ -49,7 +49,7 @@ pub(super) fn provider(
         match provider.current() {
             Ok(_) => return Ok(provider),
             Err(problem) if left == 0 => return Err(credentials::missing(advice, &problem)),
-            Err(problem) => tracing::warn!(problem, "the role gives no credentials yet"),
+            Err(problem) => tracing::warn!(problem, "waiting for the role's credentials"),
         }
         if pause(START_PAUSE) {
             return Err(BucketError::Stopped);
@@ -149,7 +149,7 @@ impl RoleCredentials {
             drop(guard.0.fetch());
         });
         if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread to renew the store's credentials");
+            tracing::warn!(%error, "starting a thread to renew the bucket's credentials failed");
         }
     }
 
@@ -187,7 +187,7 @@ impl RoleCredentials {
         // AWS accepts a machine's credentials past their expiry while its service is down.
         match cache.credentials.as_mut().filter(|one| is_machine || now < one.expires) {
             Some(cached) => {
-                tracing::warn!(problem, "the store's credentials could not be renewed");
+                tracing::warn!(problem, "renewing the bucket's credentials failed");
                 cached.renew_at = now.plus_millis(RETRY_MILLIS);
                 if !is_machine {
                     cached.renew_at = cached.renew_at.min(cached.expires);

@@ -37,7 +37,7 @@ impl Bucket {
         }
         let length = answer.headers().get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        length.map(Some).ok_or_else(|| self.unreachable(&ask, &"it tells no length"))
+        length.map(Some).ok_or_else(|| self.unreachable(&ask, &"it reports no length"))
     }
 
     /// Passes an object to `take` in pieces, resuming after a lost connection. Returns its length,
@@ -97,7 +97,7 @@ impl Bucket {
             let lost = loop {
                 match body.read(&mut buffer) {
                     Ok(0) if end.is_none_or(|end| at >= end) => return Ok(Some(at)),
-                    Ok(0) => break "the answer ended early".to_owned(),
+                    Ok(0) => break "the response ended early".to_owned(),
                     Ok(count) => {
                         at += count as u64;
                         tries = 0;

@@ -36,7 +36,7 @@ pub(super) fn open(
         .unwrap_or_else(|| REGION.to_owned());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if region.is_empty() || !region.chars().all(is_plain) {
-        return Err(BucketError::Invalid { problem: format!("{region:?} is no region") });
+        return Err(BucketError::Invalid { problem: format!("{region:?} is not a valid region") });
     }
     let endpoint = options
         .endpoint

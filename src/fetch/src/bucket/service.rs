@@ -56,7 +56,7 @@ pub(super) fn answer(
     };
     let answer = sent.map_err(|error| match method {
         "PUT" => failed(&format!(
-            "{error} (in a container the hop limit of the machine's metadata must be 2)"
+            "{error} (for containers, the hop limit of the instance metadata must be 2)"
         )),
         _ => failed(&error),
     })?;

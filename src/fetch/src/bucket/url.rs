@@ -55,9 +55,9 @@ impl StoreKind {
             Self::S3 | Self::Google if is_length && is_name(".-_") => None,
             Self::Azure if is_length && is_name("-") => None,
             Self::S3 | Self::Google => {
-                Some("a bucket has 3 to 63 characters of a-z, 0-9, '.', '-', '_'")
+                Some("a bucket name must be 3 to 63 characters of a-z, 0-9, '.', '-', '_'")
             }
-            Self::Azure => Some("a container has 3 to 63 characters of a-z, 0-9, '-'"),
+            Self::Azure => Some("a container name must be 3 to 63 characters of a-z, 0-9, '-'"),
         }
     }
 }
@@ -107,7 +107,7 @@ impl FromStr for BucketUrl {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = StoreKind::ALL.into_iter().find(|kind| text.starts_with(kind.scheme()));
         let kind = found.unwrap_or(StoreKind::S3);
-        let wrong = |rule: &str| Err(format!("{text:?} is no {}: {rule}", kind.form()));
+        let wrong = |rule: &str| Err(format!("{text:?} is not a valid {}: {rule}", kind.form()));
         let Some(rest) = text.strip_prefix(kind.scheme()) else {
             return wrong("it must begin with s3://, gs:// or az://");
         };
@@ -120,12 +120,12 @@ impl FromStr for BucketUrl {
         let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
         let is_prefix = prefix.is_empty() || prefix.split('/').all(is_part);
         if kind == StoreKind::Azure && prefix.split('/').any(|part| part.ends_with('.')) {
-            return wrong("no part of a prefix ends with a dot");
+            return wrong("no part of a prefix may end with a dot");
         }
         if !is_prefix || prefix.len() > PREFIX_CHARS_MAX || !prefix.chars().all(is_key) {
             return wrong(
-                "a prefix has at most 900 characters of A-Z, a-z, 0-9, '._-+=@', in parts between \
-                 single slashes",
+                "a prefix must be at most 900 characters of A-Z, a-z, 0-9, '._-+=@', in parts \
+                 separated by single slashes",
             );
         }
         Ok(Self { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
@@ -162,7 +162,9 @@ impl Store {
         is_path_style: bool,
     ) -> Result<Self, BucketError> {
         let (scheme, host, path) = parts(endpoint).ok_or_else(|| BucketError::Invalid {
-            problem: format!("{endpoint:?} is no address of a store: http(s)://HOST[:PORT][/PATH]"),
+            problem: format!(
+                "{endpoint:?} is not a valid endpoint: it must be http(s)://HOST[:PORT][/PATH]"
+            ),
         })?;
         let (host, root) = match is_path_style {
             true => (host, format!("{path}/{}", url.bucket)),
@@ -228,15 +230,18 @@ mod tests {
             "s3://acme/a b", "s3://acme/a?b", "https://acme/x",
         ] {
             let refused = wrong.parse::<BucketUrl>().unwrap_err();
-            assert!(refused.contains("is no s3://BUCKET/PREFIX"), "{refused}");
+            assert!(refused.contains("is not a valid s3://BUCKET/PREFIX"), "{refused}");
         }
         assert_eq!(url("gs://acme/a").to_string(), "gs://acme/a");
         assert_eq!(url("az://acme/a").to_string(), "az://acme/a");
         let refused = "az://a.b.c/x".parse::<BucketUrl>().unwrap_err();
-        assert!(refused.contains("is no az://CONTAINER/PREFIX: a container has"), "{refused}");
+        assert!(
+            refused.contains("is not a valid az://CONTAINER/PREFIX: a container name"),
+            "{refused}"
+        );
         assert!("az://acme/a./b".parse::<BucketUrl>().is_err(), "Azure knows no such name");
         let refused = "gs://Acme/x".parse::<BucketUrl>().unwrap_err();
-        assert!(refused.contains("is no gs://BUCKET/PREFIX: a bucket has"), "{refused}");
+        assert!(refused.contains("is not a valid gs://BUCKET/PREFIX: a bucket name"), "{refused}");
         let within = |one: &str, other: &str| url(one).is_within(&url(other));
         assert!(within("s3://acme/a/b", "s3://acme/a") && within("s3://acme/a", "s3://acme"));
         assert!(within("s3://acme/a", "s3://acme/a") && !within("s3://acme/ab", "s3://acme/a"));

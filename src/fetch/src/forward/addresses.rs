@@ -27,7 +27,7 @@ impl Addresses {
         let ways = bases.into_iter().map(|base| Forwarder::new(base, authorities).map(Arc::new));
         let ways = ways.collect::<Result<Vec<_>, _>>()?;
         match ways.is_empty() {
-            true => Err("names no address".to_owned()),
+            true => Err("must name an address".to_owned()),
             false => Ok(Self { ways, current: AtomicUsize::new(0) }),
         }
     }

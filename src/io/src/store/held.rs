@@ -181,7 +181,7 @@ impl Drop for DeletionHold {
                 Deletion::Prefix(prefix) => store.delete_below(prefix, put_off),
             };
             if let Err(error) = &deleted {
-                tracing::warn!(%error, "deletions wait");
+                tracing::warn!(%error, "deferred deletions failed");
                 put_off(&mut store.waiting.lock());
             }
             if !matches!(deleted, Ok(true)) {

@@ -77,7 +77,7 @@ fn problem_of(name: &str) -> Option<&'static str> {
             return Some("has a component '.' or '..'");
         }
         if !component.bytes().all(is_allowed) {
-            return Some("may only hold ASCII letters, digits and . _ -");
+            return Some("may only contain ASCII letters, digits and . _ -");
         }
     }
     (count == 0).then_some("names nothing below 'v1'")

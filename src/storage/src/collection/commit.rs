@@ -124,7 +124,7 @@ impl Writer<'_> {
         let remedy = match error.can_be_settled() {
             true => {
                 self.collection.in_doubt.store(true, Ordering::SeqCst);
-                "the next write finds out"
+                "the next write will show"
             }
             false => "restart the server",
         };

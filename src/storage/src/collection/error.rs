@@ -32,10 +32,10 @@ pub enum CollectionError {
     },
     /// There are segments but no manifest, so it is unknown which of their rows are live.
     #[error(
-        "collection {collection} has {segments} segments and no manifest, so it is not known what \
-         in them is alive; restore v1/c/{collection}/m from a backup, or move v1/c/{collection} \
-         and catalog.sqlite away: documents are then processed anew from v1/raw/{collection}, \
-         memories, client vectors and changed metadata are lost"
+        "collection {collection} has {segments} segments but no manifest, so it is unknown which \
+         of their rows are live; restore v1/c/{collection}/m from a backup, or move \
+         v1/c/{collection} and catalog.sqlite away: documents are then reprocessed from \
+         v1/raw/{collection}, but memories, client vectors and changed metadata are lost"
     )]
     Unlisted {
         /// The collection.
@@ -60,10 +60,7 @@ pub enum CollectionError {
         collection: CollectionId,
     },
     /// A commit failed, and it is unknown whether it happened.
-    #[error(
-        "it is not known whether a commit to collection {collection} has happened: {cause}; \
-         {remedy}"
-    )]
+    #[error("a commit to collection {collection} may have been applied: {cause}; {remedy}")]
     InDoubt {
         /// The collection.
         collection: CollectionId,
@@ -79,7 +76,7 @@ pub enum CollectionError {
         collection: CollectionId,
     },
     /// Another process is the writer of the collection.
-    #[error("this process only reads collection {collection}")]
+    #[error("this process has collection {collection} open read-only")]
     ReadOnly {
         /// The collection.
         collection: CollectionId,
@@ -91,7 +88,7 @@ pub enum CollectionError {
         collection: CollectionId,
     },
     /// Part of the collection is quarantined, and the operation needs all of it.
-    #[error("collection {collection} has {segments} damaged segments; see the server's log")]
+    #[error("collection {collection} has {segments} damaged segments; see the server log")]
     Quarantined {
         /// The collection.
         collection: CollectionId,
@@ -100,7 +97,7 @@ pub enum CollectionError {
     },
     /// The edit would mix vectors of two models: the collection's model was changed in the
     /// meantime.
-    #[error("the embedding model of collection {collection} was changed meanwhile; try again")]
+    #[error("the embedding model of collection {collection} has changed meanwhile; try again")]
     OtherModel {
         /// The collection.
         collection: CollectionId,

@@ -167,7 +167,8 @@ impl Collection {
         let segment = match self.open_segment(&entry.meta()) {
             // The damage may be limited to the local copy.
             Err(error) if is_damage(&error) && self.store.forget_copy(&key) => {
-                tracing::warn!(collection = %self.id, %error, "a copy is fetched again");
+                tracing::warn!(collection = %self.id, %error, "a damaged cached copy is downloaded \
+                    again");
                 self.open_segment(&entry.meta())?
             }
             opened => opened?,
@@ -213,7 +214,7 @@ impl Collection {
     /// until the next opening.
     fn collect_orphans(&self, manifest: &Manifest, files: &[Key]) {
         if let Err(error) = self.try_collect_orphans(manifest, files) {
-            tracing::warn!(collection = %self.id, %error, "left-over files could not be deleted");
+            tracing::warn!(collection = %self.id, %error, "deleting left-over files failed");
         }
     }
 
@@ -270,7 +271,7 @@ pub(super) fn check_head(
     };
     // For a collection found without manifests, the catalog knows only that there was one.
     if !expected.nonce.is_nil() && found.is_some_and(|nonce| *nonce != expected.nonce) {
-        let problem = "it does not descend from the one that was committed".to_owned();
+        let problem = "it does not descend from the committed one".to_owned();
         return Err(CollectionError::BadManifest { collection, version: head.version, problem });
     }
     Ok(())

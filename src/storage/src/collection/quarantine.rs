@@ -129,7 +129,7 @@ impl Collection {
             Err(error) => {
                 let segment = SegmentId(entry.id);
                 tracing::error!(collection = %self.id, %segment, %error,
-                    "the sources of the segment are unknown: writes are refused");
+                    "the sources of a damaged segment are unknown: writes are refused");
                 None
             }
         };
@@ -271,7 +271,8 @@ impl Collection {
             found += 1;
             match self.load_again(&live.entry) {
                 Some(again) => {
-                    tracing::warn!(collection = %self.id, %error, "a copy was fetched again");
+                    tracing::warn!(collection = %self.id, %error, "a damaged cached copy was \
+                        downloaded again");
                     segments.push(Arc::new(again));
                 }
                 None => {

@@ -155,7 +155,7 @@ impl Collection {
             match self.load_segment(entry) {
                 Ok(live) => open.push(Arc::new(live)),
                 Err(error) if super::open::is_damage(&error) => {
-                    tracing::warn!(collection = %self.id, %error, "vectors are made again");
+                    tracing::warn!(collection = %self.id, %error, "recomputing vectors");
                 }
                 Err(error) => return Err(error),
             }

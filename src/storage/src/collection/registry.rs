@@ -146,7 +146,8 @@ impl Registry {
         match error {
             Some(error) if error.is_too_new() => {
                 if self.too_new.lock().insert(id) {
-                    tracing::error!(collection = %id, %error, "of a later release: upgrade");
+                    tracing::error!(collection = %id, %error, "a collection is of a later release: \
+                        upgrade");
                 }
             }
             Some(_) => {}

@@ -98,7 +98,7 @@ impl Collection {
             }
             self.store.put(&layout::tombstone(self.id, file.id), &bytes)?;
             tracing::warn!(collection = %self.id, segment = %live.segment.id(),
-                "damaged tombstones were written again");
+                "rewrote damaged tombstones");
             written += 1;
         }
         Ok(written)
@@ -122,7 +122,7 @@ impl Collection {
         }
         self.store.put(&layout::manifest(self.id, ours.version), &ours.encode())?;
         tracing::warn!(collection = %self.id, version = ours.version,
-            "a damaged manifest was written again");
+            "rewrote a damaged manifest");
         Ok(1)
     }
 }

@@ -52,7 +52,7 @@ impl Writer<'_> {
         let next = collection.load(newest)?;
         self.publish(&base, next);
         collection.in_doubt.store(false, Ordering::SeqCst);
-        tracing::info!(collection = %collection.id, "a commit without an answer is settled");
+        tracing::info!(collection = %collection.id, "resolved a commit with an unknown outcome");
         Ok(())
     }
 }

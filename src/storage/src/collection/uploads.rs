@@ -102,7 +102,7 @@ impl StoredUpload {
         };
         match read(self) {
             Err(error) if is_damage(&error) && store.forget_copy(&key_of(&self.raw_key)?) => {
-                tracing::warn!(%error, "a copy is fetched again");
+                tracing::warn!(%error, "a damaged cached copy is downloaded again");
                 *self = open(store, &self.raw_key)?;
                 read(self)
             }
@@ -164,7 +164,7 @@ fn read<T>(
     let key = key_of(raw_key)?;
     match read(&key) {
         Err(error) if is_damage(&error) && store.forget_copy(&key) => {
-            tracing::warn!(%error, "a copy is fetched again");
+            tracing::warn!(%error, "a damaged cached copy is downloaded again");
             read(&key)
         }
         read => read,

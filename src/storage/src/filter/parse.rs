@@ -253,7 +253,7 @@ impl Parser {
         };
         self.conditions += 1;
         if self.conditions > FILTER_CONDITIONS_MAX {
-            let problem = format!("is one of more than {FILTER_CONDITIONS_MAX} conditions");
+            let problem = format!("exceeds the limit of {FILTER_CONDITIONS_MAX} conditions");
             return Err(field.invalid(problem));
         }
         if may_be_tenant_key(field.map, path) {
@@ -298,7 +298,7 @@ fn scalar(field: &RequestField, value: &Value) -> Result<FilterValue, FilterErro
 
 fn scalars(field: &RequestField, values: &[Value]) -> Result<Vec<FilterValue>, FilterError> {
     if values.len() > FILTER_LIST_MAX {
-        let problem = format!("has {} values, at most {FILTER_LIST_MAX} are allowed", values.len());
+        let problem = format!("has {} values; at most {FILTER_LIST_MAX} are allowed", values.len());
         return Err(field.invalid(problem));
     }
     let items = values.iter().enumerate();
@@ -314,7 +314,7 @@ fn array(field: &RequestField, value: &Value) -> Result<Vec<FilterValue>, Filter
 
 fn ordered(field: &RequestField, value: &Value) -> Result<FilterValue, FilterError> {
     match scalar(field, value)? {
-        FilterValue::Null => Err(field.invalid("must be a text, a number or a boolean")),
+        FilterValue::Null => Err(field.invalid("must be a string, a number or a boolean")),
         value => Ok(value),
     }
 }

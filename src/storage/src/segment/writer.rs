@@ -160,7 +160,7 @@ fn write_feed(
             Err(Failure::Disk(error)) => Err(error),
             Err(Failure::Feed(error)) => {
                 failure = Some(error);
-                Err(io::Error::other("the rows of the segment could not be read"))
+                Err(io::Error::other("reading the rows of a segment failed"))
             }
         }
     });

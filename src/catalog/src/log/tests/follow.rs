@@ -338,7 +338,7 @@ fn a_follower_of_an_earlier_release_is_told_which_to_upgrade() {
     super::durability::old_base(&machines, 2);
     let error = machines.follow(machines.store.clone()).map(drop).unwrap_err();
     assert!(matches!(error, CatalogError::TooOld { found: 2, needed: 7 }), "{error}");
-    assert!(error.to_string().contains("upgrade that process first"), "{error}");
+    assert!(error.to_string().contains("upgrade the writer first"), "{error}");
 }
 
 /// Goal: a writing process waits just as long as its followers need to see a change.

@@ -215,7 +215,7 @@ impl Drop for Card {
                 false => unsafe { result::primary_ctx::release(self.device) },
             }));
         if let Ok(Err(error)) = released {
-            tracing::warn!(error = %said(&error), "the device's context was not released");
+            tracing::warn!(error = %said(&error), "releasing the device's context failed");
         }
     }
 }

@@ -80,6 +80,6 @@ fn a_listing_that_does_not_move_ends() {
         }
     });
     for problem in [bucket.list("").unwrap_err(), bucket.holds_only(|_| true).unwrap_err()] {
-        assert!(problem.to_string().contains("the same page again"), "{problem}");
+        assert!(problem.to_string().contains("the same page twice"), "{problem}");
     }
 }

@@ -38,7 +38,7 @@ fn a_commit_without_an_answer_is_settled_by_the_next_writer() {
         next_ends(&shared, end);
         let error = collection.writer().unwrap().commit(&edit).unwrap_err();
         assert!(matches!(error, CollectionError::InDoubt { .. }), "{error}");
-        assert!(error.to_string().contains("the next write finds out"), "{error}");
+        assert!(error.to_string().contains("the next write will show"), "{error}");
         assert!(!collection.is_poisoned());
         assert_eq!(sequences(&collection), owned(&[("a", 1), ("b", 2)]), "reads go on");
         let segments = dir.count("s/");

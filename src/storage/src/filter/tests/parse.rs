@@ -146,7 +146,7 @@ fn values_are_counted() {
     assert!(document(json!({"a": values(FILTER_LIST_MAX)})).is_ok());
     let (field, message) = error_of(json!({"a": values(FILTER_LIST_MAX + 1)}));
     assert_eq!(field, "document_metadata.a.$in");
-    let rule = format!("has {} values, at most {FILTER_LIST_MAX} are", FILTER_LIST_MAX + 1);
+    let rule = format!("has {} values; at most {FILTER_LIST_MAX} are", FILTER_LIST_MAX + 1);
     assert!(message.contains(&rule), "{message}");
 }
 
