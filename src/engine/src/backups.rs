@@ -59,8 +59,6 @@ impl Engine {
 fn require_all(grant: &Grant) -> Result<(), EngineError> {
     match grant.is_all_tenants() {
         true => Ok(()),
-        false => {
-            Err(EngineError::Forbidden { need: "backups need a key with the scope of all tenants" })
-        }
+        false => Err(EngineError::Forbidden { need: "backups require a key for all tenants" }),
     }
 }

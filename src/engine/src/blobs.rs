@@ -123,7 +123,9 @@ impl OpenBucket {
             match found {
                 Ok(true) => return true,
                 Ok(false) => lease.iter().for_each(|lease| lease.confirm(begun)),
-                Err(error) => tracing::debug!(%error, "it is not known whether this is the owner"),
+                Err(error) => {
+                    tracing::debug!(%error, "the owner of the bucket is unknown")
+                }
             }
         }
         false
@@ -135,9 +137,9 @@ impl OpenBucket {
     pub(super) fn lease_check(&self, has_standby: bool) -> Option<LeaseCheck> {
         let lease = self.owner.as_ref()?.view();
         Some(Box::new(move || match lease.state() {
-            LeaseState::Unknown if has_standby => Some("the bucket does not answer".to_owned()),
+            LeaseState::Unknown if has_standby => Some("the bucket is unreachable".to_owned()),
             LeaseState::Held | LeaseState::Unknown => None,
-            LeaseState::Lost => Some("another process may have taken its place".to_owned()),
+            LeaseState::Lost => Some("another process may have taken over".to_owned()),
         }))
     }
 
@@ -196,7 +198,7 @@ pub(super) fn open(
     if let Some(noted) = noted {
         check_noted(&bucket, &noted, data.root())?;
     }
-    tracing::info!(store = %at, "the data are in a bucket, which is looked at");
+    tracing::info!(store = %at, "checking the bucket that holds the data");
     let only_reads = settings.store.nodes.only_reads();
     let since = match only_reads {
         false => mark_prefix(&bucket, &token, None, clock.now())?,
@@ -215,7 +217,7 @@ pub(super) fn open(
             let owner = OwnerLease::take(&bucket, data.root(), owner_name(&token))?;
             let count = blobs.abandon_parts().map_err(SharedStoreError::from)?;
             if count > 0 {
-                tracing::info!(count, "parts of blobs that were cut off are removed");
+                tracing::info!(count, "removed parts of interrupted uploads");
             }
             (Arc::new(blobs), Some(owner))
         }
@@ -241,13 +243,13 @@ pub(super) fn await_first_data<T>(
             return Ok(found);
         }
         if tries == 0 {
-            tracing::info!(store = at, "no data yet: the process that writes is waited for");
+            tracing::info!(store = at, "the bucket has no data yet: waiting for the writer");
         }
         if pause(FIRST_DATA_LOOK) {
             break;
         }
     }
-    let problem = format!("is {at}, which holds no data yet: start the one that writes");
+    let problem = format!("is {at}, which has no data yet: start the writer first");
     Err(InvalidSetting { name: "store", problem }.into())
 }
 
@@ -256,17 +258,18 @@ pub(super) fn await_first_data<T>(
 fn check_data_dir(settings: &Settings, root: &Path) -> Result<Option<String>, EngineError> {
     let dir = root.display();
     if let Some(from) = noted(root, COPYING_FILE)? {
-        let problem = format!("{dir} is an unfinished copy of {from}: repeat lodestone store copy");
+        let problem =
+            format!("{dir} is an unfinished copy of {from}: run lodestone store copy again");
         return Err(EngineError::NotCopied { problem });
     }
     let noted = cached_store(root)?;
     let problem = match (&settings.store.store, &noted) {
         (None, Some(noted)) => {
-            format!("is not set, and {dir} is the cache of {noted}: name it")
+            format!("must be set: {dir} is the cache of {noted}")
         }
         (Some(url), None) if root.join("v1").exists() => format!(
-            "is {url}, and {dir} holds data of its own: name an empty data directory, or copy \
-             {dir} with lodestone store copy"
+            "is {url}, but {dir} already contains data: use an empty data directory, or copy {dir} \
+             with lodestone store copy"
         ),
         _ => return Ok(noted),
     };
@@ -298,7 +301,7 @@ pub fn probe_store(
     let has_data = check_prefix(&bucket, None)?;
     if settings.store.nodes.only_reads() {
         let (place, problem) =
-            (bucket.place(), "it holds no data yet: start the one that writes".to_owned());
+            (bucket.place(), "it has no data yet: start the writer first".to_owned());
         return match has_data {
             true => Ok(Some((url.clone(), None))),
             false => Err(SharedStoreError::Unfit { place, problem }),
@@ -326,10 +329,10 @@ fn check_noted(bucket: &Bucket, noted: &str, root: &Path) -> Result<(), EngineEr
     let (at, dir) = (bucket.place(), root.display());
     let problem = match noted == at {
         true if check_prefix(bucket, None)? => return Ok(()),
-        true => format!("is {at}, which is empty, and {dir} is the cache of data in it"),
-        false => format!("is {at}, and {dir} is the cache of {noted}"),
+        true => format!("is {at}, which is empty, but {dir} is a cache of its earlier data"),
+        false => format!("is {at}, but {dir} is the cache of {noted}"),
     };
-    let problem = format!("{problem}: name an empty data directory");
+    let problem = format!("{problem}: use an empty data directory");
     Err(InvalidSetting { name: "store", problem }.into())
 }
 

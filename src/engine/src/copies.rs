@@ -82,7 +82,7 @@ pub(crate) fn forget_deleted(
     }
     let known = catalog.collections()?;
     for id in ids.into_iter().filter(|id| !known.contains(id) && !others.contains(id)) {
-        tracing::info!(collection = %id, "copies of a deleted tenant are removed");
+        tracing::info!(collection = %id, "removed cached blobs of a deleted tenant");
         forget(store, id);
     }
     Ok(())

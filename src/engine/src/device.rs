@@ -42,7 +42,10 @@ pub fn take_device(
     }
     match open_cuda(settings, disk, clock, Arc::clone(&cpu)) {
         Ok(cuda) => {
-            tracing::info!(device = cuda.device(), "the GPU searches vectors and embeds");
+            tracing::info!(
+                device = cuda.device(),
+                "the GPU is used for vector search and embedding"
+            );
             let embedding =
                 Some(EmbedDevice { manager: cuda.manager(), limits: DeviceLimits::default() });
             Ok(TakenDevice { backend: Arc::new(cuda), embedding })
@@ -51,7 +54,7 @@ pub fn take_device(
             Err(EngineError::NoDevice { reason: error.to_string() })
         }
         Err(error) => {
-            tracing::info!(reason = %error, "the CPU does everything: no GPU is used");
+            tracing::info!(reason = %error, "using the CPU only, no GPU");
             Ok(TakenDevice { backend: cpu, embedding: None })
         }
     }
@@ -86,7 +89,7 @@ fn source(
 fn source(
     _: Arc<dyn CodeCache>,
 ) -> Result<Arc<dyn lodestone_compute::cuda::DeviceSource>, DeviceError> {
-    let reason = "this build has no support for NVIDIA GPUs".to_owned();
+    let reason = "this build does not support NVIDIA GPUs".to_owned();
     Err(DeviceError::NoDevice { reason })
 }
 
@@ -124,7 +127,7 @@ impl CodeCache for KernelFolder {
 
     fn write(&self, name: &str, code: &[u8]) {
         if let Err(error) = self.write_whole(&self.folder.join(name), code) {
-            tracing::warn!(%error, "compiled kernels are not kept: the next start compiles again");
+            tracing::warn!(%error, "compiled kernels not cached: the next start compiles again");
         }
     }
 }

@@ -34,8 +34,8 @@ pub enum EngineError {
     },
     /// The tenant has used up its requests per minute.
     #[error(
-        "the tenant's limit of {max} requests per minute is reached: it has made {used}, and may \
-         go on in {wait_seconds} s"
+        "the tenant's limit of {max} requests per minute is reached ({used} made); try again in \
+         {wait_seconds} s"
     )]
     TooManyRequests {
         /// The limit.
@@ -52,14 +52,14 @@ pub enum EngineError {
         known: Vec<String>,
     },
     /// A tenant of this name already exists.
-    #[error("tenant {tenant} exists already")]
+    #[error("tenant {tenant} already exists")]
     TenantExists {
         /// The tenant.
         tenant: TenantId,
     },
     /// The tenant is in another mode than the operation needs.
     #[error(
-        "tenant {tenant} is in mode {}, this operation needs mode {}",
+        "tenant {tenant} has mode {}; this operation requires mode {}",
         found.name(),
         needed.name()
     )]
@@ -110,7 +110,7 @@ pub enum EngineError {
         tenant: TenantId,
     },
     /// A test of this webhook is running already, or too many tests of others are.
-    #[error("a test of this webhook is under way, or too many of others are")]
+    #[error("a test of this webhook or too many other tests are running; try again")]
     WebhookTestBusy,
     /// The catalog is missing and cannot be rebuilt without a decision by the operator.
     #[error("catalog.sqlite is missing and cannot be rebuilt: {problem}")]
@@ -170,7 +170,7 @@ pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The data of a server could not be copied to another store.
-    #[error("the data are not copied: {problem}")]
+    #[error("cannot copy the data: {problem}")]
     NotCopied {
         /// The violated rule.
         problem: String,

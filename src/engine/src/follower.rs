@@ -178,9 +178,9 @@ impl Follower {
         loop {
             let caught_up = self.catalog.catch_up();
             match &caught_up {
-                Ok(_) if is_away => tracing::info!("the bucket answers again"),
+                Ok(_) if is_away => tracing::info!("the bucket is reachable again"),
                 Err(error) if !is_away => {
-                    tracing::warn!(%error, "the process that writes cannot be followed");
+                    tracing::warn!(%error, "following the writer failed");
                 }
                 _ => {}
             }
@@ -188,8 +188,8 @@ impl Follower {
             let is_waited_for = self.catalog.follow_state().is_some_and(|at| at.is_waited_for);
             if was_waited_for && !is_waited_for {
                 tracing::warn!(
-                    "the process that writes was started without --with-query-nodes: this \
-                    node passes everything on to it"
+                    "the writer was started without --with-query-nodes: this node forwards all \
+                     requests to it"
                 );
             }
             was_waited_for = is_waited_for;

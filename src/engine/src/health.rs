@@ -60,7 +60,7 @@ impl Engine {
 
     fn storage_state(&self) -> ComponentState {
         if self.data.is_poisoned() {
-            return ComponentState::Unusable("writes are refused since a failed sync");
+            return ComponentState::Unusable("writes are refused because a sync failed");
         }
         if let Some(state) = self.follower.as_ref().and_then(|follower| follower.problem()) {
             return state;
@@ -70,13 +70,15 @@ impl Engine {
                 return ComponentState::Unusable("another process has taken over the bucket");
             }
             Some(_) if self.catalog.require_current().is_err() => {
-                let problem = "the bucket does not answer, or another process may have taken over";
+                let problem = "the bucket is unreachable, or another process may have taken over";
                 return ComponentState::Unusable(problem);
             }
             Some(log)
                 if log.bytes_waiting > 0 || self.bucket.as_ref().is_some_and(|b| b.is_away()) =>
             {
-                return ComponentState::Degraded("the bucket does not answer: nothing is taken in");
+                return ComponentState::Degraded(
+                    "the bucket is unreachable: no new content is accepted",
+                );
             }
             _ => {}
         }
@@ -103,35 +105,34 @@ impl Engine {
             ComponentState::Degraded("a collection refuses writes")
         } else if self.registry.unopenable() > 0 {
             ComponentState::Degraded(
-                "a tenant's data cannot be opened: the log names the files to restore",
+                "a tenant's data cannot be opened: the server log names the files to restore",
             )
         } else if self.registry.too_new() > 0 {
             ComponentState::Degraded(
-                "a tenant's data are of a later release than this program: upgrade it",
+                "a tenant's data are of a later release than this server: upgrade it",
             )
         } else if needs_help {
             ComponentState::Degraded(
-                "segments are quarantined and cannot be rebuilt from originals: see the log, and \
-                 upload their sources again or restore a backup",
+                "segments are quarantined and cannot be rebuilt from originals: see the server \
+                 log, and upload their sources again or restore a backup",
             )
         } else if !damaged.is_empty() {
             ComponentState::Degraded("segments are quarantined and being rebuilt")
         } else if open.iter().any(|collection| self.ingest.foreign_model(collection).is_some()) {
             ComponentState::Degraded(
-                "a tenant's vectors are of another model: it is searched by words only, and takes \
-                 no uploads",
+                "a tenant's vectors were made by another model: keyword search only, no uploads",
             )
         } else if self.ingest.nodes().is_some_and(|nodes| nodes.has_problem()) {
             ComponentState::Degraded(
-                "an ingest node is not used, or not for everything: the log says which and why",
+                "an ingest node is unused or only partly used: see the server log",
             )
         } else if self.peers().is_some_and(|peers| peers.has_problem()) {
             ComponentState::Degraded(
-                "a query node does not answer, or is none: others answer for its tenants; the log \
-                 and query_node_answers of the metrics name it",
+                "a query node is unreachable: others answer for its tenants; see the server log \
+                 and the metric query_node_answers",
             )
         } else if self.ingest.waits_for_memory() {
-            ComponentState::Degraded("documents wait for memory: see LODESTONE_MEMORY_LIMIT")
+            ComponentState::Degraded("documents are waiting for memory: see LODESTONE_MEMORY_LIMIT")
         } else {
             ComponentState::Usable
         }
@@ -158,13 +159,15 @@ impl Engine {
             // An overloaded model still works.
             Ok(()) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
             Err(EmbedError::Stopped(_)) => {
-                ComponentState::Degraded("the model has not answered within two seconds")
+                ComponentState::Degraded("the embedding model did not answer within two seconds")
             }
             Err(EmbedError::Remote { .. }) => ComponentState::Degraded(
-                "the embedding server fails: searches go by words only, and uploads wait",
+                "the embedding server fails: keyword search only, uploads wait",
             ),
-            Err(EmbedError::Closed) => ComponentState::Unusable("the model is shutting down"),
-            Err(_) => ComponentState::Unusable("the model fails"),
+            Err(EmbedError::Closed) => {
+                ComponentState::Unusable("the embedding model is shutting down")
+            }
+            Err(_) => ComponentState::Unusable("the embedding model fails"),
         };
         *probed = Some(Probe { at: now, state });
         state

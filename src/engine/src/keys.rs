@@ -43,7 +43,7 @@ impl Engine {
     pub fn create_key(&self, maker: &Grant, new: NewKey) -> Result<CreatedKey, EngineError> {
         match self.catalog.create_key(maker, new) {
             Err(CatalogError::ScopeTooWide) => {
-                let need = "a key cannot make one with a wider scope or role";
+                let need = "a key cannot create a key with a wider scope or role";
                 Err(EngineError::Forbidden { need })
             }
             created => Ok(created?),

@@ -359,7 +359,7 @@ fn begin(
     let interrupted = ingest.recover()?;
     let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
     if waiting > 0 {
-        tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
+        tracing::info!(jobs = waiting, interrupted, "resuming jobs of the last run");
     }
     backups.start();
     webhooks.start();

@@ -47,7 +47,7 @@ impl Engine {
     /// Condenses a text with the generator; `None` if there is none or it fails.
     fn condensed(&self, said: &Said<'_>) -> Option<Vec<String>> {
         let condensed = self.writer()?.condense(said, &CancellationToken::default());
-        condensed.inspect_err(|error| tracing::warn!(%error, "a memory is not condensed")).ok()
+        condensed.inspect_err(|error| tracing::warn!(%error, "condensing a memory failed")).ok()
     }
 
     /// Deletes a memory. No read sees it once this returns.

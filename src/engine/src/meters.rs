@@ -190,7 +190,7 @@ impl Engine {
                 let states = [open.len() as u64, idle, now.deleting];
                 states.into_iter().enumerate().for_each(|(at, n)| meters.tenants.at(at).set(n));
             }
-            Err(error) => tracing::warn!(%error, "the catalog could not be counted"),
+            Err(error) => tracing::warn!(%error, "counting the catalog failed"),
         }
         let (mut pending, mut quarantined) = (0, 0);
         for collection in open {

@@ -60,7 +60,7 @@ impl QueryNode {
         let answer = forwarder.ask(QUERY_NODE, headers, ANSWER);
         let answer = answer.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer)
-            .map_err(|_| format!("{} is no query node of this release", forwarder.base()))
+            .map_err(|_| format!("{} is not a query node of this release", forwarder.base()))
     }
 }
 
@@ -87,12 +87,11 @@ pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
     let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
     let base = forwarder.base();
     if health["standby"] == true {
-        return Err(format!("{base} waits for the place of the one that writes"));
+        return Err(format!("{base} is a standby"));
     }
-    health["writer"]
-        .as_str()
-        .and_then(|name| name.parse().ok())
-        .ok_or_else(|| format!("{base} is no Lodestone that writes to a bucket: see --writer-url"))
+    health["writer"].as_str().and_then(|name| name.parse().ok()).ok_or_else(|| {
+        format!("{base} is not a Lodestone server that writes to a bucket: check --writer-url")
+    })
 }
 
 impl NodeKey {
@@ -117,7 +116,7 @@ pub fn headers(settings: &NodeSettings) -> Result<HeaderMap, InvalidSetting> {
     let value = HeaderValue::from_str(&format!("Bearer {key}"));
     let mut value = value.map_err(|_| InvalidSetting {
         name: "node-key",
-        problem: "must be of printable ASCII characters".to_owned(),
+        problem: "must be printable ASCII".to_owned(),
     })?;
     value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))

@@ -28,7 +28,7 @@ const MEMORY_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     /// The format of the source has no pages to render.
-    #[error("source {source_id} has no pages that can be drawn: only PDFs have")]
+    #[error("source {source_id} has no pages that can be rendered: only PDFs have")]
     NoPages {
         /// The source.
         source_id: SourceId,
@@ -37,7 +37,7 @@ pub enum PictureError {
     #[error(transparent)]
     Document(#[from] ExtractError),
     /// Not enough memory is available.
-    #[error("there is not enough memory now to draw a page")]
+    #[error("not enough memory to render a page; try again later")]
     NoMemory,
 }
 

@@ -72,7 +72,7 @@ impl GraphReader for GeneratorReader {
         self.open.lock().remove(&number);
         match ended {
             Ok(_) => Ok(reply),
-            Err(_) if reply.len() > REPLY_BYTES_MAX => Err("its reply does not end".to_owned()),
+            Err(_) if reply.len() > REPLY_BYTES_MAX => Err("its reply is too long".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -89,7 +89,7 @@ impl Engine {
             None => self.tenants(grant)?,
         };
         if only.is_some_and(|id| !grant.scope.allows_whole_tenant(id)) {
-            let need = "changing the model of a tenant needs a key for all of its sub-tenants";
+            let need = "changing the model of a tenant requires a key for all of its sub-tenants";
             return Err(EngineError::Forbidden { need });
         }
         tenants.retain(|tenant| grant.scope.allows_whole_tenant(&tenant.id));
@@ -98,7 +98,8 @@ impl Engine {
             let tenant = Arc::new(tenant);
             match self.reembed_one(&tenant, only.is_some(), action, to) {
                 Err(error) if only.is_none() => {
-                    tracing::warn!(tenant = %tenant.id, %error, "an order about its vectors");
+                    tracing::warn!(tenant = %tenant.id, %error, "a re-embedding request for a \
+                        tenant failed");
                     let (id, problem) = (tenant.id.clone(), Some(error.to_string()));
                     let (state, run, estimate) = Default::default();
                     states.push(TenantReembed { tenant: id, state, run, estimate, problem });

@@ -105,7 +105,7 @@ fn take_up(
         Ok(Some(found)) if !found.is_deleted => found.tenant,
         Ok(_) => return Ok(()),
         Err(error) => {
-            tracing::error!(%error, "a tenant that is not in catalog.sqlite is left out");
+            tracing::error!(%error, "a tenant that is not in catalog.sqlite was skipped");
             return Ok(());
         }
     };
@@ -115,17 +115,17 @@ fn take_up(
             && !has_files(&**store, other.collection)?;
         if !is_gone {
             let other = other.collection;
-            tracing::error!(tenant = %name, %collection, %other, "two collections say that they \
-                are this tenant: the one in catalog.sqlite is served, the first is left as it is");
+            tracing::error!(tenant = %name, %collection, %other, "two collections claim this \
+                tenant: the one in catalog.sqlite is served, the other is left untouched");
             return Ok(());
         }
         // The tenant was deleted after the backup and then created again.
         catalog.begin_delete_tenant(&name)?;
     }
     let waiting = restore_tenant(catalog, store, ids, tenant)?;
-    tracing::error!(tenant = %name, jobs = waiting, "a tenant that is not in catalog.sqlite is \
-        taken up: the file is older than the tenant, as a backup is; uploads that waited since \
-        then, of every tenant, have to be repeated");
+    tracing::error!(tenant = %name, jobs = waiting, "a tenant that is not in catalog.sqlite was \
+        added: the file is older than the tenant, as after a restore; repeat the uploads of all \
+        tenants that were waiting since then");
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn restore_if_lost(
     if found.live.is_empty() && found.deleted.is_empty() {
         return Ok(());
     }
-    tracing::error!(tenants = found.live.len(), "catalog.sqlite is missing: it is rebuilt");
+    tracing::error!(tenants = found.live.len(), "catalog.sqlite is missing: rebuilding it");
     Catalog::set_aside_logs(path)?;
     let fresh = path.with_file_name(format!("{CATALOG_NAME}.rebuilt"));
     Catalog::remove_left_over(&fresh)?;
@@ -180,7 +180,7 @@ fn restore_if_lost(
     }
     tracing::error!(
         jobs = waiting,
-        "catalog.sqlite is rebuilt; API keys, conversations and the history of jobs are lost"
+        "catalog.sqlite was rebuilt; API keys, conversations and the job history are lost"
     );
     Ok(())
 }
@@ -237,8 +237,8 @@ fn survey(store: &dyn BlobStore) -> Result<Survey, EngineError> {
         let kept = match (with_files.contains(&first), with_files.contains(&second)) {
             (true, true) => {
                 let problem = format!(
-                    "collections {first} and {second} both say that they are tenant {name}; \
-                     restore catalog.sqlite from a backup, or move the files of one away"
+                    "collections {first} and {second} both claim to be tenant {name}; restore \
+                     catalog.sqlite from a backup, or move the files of one away"
                 );
                 return Err(lost(problem));
             }
@@ -249,8 +249,8 @@ fn survey(store: &dyn BlobStore) -> Result<Survey, EngineError> {
     }
     if let Some(nameless) = with_files.difference(&described).next() {
         let problem = format!(
-            "collection {nameless} has files and no descriptor v1/t/{nameless}, so it is not \
-             known whose it is; restore catalog.sqlite from a backup, or move v1/c/{nameless} and \
+            "collection {nameless} has files but no descriptor v1/t/{nameless}, so its tenant is \
+             unknown; restore catalog.sqlite from a backup, or move v1/c/{nameless} and \
              v1/raw/{nameless} away"
         );
         return Err(lost(problem));
@@ -275,7 +275,7 @@ fn restore_tenant(
         Ok(collection) => collection,
         Err(error) => {
             // The tenant is kept and fails when it is used, without holding up the others.
-            tracing::error!(tenant = %tenant.id, %error, "restored without its sources");
+            tracing::error!(tenant = %tenant.id, %error, "tenant restored without its sources");
             catalog.restore_tenant(RestoredTenant {
                 tenant,
                 // Records that something was committed, so that its files are not taken for

@@ -319,7 +319,7 @@ impl Settings {
         let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let model = filled(&self.llm_model);
         let Some(base_url) = filled(&self.llm_base_url) else {
-            let problem = "is needed beside llm-model".to_owned();
+            let problem = "is required with llm-model".to_owned();
             return match model {
                 Some(_) => Err(InvalidSetting { name: "llm-base-url", problem }),
                 None => Ok(None),

@@ -250,8 +250,8 @@ impl Engine {
         let problem = match self.catalog.retry(found.job.sequence)? {
             Retry::Open => return self.job(grant, job_id),
             Retry::Unknown => return Err(EngineError::JobNotFound),
-            Retry::Succeeded => "has succeeded: only failed jobs are tried again",
-            Retry::Replaced => "is not the newest of its source: a later upload has replaced it",
+            Retry::Succeeded => "has succeeded: only failed jobs can be retried",
+            Retry::Replaced => "was superseded by a later upload of its source",
         };
         Err(EngineError::JobNotRetried { job_id: job_id.to_owned(), problem })
     }

@@ -68,7 +68,7 @@ impl Engine {
     pub fn usage(&self, grant: &Grant, id: &TenantId) -> Result<TenantUsage, EngineError> {
         let tenant = self.find_tenant(grant, id)?;
         if !grant.scope.allows_whole_tenant(id) {
-            let need = "the use of a tenant needs a key for all of its sub-tenants";
+            let need = "the usage of a tenant requires a key for all of its sub-tenants";
             return Err(EngineError::Forbidden { need });
         }
         self.usage_of(&tenant)
@@ -99,7 +99,7 @@ impl Engine {
         limits: TenantLimits,
     ) -> Result<(CollectionId, TenantUsage), EngineError> {
         if !grant.is_all_tenants() {
-            let need = "limits of tenants need a key with the scope of all tenants";
+            let need = "setting tenant limits requires a key for all tenants";
             return Err(EngineError::Forbidden { need });
         }
         let tenant = self.find_tenant(grant, id)?;
@@ -125,7 +125,7 @@ impl Engine {
         plan: TenantPlan,
     ) -> Result<Arc<Tenant>, EngineError> {
         if !grant.is_all_tenants() {
-            let need = "creating tenants needs a key with the scope of all tenants";
+            let need = "creating tenants requires a key for all tenants";
             return Err(EngineError::Forbidden { need });
         }
         if let Some(schema) = &schema {
@@ -166,7 +166,8 @@ impl Engine {
         if created.is_err()
             && let Err(error) = descriptors::remove(&*self.store, collection)
         {
-            tracing::warn!(%collection, %error, "a descriptor without a tenant stays");
+            tracing::warn!(%collection, %error, "removing the descriptor of a tenant that was not \
+                created failed");
         }
         match created {
             Err(CatalogError::TenantExists { tenant }) => Err(EngineError::TenantExists { tenant }),
@@ -193,7 +194,7 @@ impl Engine {
     pub fn delete_tenant(&self, grant: &Grant, id: &TenantId) -> Result<CollectionId, EngineError> {
         let tenant = self.find_tenant(grant, id)?;
         if !grant.scope.allows_whole_tenant(id) {
-            let need = "deleting a tenant needs a key for all of its sub-tenants";
+            let need = "deleting a tenant requires a key for all of its sub-tenants";
             return Err(EngineError::Forbidden { need });
         }
         self.gauge.make_room();

@@ -19,7 +19,7 @@ impl Engine {
         metadata: Metadata,
     ) -> Result<VectorStore, EngineError> {
         if grant.scope.allows_tenant(tenant) && !grant.scope.allows_whole_tenant(tenant) {
-            let need = "creating vector stores needs a key for all sub-tenants of the tenant";
+            let need = "creating vector stores requires a key for all sub-tenants of the tenant";
             return Err(EngineError::Forbidden { need });
         }
         self.ingest.require_room_for_content()?;

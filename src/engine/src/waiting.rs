@@ -52,7 +52,7 @@ impl Engine {
         let failing = model.failing()?;
         let ago = failing.since.elapsed().as_millis() as u64;
         let since = utc(Timestamp(self.clock.now().0.saturating_sub(ago)));
-        Some(format!("the embedding server has failed since {since}: {}", failing.problem))
+        Some(format!("the embedding server has been failing since {since}: {}", failing.problem))
     }
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn failure_of(error: AuthError) -> AuthFailure {
         AuthError::Expired => AuthFailure::Expired,
         AuthError::Storage { source: CatalogError::Behind { .. } } => AuthFailure::Behind,
         failure @ AuthError::Storage { .. } => {
-            tracing::error!(%failure, "a key could not be looked up");
+            tracing::error!(%failure, "API key lookup failed");
             AuthFailure::Unavailable
         }
     }
@@ -176,10 +176,10 @@ pub fn degraded(access: &TenantAccess) -> Vec<String> {
         missing => vec![format!("{missing} segments quarantined")],
     };
     if access.has_foreign_model() {
-        lacks.push("vectors of another model: searched by words only".to_owned());
+        lacks.push("vectors made by another model: keyword search only".to_owned());
     }
     if access.needs_help() {
-        lacks.push("not rebuilt by itself: see the log".to_owned());
+        lacks.push("needs manual repair: see the server log".to_owned());
     }
     lacks
 }
@@ -195,6 +195,6 @@ pub fn lookup_error(access: &TenantAccess, error: EngineError) -> ApiError {
     if !is_absence || access.segments_missing() == 0 {
         return error;
     }
-    let message = "what was named may be in a part of the tenant that is quarantined";
+    let message = "not found, but part of the tenant is quarantined and may hold it";
     ApiError::new(Condition::Unavailable, "quarantined", message).with_degraded(degraded(access))
 }

@@ -75,7 +75,7 @@ impl From<AuthFailure> for ApiError {
             AuthFailure::Expired => unauthorized("expired_api_key", "the API key has expired"),
             AuthFailure::Behind => ApiError::at_writer(),
             AuthFailure::Unavailable => {
-                let message = "API keys cannot be read now";
+                let message = "API keys cannot be checked at the moment; try again";
                 ApiError::new(Condition::Unavailable, "storage_unavailable", message)
             }
         }
@@ -91,7 +91,7 @@ pub fn require_role(grant: &Grant, role: Role) -> Result<(), ApiError> {
         return Ok(());
     }
     let message = format!(
-        "this operation needs the role {}, the key has {}",
+        "this operation needs the role {}; the key has the role {}",
         role.as_str(),
         grant.role.as_str()
     );

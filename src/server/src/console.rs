@@ -40,7 +40,7 @@ fn answer(name: &str, template: &'static str, request: &Request<Body>) -> Respon
 
 fn find(name: &str, method: &Method) -> Result<&'static File, ApiError> {
     let file = lodestone_console::file(name).ok_or_else(|| {
-        let message = "the console has no such file";
+        let message = "console file not found";
         ApiError::new(Condition::RouteNotFound, "route_not_found", message)
     })?;
     match *method {

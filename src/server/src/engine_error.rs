@@ -245,12 +245,12 @@ fn collection(error: &CollectionError) -> ApiError {
     match error {
         CollectionError::ReadOnly { .. } | CollectionError::Behind { .. } => ApiError::at_writer(),
         CollectionError::Quarantined { .. } => {
-            let told = "a part of the tenant is damaged and this operation needs all of it";
+            let told = "part of the tenant's data is damaged, and this operation needs all of it";
             unavailable("quarantined", told).caused_by(message)
         }
         CollectionError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
         CollectionError::Fenced { .. } => {
-            let told = "another writer has changed the tenant";
+            let told = "another writer has taken over this tenant";
             unavailable("storage_unavailable", told).caused_by(message)
         }
         error => of_server(error.kind(), message),
@@ -258,8 +258,8 @@ fn collection(error: &CollectionError) -> ApiError {
 }
 
 /// The document formats that can be read.
-const FORMATS: &str = "read are pdf, docx, pptx, xlsx, odt, odp, ods, rtf, epub, html, eml, msg, \
-    md, txt, json, ipynb, csv, tsv and xml";
+const FORMATS: &str = "supported are pdf, docx, pptx, xlsx, odt, odp, ods, rtf, epub, html, eml, \
+    msg, md, txt, json, ipynb, csv, tsv and xml";
 
 fn document(error: &ExtractError) -> ApiError {
     let message = error.to_string();
@@ -313,10 +313,10 @@ fn embed(error: &EmbedError) -> ApiError {
     let message = error.to_string();
     match error {
         EmbedError::Overloaded { .. } => {
-            unavailable("overloaded", "too many queries wait for the embedding model")
+            unavailable("overloaded", "too many queries are waiting for the embedding model")
         }
         EmbedError::Remote { .. } => {
-            let answer = "the embedding server does not answer, or not as it should";
+            let answer = "the embedding server is unreachable or returned an invalid response";
             unavailable("embedder_unavailable", answer).caused_by(message)
         }
         EmbedError::Closed => unavailable("shutting_down", "the server is shutting down"),
@@ -328,15 +328,15 @@ fn embed(error: &EmbedError) -> ApiError {
 /// Converts a fault of the server; `cause` goes only to the log.
 fn of_server(kind: ErrorKind, cause: String) -> ApiError {
     let answer = match kind {
-        ErrorKind::Overloaded => unavailable("overloaded", "the server has too much to do"),
+        ErrorKind::Overloaded => unavailable("overloaded", "the server is overloaded"),
         ErrorKind::StorageFull => {
-            unavailable("storage_full", "the disk is full: nothing was changed; reads go on")
+            unavailable("storage_full", "the disk is full: nothing was changed; reads still work")
         }
         ErrorKind::Unavailable => {
-            unavailable("storage_unavailable", "a part of the storage is not usable now")
+            unavailable("storage_unavailable", "part of the storage is currently unavailable")
         }
         // Damaged data is left out of answers and never served.
-        ErrorKind::Corrupt => unavailable("data_damaged", "a part of the stored data is damaged"),
+        ErrorKind::Corrupt => unavailable("data_damaged", "part of the stored data is damaged"),
         ErrorKind::Invalid
         | ErrorKind::NotFound
         | ErrorKind::Conflict
@@ -366,23 +366,26 @@ fn unavailable(reason: &'static str, message: &str) -> ApiError {
 /// The 503 for a change that may have happened; `id` is the source concerned, if there is one.
 fn outcome_unknown(id: Option<&SourceId>) -> ApiError {
     let reason = "outcome_unknown";
-    let told =
-        "the disk or the store failed during the change: it may have happened, or a part of it";
+    let told = "the disk or the bucket failed during the change, which may have been applied in \
+                whole or in part";
     match id {
-        None => unavailable(reason, &format!("{told}; a deletion can be repeated")),
+        None => unavailable(reason, &format!("{told}; deletions can safely be repeated")),
         Some(id) => {
-            let told = format!("{told}; before sending it again, ask for {id} (verify_processing)");
+            let told = format!(
+                "{told}; before sending it again, check the state of {id} with \
+                verify_processing"
+            );
             unavailable(reason, &told).with_member("file_id", id.as_str().into())
         }
     }
 }
 
 fn generation() -> ApiError {
-    unavailable("generation_unavailable", "the generator cannot be used now")
+    unavailable("generation_unavailable", "the language model is currently unavailable")
 }
 
 fn queue_full() -> ApiError {
-    unavailable("queue_full", "too many uploads wait to be processed")
+    unavailable("queue_full", "too many uploads are waiting to be processed")
 }
 
 fn conflict(reason: &'static str, message: String) -> ApiError {

@@ -224,7 +224,7 @@ impl ApiError {
 
     /// Creates a 405 that lists the methods supported by the path.
     pub fn method_not_allowed(allow: String) -> Self {
-        let message = format!("this path offers {allow}");
+        let message = format!("this path supports {allow}");
         let mut error = Self::new(Condition::MethodNotAllowed, "method_not_allowed", message);
         error.0.allow = Some(allow);
         error
@@ -233,14 +233,14 @@ impl ApiError {
     /// Creates the 503 of a query node, which forwards the request to the writer if it can, and of
     /// a server that may have been succeeded by another writer.
     pub fn at_writer() -> Self {
-        let message = "this server does not know the newest state, and the one that writes cannot \
-                       be asked now: ask again";
+        let message =
+            "this server does not have the newest state and cannot reach the writer; try again";
         Self::new(Condition::AtWriter, "node_behind", message)
     }
 
     /// Creates a 500. `cause` goes to the log, never to the client.
     pub fn internal(cause: impl Into<String>) -> Self {
-        let message = "the server could not complete the request; the log says why";
+        let message = "the server could not complete the request; see the server log";
         let mut error = Self::new(Condition::Internal, "internal", message);
         error.0.cause = Some(cause.into());
         error

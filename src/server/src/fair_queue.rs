@@ -155,7 +155,7 @@ async fn until_deadline<T>(
 }
 
 fn overloaded() -> ApiError {
-    let message = "too many requests of this kind are running and waiting";
+    let message = "too many requests of this kind are running or waiting";
     ApiError::new(Condition::Unavailable, "overloaded", message).with_retry_after(RETRY_SECONDS)
 }
 

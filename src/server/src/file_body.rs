@@ -156,7 +156,7 @@ impl Reader {
             Coding::Base64 => STANDARD.encode(&piece).into(),
             Coding::JsonText => {
                 let text = self.text.text_of(&piece);
-                let text = text.ok_or_else(|| io::Error::other("the file is not UTF-8"))?;
+                let text = text.ok_or_else(|| io::Error::other("the file is not valid UTF-8"))?;
                 let quoted = Bytes::from(serde_json::to_vec(&text)?);
                 quoted.slice(1..quoted.len() - 1)
             }

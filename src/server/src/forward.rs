@@ -74,7 +74,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Reason of the error returned when a server does not answer.
 pub(crate) const AWAY: &str = "writer_away";
 /// Warning added when a change was sent but no response came.
-const MAY_BE: &str = "a change that was asked for may have been made";
+const MAY_BE: &str = "a requested change may have been applied";
 /// Seconds after which a client should retry.
 const RETRY_SECONDS: u32 = 1;
 
@@ -115,8 +115,8 @@ pub(crate) enum Outgoing {
 pub(crate) fn require_name(headers: &HeaderMap, own: Option<&str>) -> Result<(), ApiError> {
     match headers.get(FORWARDED) {
         Some(name) if *name != ANY && own.is_none_or(|own| own != *name) => {
-            let message = "this server writes other data than the query node follows that passed \
-                           the request on: nothing was changed; writer-url leads to the wrong one";
+            let message = "the query node that forwarded this request follows other data than this \
+                server writes; nothing was changed; correct its writer-url";
             Err(unavailable("writer_differs", message))
         }
         _ => Ok(()),
@@ -158,8 +158,8 @@ impl Upstream {
         origin: Origin,
     ) -> Result<Response, ApiError> {
         if is_marked(&parts.headers) {
-            let message = "this server is a query node, and so is the server that passed the \
-                           request on to it: writer-url has to name the server that writes";
+            let message = "this server and the one that forwarded the request are both query \
+                nodes; writer-url must name the writer";
             return Err(unavailable("forwarding_loop", message));
         }
         let way = self.server.current();
@@ -185,12 +185,12 @@ impl Upstream {
         thread.spawn(work).map_err(|error| overloaded().caused_by(error.to_string()))?;
         let head = tokio::select! {
             biased;
-            head = head => head.map_err(|_| ApiError::internal("an exchange ended by itself"))?,
+            head = head => head.map_err(|_| ApiError::internal("an exchange ended early"))?,
             Err(error) = fed(feed) => return Err(error),
             () = lost(way) => return Err(away(MAY_BE)),
         };
         let head = head.map_err(|error| {
-            tracing::debug!(%error, "a request was passed on, and no answer came");
+            tracing::debug!(%error, "a forwarded request got no response");
             away(MAY_BE)
         })?;
         Ok(answered(head, pieces, guard))
@@ -264,7 +264,7 @@ impl Read for Pieces {
             match self.received.blocking_recv() {
                 Some(Some(piece)) => self.rest = piece,
                 Some(None) => self.has_ended = true,
-                None => return Err(io::Error::other("the request broke off")),
+                None => return Err(io::Error::other("the request ended early")),
             }
         }
         let count = self.rest.len().min(buffer.len());
@@ -305,7 +305,7 @@ fn carry(
         };
         let is_last = !matches!(piece, Ok(Some(_)));
         if let (Err(error), false) = (&piece, pieces.is_closed()) {
-            tracing::warn!(%error, "an answer of another server broke off");
+            tracing::warn!(%error, "a response from another server ended early");
         }
         if pieces.blocking_send(piece).is_err() || is_last {
             return;
@@ -321,7 +321,7 @@ fn answered(head: Head, pieces: mpsc::Receiver<io::Result<Piece>>, guard: AbortO
             Some(Ok(Some(piece))) => Some((Ok(piece), Some((pieces, guard)))),
             Some(Ok(None)) => None,
             Some(Err(error)) => Some((Err(error), None)),
-            None => Some((Err(io::Error::other("the answer broke off")), None)),
+            None => Some((Err(io::Error::other("the response ended early")), None)),
         }
     });
     let mut response = Response::new(Body::from_stream(pieces));
@@ -384,13 +384,12 @@ fn unavailable(reason: &'static str, message: &str) -> ApiError {
 }
 
 fn overloaded() -> ApiError {
-    unavailable("overloaded", "too many requests wait for the server that writes")
+    unavailable("overloaded", "too many requests are waiting for the writer")
 }
 
 fn away(outcome: &str) -> ApiError {
     let message = format!(
-        "the server that writes does not answer: {outcome}; ask again when the readyz of this \
-         node is well"
+        "the writer does not answer: {outcome}; try again once /readyz of this node reports ready"
     );
     unavailable(AWAY, &message)
 }

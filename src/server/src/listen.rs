@@ -194,7 +194,7 @@ pub async fn serve(
         let (stream, slot) = match entered {
             Ok(entered) => entered,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "accepting a connection failed");
                 table.evict_one();
                 sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -259,7 +259,7 @@ impl Connection {
         match word {
             FirstWord::Nothing => {}
             FirstWord::Plain => {
-                let message = "this port speaks HTTPS: begin the address with https://";
+                let message = "this port serves HTTPS: use an https:// address";
                 let reason = "tls_required";
                 let answered = answer_once(stream, Condition::Invalid, reason, message).await;
                 if let Some(stream) = answered {

@@ -55,7 +55,7 @@ impl RateLimiter {
             return Ok(());
         }
         let wait_seconds = ((1.0 - tokens) / per_second).min(3600.0);
-        let message = "this key sends more requests than it may";
+        let message = "this key exceeds its rate limit";
         let error = ApiError::new(Condition::RateLimited, "rate_limited", message);
         Err(error.with_retry_after(wait_seconds.ceil() as u32))
     }

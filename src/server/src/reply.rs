@@ -100,8 +100,9 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        let json = serde_json::to_vec(&self.body)
-            .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+        let json = serde_json::to_vec(&self.body).map_err(|error| {
+            ApiError::internal(format!("a response cannot be serialized as JSON: {error}"))
+        })?;
         let json = naming(json, &self.ignored);
         let mut response = json_response(json.into());
         *response.status_mut() = self.status;

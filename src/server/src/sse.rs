@@ -38,7 +38,7 @@ pub const WAITING_MAX: usize = 64;
 
 /// The client has disconnected, so work on its behalf should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client has closed the stream")]
+#[error("the client closed the stream")]
 pub struct Disconnected;
 
 #[derive(Debug)]
@@ -222,7 +222,7 @@ impl Progress {
             Err(_) => Some(Bytes::from_static(b": ping\n\n")),
             Ok(Some(event)) => Some(self.format(event)),
             Ok(None) => {
-                let error = ApiError::internal("a stream ended without its last event");
+                let error = ApiError::internal("a stream ended without a final event");
                 tracing::error!(request_id = %self.stream.request_id, cause = error.cause());
                 let data = error.body_as(self.stream.form, &self.stream.request_id);
                 let data = Data::Text(encode(&data));

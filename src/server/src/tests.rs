@@ -276,7 +276,7 @@ async fn ids_may_stand_anywhere_but_must_agree() {
     assert_error(&twice, 400, "conflicting_values");
     let misplaced = post("/search?max_chunks=x", r#"{"query": "q", "tenant_id": "t"}"#).await;
     assert_error(&misplaced, 400, "unknown_parameter");
-    assert!(misplaced.text.contains("is read from the body"), "{}", misplaced.text);
+    assert!(misplaced.text.contains("must be sent in the body"), "{}", misplaced.text);
 }
 
 #[tokio::test]

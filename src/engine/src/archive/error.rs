@@ -17,7 +17,7 @@ pub enum ArchiveError {
     },
     /// The archive is truncated: its last line is missing.
     #[error(
-        "the archive is cut: it ends after line {lines} without an \"end\" line; nothing was \
+        "the archive is truncated: it ends after line {lines} without an \"end\" line; nothing was \
          imported; export it again"
     )]
     Cut {
@@ -26,15 +26,15 @@ pub enum ArchiveError {
     },
     /// The target tenant is not empty.
     #[error(
-        "tenant {tenant} is not empty: an archive goes into a new tenant, or one into which \
-         nothing was uploaded; name another tenant_id"
+        "tenant {tenant} is not empty: an archive can only be imported into a new or empty tenant; \
+         choose another tenant_id"
     )]
     NotEmpty {
         /// The tenant.
         tenant: TenantId,
     },
     /// The empty target tenant was created with other properties.
-    #[error("tenant {tenant} was created with another {what} than the archive has")]
+    #[error("tenant {tenant} was created with a {what} that differs from the archive's")]
     OtherTenant {
         /// The tenant.
         tenant: TenantId,
@@ -42,13 +42,13 @@ pub enum ArchiveError {
         what: &'static str,
     },
     /// A part of the tenant cannot be read.
-    #[error("{segments} segments of the tenant are damaged: an export would lack what they hold")]
+    #[error("{segments} segments of the tenant are damaged: an export would be incomplete")]
     Quarantined {
         /// Number of quarantined segments.
         segments: usize,
     },
     /// Too many exports or imports are running.
-    #[error("{max} {what} are under way, which is the most at once")]
+    #[error("{max} {what} are already running, which is the maximum")]
     Busy {
         /// `exports` or `imports`.
         what: &'static str,
@@ -59,7 +59,10 @@ pub enum ArchiveError {
     #[error("the server's memory-limit is in use by other large requests")]
     NoMemory,
     /// The disk is full, and the export was holding back deletions that would free space.
-    #[error("the disk of the server is full: deletions wait for the export, so it was given up")]
+    #[error(
+        "the server's disk is full: the export was aborted because deletions were waiting for \
+        it"
+    )]
     GivenUp,
 }
 

@@ -140,8 +140,8 @@ impl Export {
                 Ok(stored) => Some(stored),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     let (tenant, source) = (self.tenant_id(), &record.id);
-                    tracing::error!(tenant, %source, "its original is missing on the disk: it is \
-                        exported without it");
+                    tracing::error!(tenant, %source, "original missing on disk: source exported \
+                        without it");
                     None
                 }
                 Err(error) => return Err(io::Error::other(error)),

@@ -207,10 +207,10 @@ impl GraphLine {
             let is_name = |text: &str| !text.is_empty() && text.len() <= NAME_BYTES_MAX;
             let are_names = is_name(&key) && is_name(&name) && aliases.iter().all(|a| is_name(a));
             if !are_names || aliases.len() > ENTITY_ALIASES_MAX || !aliases.is_sorted() {
-                return Err("graph has an entity whose names break the rules");
+                return Err("graph has an entity with invalid names");
             }
             if entities.iter().any(|other| other.key == key) {
-                return Err("graph names an entity twice");
+                return Err("graph has a duplicate entity");
             }
             let kind = EntityKind::of_name(&kind).ok_or("graph has an unknown kind")?;
             entities.push(RowEntity { key, name, kind, aliases });
@@ -219,7 +219,7 @@ impl GraphLine {
         for (source, target, predicate, start, end) in self.triplets {
             let has_ends = source != target && usize::from(source.max(target)) < entities.len();
             if !has_ends || text.get(start as usize..end as usize).is_none() {
-                return Err("graph has a triplet without its entities or its sentence");
+                return Err("graph has a triplet with a missing entity or sentence");
             }
             let predicate =
                 Predicate::of_name(&predicate).ok_or("graph has an unknown predicate")?;

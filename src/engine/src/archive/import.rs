@@ -53,7 +53,7 @@ impl Engine {
         archive: &[u8],
     ) -> Result<Imported, EngineError> {
         if !grant.is_all_tenants() {
-            let need = "importing a tenant needs a key with the scope of all tenants";
+            let need = "importing a tenant requires a key for all tenants";
             return Err(EngineError::Forbidden { need });
         }
         let place = Arc::clone(&self.imports);
@@ -129,7 +129,7 @@ impl Engine {
         match (self.models.chosen(chosen.as_deref()), replaces) {
             (Some(model), _) => Ok((Arc::clone(model), chosen)),
             (None, Some(old)) => Err(IngestError::chosen_not_loaded(old).into()),
-            (None, None) => unreachable!("a name that is not known was left out"),
+            (None, None) => unreachable!("an unknown name was skipped"),
         }
     }
 }
@@ -149,7 +149,7 @@ fn check_model(checked: &Checked, model: &dyn Embedder) -> Result<bool, ArchiveE
         false => Err(ArchiveError::Refused {
             line: 1,
             member: "archive".to_owned(),
-            problem: format!("dimension is {found}, the model that it names has {own}"),
+            problem: format!("dimension is {found}, but the model it names has {own}"),
         }),
     }
 }

@@ -92,7 +92,10 @@ pub fn read(
                 let name = name.map_err(|error| reader.refused("sub_tenant", &error))?;
                 if checked.sub_tenants.len() >= SUB_TENANTS_MAX || checked.end.sources > 0 {
                     return Err(reader
-                        .refused("sub_tenant", &"too many, or after a source")
+                        .refused(
+                            "sub_tenant",
+                            &"too many sub-tenants, or one after the first source",
+                        )
                         .into());
                 }
                 checked.sub_tenants.push(name);
@@ -103,10 +106,10 @@ pub fn read(
                 name.update([0]);
                 name.update(source.id.as_str());
                 if !seen.insert(<[u8; 32]>::from(name.finalize())) {
-                    return Err(reader.refused("source", &"the source comes twice").into());
+                    return Err(reader.refused("source", &"duplicate source").into());
                 }
                 if !sequences.insert(source.line.sequence) {
-                    return Err(reader.refused("source", &"its sequence comes twice").into());
+                    return Err(reader.refused("source", &"duplicate sequence").into());
                 }
                 checked.sequence_max = checked.sequence_max.max(source.line.sequence);
                 checked.end.sources += 1;
@@ -123,12 +126,12 @@ pub fn read(
                     return Err(reader.refused("end", &problem).into());
                 }
                 if reader.at < bytes.len() {
-                    return Err(reader.refused("end", &"lines follow it").into());
+                    return Err(reader.refused("end", &"unexpected lines after it").into());
                 }
                 return Ok(checked);
             }
             other => {
-                let problem = "it stands where no such line may be";
+                let problem = "unexpected line at this position";
                 return Err(reader.refused(other.name(), &problem).into());
             }
         }
@@ -138,8 +141,8 @@ pub fn read(
 /// Describes how the totals of the trailer differ from those of the lines.
 fn difference(told: &End, found: &End) -> String {
     format!(
-        "it counts {} sources, {} chunks and {} bytes of originals with SHA-256 {}, the lines \
-         before it have {}, {}, {} and {}",
+        "it states {} sources, {} chunks and {} bytes of originals with SHA-256 {}, but the \
+         preceding lines have {}, {}, {} and {}",
         told.sources,
         told.chunks,
         told.original_bytes,
@@ -204,8 +207,8 @@ impl<'a> Reader<'a> {
         };
         if head.format == 0 || head.format > FORMAT {
             let problem = format!(
-                "format {} is not known, this release reads 1 to {FORMAT}: use a release that is \
-                 not older than {}, which wrote it",
+                "format {} is not supported, this release reads 1 to {FORMAT}: use release {}, \
+                 which wrote it, or a newer one",
                 head.format, head.release
             );
             return refused(self, &problem);
@@ -222,7 +225,7 @@ impl<'a> Reader<'a> {
         let width = head.dimension.unwrap_or(1) as usize;
         if width == 0 || width > limits::VECTOR_DIMENSION_MAX {
             let most = limits::VECTOR_DIMENSION_MAX;
-            return refused(self, &format!("dimension is {width}, 1 to {most} are allowed"));
+            return refused(self, &format!("dimension is {width}; 1 to {most} are allowed"));
         }
         Ok((head, mode))
     }
@@ -241,7 +244,7 @@ impl<'a> Reader<'a> {
         };
         let is_listed = checked.sub_tenants.contains(&sub_tenant.named());
         if !is_listed && !sub_tenant.named().is_default() {
-            return refused(self, &"its sub_tenant_id is in no line above");
+            return refused(self, &"its sub_tenant_id has no preceding sub_tenant line");
         }
         let mut column_bytes = match check_source(&line) {
             Ok(bytes) => bytes,
@@ -250,7 +253,9 @@ impl<'a> Reader<'a> {
         let begins_at = self.at;
         let original = self.original(&line)?;
         let dimension = match (checked.head.dimension, line.chunks) {
-            (None, 1..) => return refused(self, &"it has chunks, and the archive no dimension"),
+            (None, 1..) => {
+                return refused(self, &"it has chunks, but the archive has no dimension");
+            }
             (dimension, _) => dimension.unwrap_or(0) as usize,
         };
         let mut rows: Vec<NewRow> = Vec::new();
@@ -260,7 +265,7 @@ impl<'a> Reader<'a> {
                 other => {
                     let (found, expected) = (rows.len(), line.chunks);
                     let problem =
-                        format!("source {id} has {found} of its {expected} chunks before");
+                        format!("source {id} has only {found} of its {expected} chunks before it");
                     return Err(self.refused(other.name(), &problem));
                 }
             };
@@ -268,7 +273,9 @@ impl<'a> Reader<'a> {
             let (row, bytes) = row.map_err(|problem| self.refused("chunk", &problem))?;
             column_bytes += bytes;
             if rows.last().is_some_and(|last| last.index >= row.index) {
-                return Err(self.refused("chunk", &"its index does not ascend"));
+                return Err(
+                    self.refused("chunk", &"index must be greater than that of the chunk before")
+                );
             }
             rows.push(row);
             if (self.at - begins_at) as u64 > SOURCE_BYTES_MAX {
@@ -282,7 +289,7 @@ impl<'a> Reader<'a> {
     fn original(&mut self, line: &SourceLine) -> Result<Option<Vec<u8>>, ArchiveError> {
         let most = limits::FILE_BYTES_MAX as u64;
         if line.original_bytes > most || (line.upload.is_none() && line.original_bytes > 0) {
-            let problem = format!("original_bytes without upload, or beyond {most}");
+            let problem = format!("original_bytes must be at most {most}, and 0 without upload");
             return Err(self.refused("source", &problem));
         }
         if line.upload.is_none() {
@@ -292,7 +299,8 @@ impl<'a> Reader<'a> {
         while (original.len() as u64) < line.original_bytes {
             let Member::Original { base64 } = self.next()? else {
                 let (found, told) = (original.len(), line.original_bytes);
-                let problem = format!("the original before it has {found} of its {told} bytes");
+                let problem =
+                    format!("the original before it has only {found} of its {told} bytes");
                 return Err(self.refused("line", &problem));
             };
             let piece = STANDARD.decode(base64);
@@ -300,7 +308,7 @@ impl<'a> Reader<'a> {
         }
         match original.len() as u64 == line.original_bytes {
             true => Ok(Some(original)),
-            false => Err(self.refused("original", &"the source above told fewer bytes")),
+            false => Err(self.refused("original", &"it has more bytes than its source states")),
         }
     }
 }

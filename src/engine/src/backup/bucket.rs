@@ -51,7 +51,7 @@ impl InBucket {
             if !bucket.is_empty()? {
                 let url = bucket.url();
                 let problem =
-                    format!("{url} is not empty and holds no backups: name another place");
+                    format!("{url} is not empty and contains no backups: choose another location");
                 return Err(BackupError::Refused { problem });
             }
             bucket.put(MARKER, b"", Condition::None)?;
@@ -60,7 +60,7 @@ impl InBucket {
         // Nobody else is writing, so these parts were left by a process that was killed.
         let count = bucket.abandon_parts(&format!("{OBJECTS}/"))?;
         if count > 0 {
-            tracing::info!(count, "parts of files that were cut off are removed from the bucket");
+            tracing::info!(count, "removed parts of interrupted uploads from the bucket");
         }
         Ok(Self { bucket, known: Mutex::default(), lease })
     }
@@ -69,7 +69,7 @@ impl InBucket {
     pub(super) fn open(bucket: Bucket) -> Result<Self, BackupError> {
         if bucket.get(MARKER)?.is_none() {
             let url = bucket.url();
-            let problem = format!("{url} holds no backups: there is no object {MARKER}");
+            let problem = format!("{url} contains no backups: there is no object {MARKER}");
             return Err(BackupError::Refused { problem });
         }
         Ok(Self { bucket: Arc::new(bucket), known: Mutex::default(), lease: None })

@@ -55,7 +55,7 @@ impl<'a> Earlier<'a> {
                 // A file that is no backup.
                 Err(BackupError::Unknown { .. }) => continue,
                 Err(error) => {
-                    own.note(error, "that backup cannot be restored")?;
+                    own.note(error, "this backup cannot be restored")?;
                     continue;
                 }
             };
@@ -81,7 +81,7 @@ impl<'a> Earlier<'a> {
             match read {
                 Ok(()) => drop(self.sound.insert(list)),
                 Err(error) => {
-                    self.note(error, "its files are written anew")?;
+                    self.note(error, "its files are rewritten")?;
                     self.stored.remove(&list);
                 }
             }
@@ -121,12 +121,12 @@ impl<'a> Earlier<'a> {
             return Ok(true);
         }
         let problem = match length {
-            Some(length) => format!("it has {length} bytes and should have {}", object.bytes),
+            Some(length) => format!("it has {length} bytes instead of {}", object.bytes),
             None => "the file is missing".to_owned(),
         };
         let group = sha256.get(..2).unwrap_or("");
         let file = format!("{}/{OBJECTS}/{group}/{sha256}", self.backups.name());
-        self.note(BackupError::Damaged { file, problem }, "written anew")?;
+        self.note(BackupError::Damaged { file, problem }, "rewritten")?;
         Ok(false)
     }
 
@@ -144,7 +144,7 @@ impl<'a> Earlier<'a> {
         }
         match self.backups.read_object(object, &mut |_| Ok(())) {
             Ok(()) => Ok(self.sound.insert(object.clone())),
-            Err(error) => self.note(error, "written anew").map(|()| false),
+            Err(error) => self.note(error, "rewritten").map(|()| false),
         }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Earlier<'a> {
             return Err(error);
         };
         let damage = format!("{error}: {outcome}");
-        tracing::error!("damage in the place of the backups: {damage}");
+        tracing::error!("damaged backup file: {damage}");
         match self.damage.len() < NAMED_MAX {
             true => self.damage.push(damage),
             false => self.unnamed += 1,

@@ -21,7 +21,7 @@ pub enum BackupError {
         problem: String,
     },
     /// The backup has no manifest.
-    #[error("backup {id} in {place} was cut off: it has no manifest and cannot be restored")]
+    #[error("backup {id} in {place} is incomplete: it has no manifest and cannot be restored")]
     CutOff {
         /// Id of the backup.
         id: String,
@@ -29,7 +29,7 @@ pub enum BackupError {
         place: String,
     },
     /// There is no such backup.
-    #[error("{place} holds no backup {id}; `lodestone backup ls` lists those that it holds")]
+    #[error("backup {id} not found in {place}; `lodestone backup ls` lists the available ones")]
     Unknown {
         /// Id of the backup.
         id: String,
@@ -37,13 +37,13 @@ pub enum BackupError {
         place: String,
     },
     /// The location holds no finished backup.
-    #[error("{place} holds no finished backup")]
+    #[error("{place} contains no complete backup")]
     Empty {
         /// The location of the backups.
         place: String,
     },
     /// The backup does not contain the tenant.
-    #[error("backup {id} holds no tenant {tenant}")]
+    #[error("backup {id} does not contain tenant {tenant}")]
     NoTenant {
         /// Id of the backup.
         id: String,
@@ -63,16 +63,16 @@ pub enum BackupError {
         problem: String,
     },
     /// The caller meant the data of another server.
-    #[error("this server's data are in {}, not the directory that is meant", .directory.display())]
+    #[error("the data directory of this server is {}, not the one requested", .directory.display())]
     OtherData {
         /// The data directory of this server.
         directory: PathBuf,
     },
     /// Another backup is running.
-    #[error("another backup is under way")]
+    #[error("another backup is running")]
     Busy,
     /// The server is stopping, or its disk is full and the space of deleted files is needed.
-    #[error("the backup was given up: {reason}")]
+    #[error("the backup was aborted: {reason}")]
     GivenUp {
         /// The reason.
         reason: &'static str,

@@ -95,19 +95,19 @@ impl Drop for Lease {
         if self.check().is_ok()
             && let Err(error) = self.shared.bucket.remove(LOCK)
         {
-            tracing::warn!(%error, "the lock of the backups is left behind for a minute");
+            tracing::warn!(%error, "the backup lock is not released; it expires within a minute");
         }
     }
 }
 
 fn lost() -> BackupError {
-    let reason = "another process has taken the lock of the bucket, because it was not renewed";
+    let reason = "the bucket's backup lock was not renewed in time, and another process took it";
     BackupError::GivenUp { reason }
 }
 
 fn warn_unprotected(bucket: &Bucket) {
-    tracing::warn!(backups = %bucket.url(), "the store knows no conditional writes: nothing keeps \
-        two processes from changing these backups at once");
+    tracing::warn!(backups = %bucket.url(), "the bucket does not support conditional writes: do \
+        not let two processes change these backups at the same time");
 }
 
 impl Shared {
@@ -203,7 +203,7 @@ impl Shared {
             if !held.is_over
                 && let Err(error) = self.renew(&mut held)
             {
-                tracing::warn!(%error, "the lock of the backups could not be renewed");
+                tracing::warn!(%error, "renewing the backup lock failed");
             }
         }
     }

@@ -66,8 +66,8 @@ impl TakeOptions {
     /// [`BackupError::Refused`].
     pub fn validate(&self) -> Result<(), BackupError> {
         if self.with_keys && self.tenant.is_some() {
-            let problem = "keys belong to the whole server: they cannot be backed up with one \
-                tenant alone"
+            let problem = "API keys belong to the whole server and cannot be backed up with a \
+                single tenant"
                 .to_owned();
             return Err(BackupError::Refused { problem });
         }

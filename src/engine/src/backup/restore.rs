@@ -80,8 +80,8 @@ pub(super) fn chosen(
     BackupManifest::newest(backups, |made| made.is_whole).map_err(|error| match error {
         BackupError::Empty { place } => {
             let problem = format!(
-                "{place} holds backups of single tenants alone, the newest is {}: name one with \
-                 --at, or a tenant with --tenant",
+                "{place} contains only backups of single tenants, the newest is {}: choose one \
+                 with --at, or a tenant with --tenant",
                 newest.id
             );
             BackupError::Refused { problem }
@@ -96,12 +96,12 @@ fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
     let shown = data_dir.display();
     match fs::read_dir(data_dir).map(Iterator::count) {
         Ok(0) => {}
-        Ok(_) => return Err(refused(format!("{shown} is not empty: name a new data directory"))),
+        Ok(_) => return Err(refused(format!("{shown} is not empty: choose a new data directory"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(BackupError::file(data_dir)(error)),
     }
     let Some(name) = data_dir.file_name() else {
-        return Err(refused(format!("{shown} has no name of its own")));
+        return Err(refused(format!("{shown} must end in a directory name")));
     };
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -164,7 +164,7 @@ fn write_file(
     let is_own = ["c", "raw"].iter().any(|kind| name.starts_with(&format!("v1/{kind}/{id}/")));
     let key = Key::parse(name).ok().filter(|_| is_own).ok_or_else(|| BackupError::Damaged {
         file: format!("{}: list of files of tenant {}", backups.name(), tenant.name),
-        problem: format!("{name:?} is no file of this tenant"),
+        problem: format!("{name:?} is not a file of this tenant"),
     })?;
     let path = staging.join(key.as_str());
     let parent = path.parent().unwrap_or(staging);

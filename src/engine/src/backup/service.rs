@@ -127,7 +127,7 @@ impl Backups {
         if let Err(BackupError::Bucket(error)) = &newest
             && !matches!(error, BucketError::Stopped)
         {
-            tracing::warn!(%error, "the place of the backups cannot be used: none are made");
+            tracing::warn!(%error, "the backup location is not usable: no backups are made");
         }
         if let Some(every) = every {
             let last = newest.map_or(0, |manifest| manifest.started_at);
@@ -153,7 +153,7 @@ impl Backups {
                 threads.retain(|thread| !thread.is_finished());
                 threads.push(thread);
             }
-            Err(error) => tracing::error!(%error, "no thread for a backup"),
+            Err(error) => tracing::error!(%error, "cannot start a backup thread"),
         }
     }
 
@@ -213,15 +213,15 @@ impl Backups {
         let refused = |problem: String| Err(BackupError::Refused { problem });
         let Some(allowed) = &self.parts.settings.backup_to else {
             return refused(
-                "the server has no backups for backups: start it with --backup-to FOLDER or \
-                 the address of a bucket, or stop it and back up its data directory"
+                "the server has no backup location: start it with --backup-to FOLDER or a bucket \
+                 URL, or stop it and back up its data directory"
                     .to_owned(),
             );
         };
         match to.unwrap_or(allowed) {
             to if to.is_within(allowed) => Ok(to.clone()),
             _ => refused(format!(
-                "the server writes backups to {allowed} and places in it alone (--backup-to)"
+                "the server writes backups only to {allowed} and locations inside it (--backup-to)"
             )),
         }
     }
@@ -250,7 +250,7 @@ impl Backups {
                 left_out == 0
             }
             Err(error) => {
-                tracing::error!(%to, %error, seconds, "no backup was made");
+                tracing::error!(%to, %error, seconds, "backup failed");
                 false
             }
         };
@@ -289,7 +289,7 @@ impl Backups {
             match prune(&*backups, keep, self.parts.clock.now()) {
                 Ok(pruned) if pruned.removed.is_empty() => {}
                 Ok(pruned) => tracing::info!(removed = ?pruned.removed, "old backups removed"),
-                Err(error) => tracing::error!(%error, "old backups could not be removed"),
+                Err(error) => tracing::error!(%error, "removing old backups failed"),
             }
         }
         Ok(made)
@@ -314,7 +314,7 @@ impl Backups {
             Ok(made) => !made.left_out.is_empty(),
             Err(_) => true,
         }) {
-            return Some("the last backup failed or lacks a tenant: see the log");
+            return Some("the last backup failed or left out a tenant: see the server log");
         }
         let overdue = state.next_at?.plus_millis(every.as_millis() as u64);
         let is_late = state.running_since.is_none()
@@ -373,14 +373,15 @@ impl Pace for ServerPace<'_> {
             state.copied_bytes
         };
         if self.owner.parts.gauge.level() >= Fullness::Full {
-            let reason = "the disk of the data directory is full, and deletions wait for backups";
+            let reason =
+                "the data directory's disk is full, and deletions are waiting for the backup";
             return Err(BackupError::GivenUp { reason });
         }
         let rate = self.owner.parts.settings.backup_rate;
         let due = Duration::from_secs_f64(copied as f64 / rate as f64);
         let ahead = due.saturating_sub(self.began.elapsed());
         match self.owner.wait(ahead) {
-            true => Err(BackupError::GivenUp { reason: "the server stops" }),
+            true => Err(BackupError::GivenUp { reason: "the server is shutting down" }),
             false => Ok(()),
         }
     }

@@ -132,10 +132,7 @@ impl<'a> Compared<'a> {
         let expected = self.object.bytes;
         match is_right {
             true => Ok(()),
-            false => {
-                Err(self
-                    .damaged(&format!("it should have {expected} bytes, and has another length")))
-            }
+            false => Err(self.damaged(&format!("its length is not {expected} bytes"))),
         }
     }
 
@@ -143,7 +140,7 @@ impl<'a> Compared<'a> {
         self.check_len(self.bytes == self.object.bytes)?;
         match hex::encode(self.hash.clone().finalize()) == self.object.sha256 {
             true => Ok(()),
-            false => Err(self.damaged("its bytes do not match its hash")),
+            false => Err(self.damaged("its content does not match its hash")),
         }
     }
 }
@@ -172,7 +169,7 @@ impl Folder {
     /// that holds other things.
     pub fn create(root: &Path) -> Result<Self, BackupError> {
         if root.is_file() {
-            let problem = format!("{} is a file: name a folder for backups", root.display());
+            let problem = format!("{} is a file: choose a folder for backups", root.display());
             return Err(BackupError::Refused { problem });
         }
         DirBuilder::new()
@@ -184,7 +181,8 @@ impl Folder {
         let mut entries = fs::read_dir(root).map_err(BackupError::file(root))?;
         if !marker.exists() && entries.next().is_some() {
             let root = root.display();
-            let problem = format!("{root} is not empty and holds no backups: name another folder");
+            let problem =
+                format!("{root} is not empty and contains no backups: choose another folder");
             return Err(BackupError::Refused { problem });
         }
         let mut options = OpenOptions::new();
@@ -216,7 +214,7 @@ impl Folder {
     pub fn open(root: &Path) -> Result<Self, BackupError> {
         if !root.join(MARKER).exists() {
             let root = root.display();
-            let problem = format!("{root} is no folder of backups: it holds no file {MARKER}");
+            let problem = format!("{root} is not a backup folder: there is no file {MARKER}");
             return Err(BackupError::Refused { problem });
         }
         Ok(Self { root: root.to_owned(), next: AtomicU64::new(0), _lock: None })

@@ -74,7 +74,7 @@ pub fn take(
             Ok(entry) => taken.extend(entry),
             Err(error) if is_of_tenant(&error) => {
                 let name = tenant.id.to_string();
-                tracing::error!(tenant = %name, %error, "left out of the backup");
+                tracing::error!(tenant = %name, %error, "tenant left out of the backup");
                 left_out.push(LeftOut { tenant: name, reason: error.to_string() });
             }
             Err(error) => return Err(error),
@@ -148,7 +148,7 @@ impl Run<'_> {
             (self.parts.catalog.moment()?, writer.base())
         };
         if let Some(damaged) = snapshot.damaged.first() {
-            let problem = "the segment is damaged and not rebuilt yet".to_owned();
+            let problem = "the segment is damaged and not yet rebuilt".to_owned();
             return Err(BackupError::Damaged { file: damaged.id().to_string(), problem });
         }
         let listing = self.parts.store.list(&uploads::prefix(id))?;
@@ -160,8 +160,8 @@ impl Run<'_> {
         let sources = originals.see_sources(&snapshot)?;
         if originals.missing > 0 {
             let missing = originals.missing;
-            tracing::error!(tenant = %tenant.id, missing, "originals are missing on the disk: the \
-                backup holds their sources without them, as the server does");
+            tracing::error!(tenant = %tenant.id, missing, "originals are missing on \
+                disk: the backup contains their sources without them");
         }
         let mut keys = snapshot.manifest.files();
         keys.extend(originals.wanted.into_iter().cloned());
@@ -294,7 +294,7 @@ impl Run<'_> {
             Some(hash)
                 if key.as_str().starts_with("v1/raw/") && !object.sha256.starts_with(hash) =>
             {
-                let problem = "its bytes do not match the hash in its name".to_owned();
+                let problem = "its content does not match the hash in its name".to_owned();
                 Err(BackupError::Damaged { file: key.as_str().to_owned(), problem })
             }
             _ => Ok(Some(object)),

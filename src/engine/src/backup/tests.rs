@@ -83,7 +83,7 @@ fn pruning_removes_what_no_kept_backup_needs() {
     let backups = Folder::create(root.path()).unwrap();
     assert!(matches!(Folder::create(root.path()), Err(BackupError::Busy)));
     let file = Folder::create(&root.path().join("lodestone-backups")).unwrap_err();
-    assert!(file.to_string().contains("is a file: name a folder"), "{file}");
+    assert!(file.to_string().contains("is a file: choose a folder"), "{file}");
     let ids = ["20260101T000000.000Z", "20260102T000000.000Z"];
     let mut objects = Vec::new();
     for id in ids {
@@ -163,7 +163,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
         backups.put(BACKUPS, id, &manifest(id, files).encode()).unwrap();
         let data = root.path().join("data");
         let refused = restore(&backups, &RestoreOptions::default(), &data).unwrap_err();
-        assert!(refused.to_string().contains("is no file of this tenant"), "{name}: {refused}");
+        assert!(refused.to_string().contains("is not a file of this tenant"), "{name}: {refused}");
         assert!(!data.exists() && !root.path().join("x").exists());
     }
     let at = |at: &str| RestoreOptions { at: Some(at.to_owned()), ..RestoreOptions::default() };

@@ -64,7 +64,7 @@ pub fn copy_store(
         (Location::Folder(from), Location::Bucket(to)) => to_bucket(from, &opened(to)?, see),
         (Location::Bucket(from), Location::Folder(to)) => to_folder(&opened(from)?, to, see),
         _ => Err(refused(
-            "one of both places must be a folder and the other a bucket (s3://, gs://, az://)",
+            "one location must be a folder and the other a bucket (s3://, gs://, az://)",
         )),
     }
 }
@@ -113,11 +113,14 @@ fn to_bucket(
 ) -> Result<CopiedStore, EngineError> {
     let path = from.join(CATALOG_NAME);
     if !path.exists() {
-        return Err(refused(format!("{} holds no {CATALOG_NAME}", from.display())));
+        return Err(refused(format!("{} contains no {CATALOG_NAME}", from.display())));
     }
     let data = Arc::new(DataDir::open(from, Arc::new(RealDisk))?);
     if let Some(url) = cached_store(data.root())? {
-        return Err(refused(format!("{} is the cache of {url}", from.display())));
+        return Err(refused(format!(
+            "{} is the cache of {url}, not a data directory",
+            from.display()
+        )));
     }
     let token = RandomIds.uuid().simple().to_string();
     let origin = data.root().display().to_string();
@@ -129,7 +132,7 @@ fn to_bucket(
     let log = CatalogLog::open(remote, Arc::clone(&ids))?;
     if !log.is_empty() {
         let place = bucket.url();
-        return Err(refused(format!("{place} holds the data of a server already")));
+        return Err(refused(format!("{place} already contains the data of a server")));
     }
     begin_copy(bucket, &origin)?;
     let there = lengths(bucket)?;
@@ -169,7 +172,7 @@ fn to_bucket(
 fn forget_copies(folder: &Path) {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "the folder of copies could not be removed");
+            tracing::warn!(%error, "removing the cache folder failed");
         }
         _ => {}
     }
@@ -186,21 +189,21 @@ fn to_folder(
     let is_taken = before.is_none() && data.root().join("v1").exists();
     if path.exists() || is_taken || cached_store(data.root())?.is_some() {
         let to = to.display();
-        return Err(refused(format!("{to} holds the data of a server already, or its cache")));
+        return Err(refused(format!("{to} already contains the data of a server, or a cache")));
     }
     if let Some(before) = before.filter(|before| *before != from) {
         let to = to.display();
-        return Err(refused(format!("{to} is an unfinished copy of {before}")));
+        return Err(refused(format!("{to} is an unfinished copy of {before}, not of this bucket")));
     }
     let token = RandomIds.uuid().simple().to_string();
     if !check_prefix(bucket, None)? {
-        return Err(refused(format!("{from} holds no data of a server")));
+        return Err(refused(format!("{from} contains no server data")));
     }
     let owner = OwnerLease::take(bucket, data.root(), format!("{} {token}", process_name()))?;
     let remote = Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), Some(0))?);
     let log = CatalogLog::open(remote, Arc::new(RandomIds))?;
     if log.is_empty() {
-        return Err(refused(format!("{} holds no data of a server", bucket.url())));
+        return Err(refused(format!("{} contains no server data", bucket.url())));
     }
     let copying = data.root().join(COPYING_FILE);
     data.publish(&copying, &mut |out| out.write_all(from.as_bytes()))?;
@@ -248,7 +251,9 @@ fn fetch(
         });
         match read.map_err(std::io::Error::other)? {
             Some(_) => Ok(()),
-            None => Err(std::io::Error::other(format!("{key} is gone: does a server run?"))),
+            None => Err(std::io::Error::other(format!(
+                "{key} has disappeared: is a server running on the bucket?"
+            ))),
         }
     })?;
     Ok(())

@@ -25,7 +25,7 @@ pub fn read_store(
 ) -> Result<(Arc<dyn BlobStore>, CatalogLog), EngineError> {
     let bucket = bucket(&opener.settings, url, &opener.authorities, Box::new(wait))?;
     if !check_prefix(&bucket, None)? {
-        let (place, problem) = (bucket.place(), "it holds no data of a server".to_owned());
+        let (place, problem) = (bucket.place(), "it contains no server data".to_owned());
         return Err(SharedStoreError::Unfit { place, problem }.into());
     }
     let data = Arc::new(DataDir::open(root, Arc::new(RealDisk))?);

@@ -46,7 +46,7 @@ impl Follower {
     fn open_own(&self, peers: &Peers) {
         let tenants = match self.catalog.tenants() {
             Ok(tenants) => tenants,
-            Err(error) => return tracing::warn!(%error, "tenants are opened as they are asked for"),
+            Err(error) => return tracing::warn!(%error, "tenants are opened on demand"),
         };
         let (begun, evictions) = (Instant::now(), self.evictions());
         let mut opened = 0;
@@ -58,15 +58,15 @@ impl Follower {
             match self.open(tenant) {
                 Ok(_) => opened += 1,
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    tracing::error!(collection = %tenant.collection, %error, "not opened");
+                    tracing::error!(collection = %tenant.collection, %error, "tenant not opened");
                 }
                 Err(error) => {
-                    tracing::debug!(collection = %tenant.collection, %error, "not opened");
+                    tracing::debug!(collection = %tenant.collection, %error, "tenant not opened");
                 }
             }
         }
         let millis = begun.elapsed().as_millis() as u64;
-        tracing::info!(tenants = opened, millis, "the tenants of this node are at hand");
+        tracing::info!(tenants = opened, millis, "opened the tenants of this node");
     }
 
     /// Number of blobs that the cache has evicted so far.

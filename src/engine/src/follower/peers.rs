@@ -247,7 +247,7 @@ impl Peers {
                     tracing::info!(node, "a query node answers for its tenants");
                 }
                 Err(problem) if !is_told => {
-                    let event = "a query node is away: others answer for its tenants";
+                    let event = "a query node is unreachable: others answer for its tenants";
                     tracing::warn!(node, problem, "{event}");
                 }
                 _ => {}
@@ -271,7 +271,7 @@ impl Peers {
         let answer = answer.map_err(|error| error.problem().to_owned())?;
         let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
         let name = health["node"].as_str().and_then(|name| name.parse::<Uuid>().ok());
-        let name = name.ok_or("it is no query node that shares tenants")?;
+        let name = name.ok_or("it is not a query node that shares tenants")?;
         Ok(match health["joining"] == true {
             _ if name == self.own => Standing::Own,
             true => Standing::Joining,

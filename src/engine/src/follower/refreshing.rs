@@ -48,7 +48,7 @@ impl Follower {
     fn forget_deleted(&self) {
         let Some(bucket) = &self.bucket else { return };
         if let Err(error) = copies::forget_deleted(&**bucket, &self.catalog, &BTreeSet::new()) {
-            tracing::warn!(%error, "copies of deleted tenants may be left");
+            tracing::warn!(%error, "cached blobs of deleted tenants may remain");
         }
     }
 
@@ -56,7 +56,7 @@ impl Follower {
         let Some(bucket) = &self.bucket else { return };
         if let Err(error) = copies::forget_originals(&**bucket, &self.catalog, collection) {
             let id = collection.id();
-            tracing::warn!(collection = %id, %error, "copies of deleted originals may be left");
+            tracing::warn!(collection = %id, %error, "copies of deleted originals may remain");
         }
     }
 
@@ -68,16 +68,20 @@ impl Follower {
                 drop(self.registry.close(id));
                 return self.bucket.iter().for_each(|bucket| copies::forget(&**bucket, id));
             }
-            Err(error) => return tracing::warn!(collection = %id, %error, "its head is not known"),
+            Err(error) => {
+                return tracing::warn!(collection = %id, %error, "head of a collection unknown");
+            }
         };
         match refreshed {
             Ok(()) => {}
             Err(error) if error.is_too_new() => self.registry.note_format(id, Some(&error)),
             // Its tenant is being deleted, or a request is loading it.
             Err(error) if error.kind() == ErrorKind::Unavailable => {
-                tracing::debug!(collection = %id, %error, "not brought up to date");
+                tracing::debug!(collection = %id, %error, "refreshing a collection failed");
             }
-            Err(error) => tracing::error!(collection = %id, %error, "not brought up to date"),
+            Err(error) => {
+                tracing::error!(collection = %id, %error, "refreshing a collection failed")
+            }
         }
     }
 }

@@ -156,7 +156,7 @@ impl ShareNodes for Peers {
                         &problem
                     }
                 };
-                tracing::warn!(node = base, problem, "a query node gave no share of a search");
+                tracing::warn!(node = base, problem, "a query node failed to search its share");
                 *sharing.rests[node].lock() = Some(Instant::now() + LOST_REST);
             }
             Failure::Useless(problem) => {
@@ -164,8 +164,8 @@ impl ShareNodes for Peers {
                 tracing::warn!(
                     node = base,
                     problem,
-                    "a query node takes no share of a search, and is asked for none for a minute: \
-                     it is of another release, or has another node-key"
+                    "a query node refused its share of a search and is not asked for a minute: its \
+                     release or node-key differs"
                 );
                 *sharing.rests[node].lock() = Some(Instant::now() + REST);
             }
@@ -182,7 +182,7 @@ impl Follower {
         let open = move || {
             let head = || Ok::<_, EngineError>(own.catalog.head(id)?);
             if let Err(error) = own.registry.get(id, head, |_| Ok(())) {
-                tracing::warn!(collection = %id, %error, "not opened for shares of searches");
+                tracing::warn!(collection = %id, %error, "not opened for shared searches");
             }
             own.opening(|opening| opening.remove(&id));
         };
@@ -237,24 +237,27 @@ impl Engine {
         let follower = self.follower.as_ref();
         let sharing = self.peers().and_then(|peers| peers.sharing.as_ref());
         let Some((follower, sharing)) = follower.zip(sharing) else {
-            return Err(NodeRefusal::Invalid("this node shares no searches".to_owned()));
+            return Err(NodeRefusal::Invalid("this node does not share searches".to_owned()));
         };
-        let task: ShareTask = serde_json::from_slice(task)
-            .map_err(|error| NodeRefusal::Invalid(format!("the body is no task: {error}")))?;
+        let task: ShareTask = serde_json::from_slice(task).map_err(|error| {
+            NodeRefusal::Invalid(format!("the body is not a valid task: {error}"))
+        })?;
         if task.release != RELEASE {
-            let problem = format!("release is {}, and that of this node {RELEASE}", task.release);
+            let problem = format!("release is {}, but this node has {RELEASE}", task.release);
             return Err(NodeRefusal::Invalid(problem));
         }
         if let ShareStep::Tops(TopsTask { k, .. }) = &task.step
             && *k > TASK_ROWS_MAX
         {
-            let problem = format!("step.Tops.k is {k}, of {TASK_ROWS_MAX} at most");
+            let problem = format!("step.Tops.k is {k}; it must be at most {TASK_ROWS_MAX}");
             return Err(NodeRefusal::Invalid(problem));
         }
-        let sub_tenant = SubTenantId::parse_stored(&task.sub_tenant)
-            .map_err(|_| NodeRefusal::Invalid("sub_tenant is no name of one".to_owned()))?;
+        let sub_tenant = SubTenantId::parse_stored(&task.sub_tenant).map_err(|_| {
+            NodeRefusal::Invalid("sub_tenant is not a valid sub-tenant name".to_owned())
+        })?;
         let id = CollectionId(task.collection);
-        let other = || NodeRefusal::Busy("this node does not have the version".to_owned());
+        let other =
+            || NodeRefusal::Busy("this node does not have the requested version".to_owned());
         let (collection, snapshot) = follower.version(id, task.version)?.ok_or_else(other)?;
         let time = Duration::from_millis(task.within_millis);
         let context = RequestContext::with_limit(time).of_tenant(id);

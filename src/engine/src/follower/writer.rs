@@ -23,20 +23,19 @@ impl Follower {
             (true, false) if state.is_later => ComponentState::Degraded(LATER),
             (true, false) => return None,
             (true, true) => ComponentState::Degraded(
-                "the process that writes does not answer, or is another one: searches go on",
+                "the writer is unreachable or is not the one followed: searches continue",
             ),
             (false, true) => ComponentState::Unusable(
-                "this node may not answer by itself, and the process that writes does not answer, \
-                 or is another one: the log says why",
+                "this node cannot answer on its own, and the writer is unreachable or is not the \
+                 one followed: see the server log",
             ),
             (false, false) if state.is_later => ComponentState::Degraded(LATER),
             (false, false) if !state.is_waited_for => ComponentState::Degraded(
-                "the process that writes was started without --with-query-nodes: what this node is \
-                 asked goes there",
+                "the writer was started without --with-query-nodes: requests are forwarded to it",
             ),
             (false, false) => ComponentState::Degraded(
-                "this node does not know the newest state, as the bucket does not answer: what it \
-                 is asked goes to the process that writes",
+                "the bucket is unreachable, so this node's state may be stale: requests are \
+                 forwarded to the writer",
             ),
         })
     }
@@ -49,7 +48,7 @@ impl Follower {
                 Ok(()) => {
                     if is_told {
                         let writer = self.writer.current().base();
-                        tracing::info!(writer, "the process that writes answers again");
+                        tracing::info!(writer, "the writer is reachable again");
                     }
                     (failures, is_told) = (0, false);
                     self.writer.current().note(None);
@@ -58,7 +57,7 @@ impl Follower {
                     failures += 1;
                     if failures >= FAILURES {
                         if !is_told {
-                            tracing::warn!(%problem, "nothing is passed on to the one that writes");
+                            tracing::warn!(%problem, "no requests are forwarded to the writer");
                         }
                         is_told = true;
                         self.writer.current().note(Some(problem));
@@ -89,9 +88,9 @@ impl Follower {
             return Ok(());
         }
         let base = way.base();
-        Err(format!("{base} writes other data than those in the bucket that this node follows"))
+        Err(format!("{base} does not write the data that this node follows"))
     }
 }
 
-const LATER: &str = "the process that writes is of a later release: what this node is asked goes \
-                     there until this one is upgraded";
+const LATER: &str =
+    "the writer is of a later release: requests are forwarded to it until this node is upgraded";

@@ -120,7 +120,7 @@ impl Ingest {
     ) -> Result<NewJob, IngestError> {
         let raw_key = &record.raw_key;
         let damaged = || {
-            let problem = "it cannot be read to its end".to_owned();
+            let problem = "it cannot be read completely".to_owned();
             IngestError::from(CollectionError::BadUpload { key: raw_key.clone(), problem })
         };
         let stored = uploads::open_verified(&*self.store, raw_key)?;

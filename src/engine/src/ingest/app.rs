@@ -19,7 +19,7 @@ use lodestone_types::{Block, BlockKind, Extracted};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppProblem {
     /// The record holds no searchable text.
-    #[error("content holds no text: give markdown, html_base64, text, csv_base64 or an attachment")]
+    #[error("content has no text: send markdown, html_base64, text, csv_base64 or an attachment")]
     Empty,
     /// A member is not valid base64.
     #[error("content.{part} is not valid base64: {problem}")]
@@ -30,7 +30,7 @@ pub enum AppProblem {
         problem: String,
     },
     /// A member has the wrong type or occurs twice.
-    #[error("content and attachments must be objects of texts, with each member once")]
+    #[error("content and attachments must be objects of strings without duplicate members")]
     Malformed,
 }
 

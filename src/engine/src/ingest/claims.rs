@@ -95,7 +95,7 @@ impl Ingest {
         let chunks = round.chunks_by_rule;
         self.claimed.chunks_by_rule.fetch_add(chunks as u64, Ordering::Relaxed);
         if let Some(problem) = round.problem {
-            tracing::warn!(chunks, problem, "the generator left chunks to the rules of the graph");
+            tracing::warn!(chunks, problem, "graph extraction of some chunks fell back to rules");
         }
     }
 
@@ -110,8 +110,7 @@ impl Ingest {
         let left = round.ends.0.saturating_sub(now.0);
         let is_resting = now.0 < self.claimed.rests_until.load(Ordering::Relaxed);
         if is_resting || left == 0 || self.stopping.is_set() {
-            let problem =
-                if is_resting { "it failed shortly before" } else { "there was no more time" };
+            let problem = if is_resting { "it failed recently" } else { "out of time" };
             round.chunks_by_rule += batch.len();
             round.problem.get_or_insert_with(|| problem.to_owned());
             return;
@@ -126,7 +125,7 @@ impl Ingest {
         let time_max = CALL_TIME_MAX.min(Duration::from_millis(left));
         let added = reader.reply(&request, time_max).and_then(|reply| {
             let added = claims::merge(&reply, &passages, &mut graphs);
-            added.ok_or_else(|| "its reply has not the form that was asked for".to_owned())
+            added.ok_or_else(|| "its reply is not in the requested format".to_owned())
         });
         for (row, graph) in rows.iter_mut().zip(graphs) {
             row.graph = graph;

@@ -100,7 +100,7 @@ impl Ingest {
             Err(error) if self.store.is_shared() => Err(IngestError::half_done(error)),
             Err(error) => {
                 let id = collection.id();
-                tracing::error!(collection = %id, %error, "the newest commit could not be noted");
+                tracing::error!(collection = %id, %error, "recording the newest commit failed");
                 Ok(())
             }
             Ok(()) => Ok(()),

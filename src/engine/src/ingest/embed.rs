@@ -63,7 +63,8 @@ impl Ingest {
                 draft.known = passages.iter().map(|text| vectors.get(text).cloned()).collect();
             }
             // Reads will notice the damage; here it only costs work.
-            Err(error) => tracing::warn!(%error, "vectors of the visible version are not reused"),
+            Err(error) => tracing::warn!(%error, "vectors of the visible version could not be \
+                reused"),
         }
     }
 

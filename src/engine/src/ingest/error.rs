@@ -11,10 +11,10 @@ use lodestone_types::schema::SchemaError;
 use lodestone_types::{ErrorKind, SourceId};
 
 /// The refusal to switch back to a model that is not loaded.
-pub(super) const NOT_LOADED: &str = "the model of the vectors of before is not loaded: name it \
-    with --previous-model-dir, --further-model-dirs or --model-dir";
+pub(super) const NOT_LOADED: &str = "the model of the previous vectors is not loaded: load it with \
+    --previous-model-dir, --further-model-dirs or --model-dir";
 /// Advice for a chosen model that is not loaded.
-const NAME_IT: &str = "name its directory with --further-model-dirs, or another model with --to";
+const NAME_IT: &str = "load it with --further-model-dirs, or choose another model with --to";
 
 /// A refused or failed write.
 #[derive(Debug, thiserror::Error)]
@@ -61,22 +61,22 @@ pub enum IngestError {
         missing: Vec<String>,
     },
     /// A chunk id that was neither given by a client nor derived from a batch.
-    #[error("embeddings holds {chunk_id:?}, which is not a chunk id")]
+    #[error("embeddings contains {chunk_id:?}, which is not a chunk id")]
     ChunkIdMalformed {
         /// The id.
         chunk_id: String,
     },
     /// A change of vectors that spans several batches.
-    #[error("embeddings names chunks of several batches")]
+    #[error("embeddings must contain chunks of one batch only")]
     SeveralBatches,
     /// A chunk id is already used by a vector of another batch; nothing was stored.
-    #[error("chunk id {chunk_id:?} is in use under another file_id")]
+    #[error("chunk id {chunk_id:?} is already used under another file_id")]
     ChunkIdTaken {
         /// The id.
         chunk_id: String,
     },
     /// A vector has another dimension than the tenant's vectors.
-    #[error("embeddings are {received} wide, this tenant's are {expected}")]
+    #[error("embeddings have {received} dimensions; this tenant's vectors have {expected}")]
     DimensionMismatch {
         /// The tenant's dimension.
         expected: usize,
@@ -85,9 +85,9 @@ pub enum IngestError {
     },
     /// The vectors of the tenant were made by a model that is not loaded.
     #[error(
-        "the vectors of this tenant are of another model ({made_by}) than the server runs \
-         with ({loaded}): start it with that model among --further-model-dirs, re-embed the \
-         tenant, or delete the tenant and upload its sources again"
+        "this tenant's vectors were made by another model ({made_by}) than the loaded one \
+         ({loaded}): start the server with it in --further-model-dirs, re-embed the tenant, or \
+         delete the tenant and upload its sources again"
     )]
     ModelMismatch {
         /// Fingerprint of the model that made them.
@@ -102,7 +102,7 @@ pub enum IngestError {
         problem: String,
     },
     /// The change may have been made, entirely or in part, or not at all.
-    #[error("it is not known whether the change has happened: {cause}")]
+    #[error("the change may have been applied: {cause}")]
     OutcomeUnknown {
         /// The source that the change was about, if it was about one.
         id: Option<SourceId>,
@@ -110,7 +110,7 @@ pub enum IngestError {
         cause: String,
     },
     /// The disk is too full for this kind of change.
-    #[error("the disk is full ({level:?}): {free_bytes} bytes are left")]
+    #[error("the disk is full ({level:?}): {free_bytes} bytes left")]
     DiskFull {
         /// The level of free space.
         level: Fullness,

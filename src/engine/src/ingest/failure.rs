@@ -56,13 +56,14 @@ impl Ingest {
                 Ok(_) => return,
                 Err(error) if may_pass(&error) && !self.stopping.is_set() => {
                     if !has_waited {
-                        tracing::warn!(%error, "a worker keeps its jobs meanwhile");
+                        tracing::warn!(%error, "giving jobs back failed: the worker keeps them and \
+                            tries again");
                     }
                     has_waited = true;
                     self.stopping.wait(PAUSE);
                 }
                 Err(error) => {
-                    tracing::error!(%error, "jobs wait for a restart: they cannot be given back");
+                    tracing::error!(%error, "giving jobs back failed: they wait for a restart");
                     return;
                 }
             }
@@ -128,7 +129,7 @@ impl Ingest {
         let model = match self.model_of(tenant, collection) {
             Ok(model) => model,
             Err(error) => {
-                tracing::error!(source = %record.id, %error, "changed words are not searchable");
+                tracing::error!(source = %record.id, %error, "changed metadata is not searchable");
                 return Ok(Some(record));
             }
         };
@@ -139,7 +140,7 @@ impl Ingest {
             Err(Outcome::Released) => return Ok(None),
             Err(outcome) => {
                 let source = &record.id;
-                tracing::error!(%source, ?outcome, "changed words are not searchable");
+                tracing::error!(%source, ?outcome, "changed metadata is not searchable");
                 return Ok(Some(record));
             }
         };

@@ -224,7 +224,8 @@ impl<'a> NewTenant<'a> {
         if let Some(old) = replaces
             && let Err(error) = descriptors::mark_deleted(&*ingest.store, old)
         {
-            tracing::warn!(collection = %old, %error, "a deleted tenant is described as alive");
+            tracing::warn!(collection = %old, %error, "the descriptor of a replaced tenant could \
+                not be marked as deleted");
         }
         drop(changing);
         if replaces.is_some() {
@@ -232,7 +233,8 @@ impl<'a> NewTenant<'a> {
         }
         // Otherwise they would only count after the next sweep, up to an hour later.
         if let Err(error) = ingest.know_sources(&self.tenant.id, &collection) {
-            tracing::warn!(tenant = %self.tenant.id, %error, "imported sources are counted later");
+            tracing::warn!(tenant = %self.tenant.id, %error, "counting imported sources failed: \
+                they are counted later");
         }
         ingest.maintenance.wake_opened(&collection);
         ingest.look_after(&collection);
@@ -253,8 +255,8 @@ impl Drop for NewTenant<'_> {
                 Ok(descriptors::remove(&*self.ingest.store, id)?)
             };
             if let Err(error) = remove() {
-                tracing::warn!(collection = %id, %error, "files of an import that was given up \
-                    stay until the next start");
+                tracing::warn!(collection = %id, %error, "removing the files of an aborted import \
+                    failed: they remain until the next start");
             }
         }
         self.ingest.importing.lock().remove(&id);

@@ -138,7 +138,7 @@ impl Kept<'_> {
         let key = Key::parse(&name).expect("ids and digits make valid keys");
         match self.store.put(&key, &bytes) {
             Ok(_) => self.written.push(key),
-            Err(error) => tracing::warn!(%error, "embedded vectors could not be kept"),
+            Err(error) => tracing::warn!(%error, "saving embedded vectors failed"),
         }
     }
 
@@ -147,7 +147,7 @@ impl Kept<'_> {
         let keys = match self.store.list(&prefix) {
             Ok(keys) => keys,
             Err(error) => {
-                tracing::warn!(%error, "kept vectors could not be listed");
+                tracing::warn!(%error, "listing saved vectors failed");
                 return;
             }
         };
@@ -158,7 +158,7 @@ impl Kept<'_> {
                 left -= bytes;
                 match self.store.get(&key) {
                     Ok(bytes) => self.read_file(&bytes),
-                    Err(error) => tracing::warn!(%error, %key, "kept vectors cannot be read"),
+                    Err(error) => tracing::warn!(%error, %key, "reading saved vectors failed"),
                 }
             }
             self.older_keys.push(key);

@@ -54,23 +54,23 @@ impl Ingest {
         // The previous process may have stopped in the middle of deleting tenants.
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
         if let Err(error) = self.complete_descriptors() {
-            tracing::warn!(%error, "some tenants have no descriptor yet");
+            tracing::warn!(%error, "writing tenant descriptors failed: some are missing");
         }
         let mut sweep = Sweep::default();
         while !self.stopping.is_set() {
             if let Err(error) = self.sweep_next(&mut sweep) {
-                tracing::warn!(%error, "originals of a tenant could not be looked through");
+                tracing::warn!(%error, "checking the originals of a tenant failed");
             }
             if self.maintenance.has_deleted_tenants.swap(false, Ordering::SeqCst)
                 && let Err(error) = self.finish_deleted_tenants()
             {
-                tracing::warn!(%error, "remains of deleted tenants could not be cleared");
+                tracing::warn!(%error, "removing the files of deleted tenants failed");
                 self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
                 self.stopping.wait(ROUND);
             }
             self.unload_models();
             if let Err(error) = self.gauge.keep_reserve() {
-                tracing::warn!(%error, "there is no reserve for deletions on a full disk");
+                tracing::warn!(%error, "reserving disk space for deletions failed");
             }
             for (collection, is_first) in self.maintenance.take(&self.stopping) {
                 self.guarded(&collection, || self.maintain_one(&collection, is_first));
@@ -90,7 +90,7 @@ impl Ingest {
             unloaded.extend(least.filter(|model| model.unload(PRESSURE_IDLE)));
         }
         for model in unloaded {
-            tracing::info!(model = model.name(), "an embedding model has left the memory");
+            tracing::info!(model = model.name(), "unloaded an idle embedding model");
         }
     }
 
@@ -112,7 +112,7 @@ impl Ingest {
     /// verified, does not end the thread but starts a search for damage.
     fn guarded(&self, collection: &Arc<Collection>, work: impl FnOnce()) {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
-            tracing::error!(collection = %collection.id(), "work in the background failed");
+            tracing::error!(collection = %collection.id(), "background work failed");
             self.quarantine(collection);
         }
     }
@@ -210,14 +210,14 @@ impl Ingest {
         self.know_sources(&name, &collection)?;
         let expired = self.remove_expired_memories(&collection)?;
         if expired > 0 {
-            tracing::info!(tenant = %name, expired, "expired memories removed");
+            tracing::info!(tenant = %name, expired, "removed expired memories");
             self.maintenance.wake(&collection);
         }
         self.expire_other(&collection)?;
         let deleted = self.sweep_originals(&collection)?;
         copies::forget_originals(&*self.store, &self.catalog, &collection)?;
         if deleted > 0 {
-            tracing::info!(tenant = %name, deleted, "originals without a source deleted");
+            tracing::info!(tenant = %name, deleted, "deleted originals without a source");
         }
         Ok(())
     }

@@ -183,14 +183,14 @@ impl MemoryBudget {
             }
             if promised.waiting.is_empty() {
                 let Shortage { limit_bytes, own_bytes } = problem;
-                let message = "ingestion waits for memory";
+                let message = "ingestion is waiting for memory";
                 tracing::warn!(limit_bytes, own_bytes, wanted_bytes = bytes, message);
             }
             promised.waiting.insert(claim);
             self.given_back.wait_for(&mut promised, LOOK);
         }
         if promised.waiting.remove(&claim) && promised.waiting.is_empty() {
-            tracing::info!("ingestion goes on");
+            tracing::info!("ingestion continues");
         }
         promised.running.insert(claim);
         promised.bytes = promised.bytes.saturating_add(bytes);

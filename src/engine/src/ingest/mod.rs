@@ -300,7 +300,7 @@ impl Ingest {
             if self.catalog.raise_sequence(collection.snapshot().newest_sequence())? {
                 let (tenant, collection) = (&tenant.id, collection.id());
                 tracing::error!(%tenant, %collection, "catalog.sqlite is older than this tenant's \
-                    segments, as a backup is: uploads that waited since then have to be repeated");
+                    segments, as after a restore: repeat the uploads that were waiting since then");
             }
             Ok(())
         };
@@ -312,7 +312,7 @@ impl Ingest {
             }
             self.describe(tenant);
             if let Err(error) = self.model_of(tenant, &collection) {
-                tracing::error!(tenant = %tenant.id, %error, "it is searched by words only");
+                tracing::error!(tenant = %tenant.id, %error, "tenant is limited to keyword search");
             }
             if let Some(other) = &collection.snapshot().manifest.other {
                 self.reembeds.note(&Arc::new(tenant.clone()), &collection, other);

@@ -140,7 +140,7 @@ impl Ingest {
             chunk::chunk(&extracted.text, &extracted.blocks, &ModelTokens(model), sizes);
         number_pages(&mut chunks, &extracted);
         if chunks.is_empty() {
-            let message = "the document holds no text".to_owned();
+            let message = "the document contains no text".to_owned();
             return Err(Outcome::Rejected { error_code: JobErrorCode::NoText, message });
         }
         let lines = lines_of(&chunks, &extracted);
@@ -253,12 +253,12 @@ fn storage_outcome(error: CollectionError) -> Outcome {
         ErrorKind::Corrupt => Outcome::Rejected { error_code, message },
         _ => Outcome::Failed { error_code, message },
     };
-    tracing::error!(%error, "a document could not be processed");
+    tracing::error!(%error, "processing a document failed");
     outcome
 }
 
 /// Message for clients when the cause is internal. Paths and causes only go to the log.
-pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
+pub(super) const INTERNAL_FAULT: &str = "the server could not process it; see the server log";
 
 /// The title of a source: the one supplied with it, else `document_metadata.title`, the file name
 /// or the title found in the text. `None` if there is none; the id then serves as title.

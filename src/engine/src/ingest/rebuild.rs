@@ -40,7 +40,7 @@ impl GivenUp {
         let (collection, tenant) = (tenant.collection, &tenant.id);
         let (sub_tenant, source) = (&record.sub_tenant, &record.id);
         tracing::error!(%tenant, %collection, %sub_tenant, %source, reason,
-            "a lost source stays lost");
+            "a lost source cannot be rebuilt");
         let mut all = self.0.lock();
         all.entry(collection).or_default().insert(record.sequence, limits::ATTEMPTS_MAX);
     }
@@ -59,7 +59,8 @@ impl GivenUp {
             return;
         }
         let (tenant, source) = (&tenant.id, &record.id);
-        tracing::warn!(%tenant, %source, attempts, reason, "a lost source is tried again");
+        tracing::warn!(%tenant, %source, attempts, reason, "rebuilding a lost source failed, and \
+            is tried again");
     }
 
     fn has(&self, collection: CollectionId, record: &SourceRecord) -> bool {
@@ -108,7 +109,7 @@ impl Ingest {
         let id = collection.id();
         let tenant = self.catalog.tenant_of(id).ok().flatten();
         let tenant = tenant.map_or_else(|| "unknown".to_owned(), |tenant| tenant.id.to_string());
-        tracing::error!(tenant, collection = %id, segments, "segments quarantined: what they held \
+        tracing::error!(tenant, collection = %id, segments, "segments quarantined: their content \
             is missing until it is rebuilt from originals");
     }
 
@@ -252,7 +253,7 @@ impl Ingest {
         let (tenant, id, damaged) =
             (&tenant.id, collection.id(), collection.snapshot().damaged.len());
         tracing::warn!(%tenant, collection = %id, sources = wanted.len(), damaged,
-            "lost sources rebuilt");
+            "rebuilt lost sources");
         Ok(())
     }
 }

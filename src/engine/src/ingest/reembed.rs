@@ -117,7 +117,7 @@ impl Ingest {
             }
             Ok(Step::Later(reason)) => later(reason.to_owned()),
             Ok(Step::Failed(reason)) => {
-                tracing::error!(%tenant, reason, "re-embedding cannot go on");
+                tracing::error!(%tenant, reason, "re-embedding cannot continue");
                 self.reembeds.update(id, |run| {
                     run.status = JobStatus::Errored;
                     run.ended_at = Some(now);
@@ -125,7 +125,7 @@ impl Ingest {
                 });
             }
             Err(error) => {
-                tracing::warn!(%tenant, %error, "a step of re-embedding is tried again");
+                tracing::warn!(%tenant, %error, "a re-embedding step failed, and is tried again");
                 if error.kind() == ErrorKind::Corrupt {
                     self.quarantine(collection);
                 }
@@ -143,11 +143,11 @@ impl Ingest {
         let Some(other) = wanted(&base) else { return Ok(Step::Canceled) };
         let Some(model) = self.models.with(&other.embedding) else {
             let reason = "the model of the new vectors is not loaded: start the server with it, or \
-                discard them";
+                discard the vectors";
             return Ok(Step::Failed(reason.to_owned()));
         };
         if !base.damaged.is_empty() {
-            return Ok(Step::Later("a damaged segment is rebuilt first"));
+            return Ok(Step::Later("waiting for a damaged segment to be rebuilt"));
         }
         if self.gauge.level() >= Fullness::Full {
             return Ok(Step::Later("the disk is full"));
@@ -212,7 +212,7 @@ impl Ingest {
             let piece = self.build_piece(tenant, collection, model, Some(&context), &piece, 0);
             let piece = match piece {
                 Err(IngestError::Embed(error)) => {
-                    tracing::debug!(%error, "the last chunks are embedded without the lock");
+                    tracing::debug!(%error, "embedding the last chunks without the lock");
                     return Ok(None);
                 }
                 piece => piece?,
@@ -290,7 +290,7 @@ impl Ingest {
             Some(model) => model.fingerprint().to_owned(),
             None => {
                 let kept = noted.filter(|other| !other.is_wanted);
-                let kept = kept.ok_or_else(|| refused("no vectors of before are kept"))?;
+                let kept = kept.ok_or_else(|| refused("no previous vectors are kept"))?;
                 if self.models.with(&kept.embedding).is_none() {
                     return Err(refused(NOT_LOADED));
                 }
@@ -350,7 +350,7 @@ impl Ingest {
         let age = |other: &OtherVectors| self.clock.now().0.saturating_sub(other.since);
         if kept.is_some_and(|other| age(other) >= self.keep_other_millis) {
             self.discard_other(collection)?;
-            tracing::info!(collection = %collection.id(), "the vectors of before are deleted");
+            tracing::info!(collection = %collection.id(), "deleted the previous vectors");
         }
         Ok(())
     }

@@ -23,7 +23,8 @@ impl Ingest {
         let mut outcome = Ok(());
         for id in doomed {
             if let Err(error) = self.finish_deleted_tenant(id) {
-                tracing::warn!(collection = %id, %error, "a deleted tenant is not cleared yet");
+                tracing::warn!(collection = %id, %error, "removing the files of a deleted tenant \
+                    failed");
                 outcome = Err(error);
             }
         }
@@ -86,7 +87,8 @@ impl Ingest {
                 }
                 Some(found) => {
                     let tenant = found.tenant.id;
-                    tracing::warn!(%tenant, %collection, "described, but not in the catalog");
+                    tracing::warn!(%tenant, %collection, "a tenant has a descriptor but is not in \
+                        the catalog");
                 }
                 None => {}
             }

@@ -82,7 +82,7 @@ impl Ingest {
                     self.scrubber.passes.inc();
                     self.scrubber.last_pass.set(self.clock.now().0 / MILLIS_PER_SECOND);
                 }
-                Err(error) => tracing::warn!(%error, "a scrub has ended early"),
+                Err(error) => tracing::warn!(%error, "a scrub ended early"),
             }
             self.stopping.wait(period.saturating_sub(begun.elapsed()).max(PAUSE_MIN));
         }
@@ -98,9 +98,9 @@ impl Ingest {
             match catch_unwind(scrub) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(tenant = %tenant.id, %error, "a tenant could not be scrubbed");
+                    tracing::warn!(tenant = %tenant.id, %error, "a tenant was not scrubbed");
                 }
-                Err(_panic) => tracing::error!(tenant = %tenant.id, "the scrub of a tenant failed"),
+                Err(_panic) => tracing::error!(tenant = %tenant.id, "scrubbing a tenant failed"),
             }
         }
         Ok(())
@@ -137,8 +137,8 @@ impl Ingest {
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
                     self.scrubber.damage.at(ORIGINAL).inc();
                     tracing::error!(tenant = %tenant.id, original = key.as_str(), %error,
-                        "an original is damaged: its source stays searchable, but can neither be \
-                        fetched nor rebuilt; upload it again");
+                        "an original is damaged: its source stays searchable but cannot be fetched \
+                         or rebuilt; upload it again");
                 }
                 Err(error) => return Err(error.into()),
             }

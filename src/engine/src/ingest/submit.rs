@@ -176,7 +176,7 @@ impl Ingest {
         for raw_key in raw_keys.iter().filter(|key| !key.is_empty()) {
             let Ok(key) = Key::parse(raw_key) else { continue };
             if let Err(error) = self.store.delete(&key) {
-                tracing::warn!(%error, "an original that is not needed could not be deleted");
+                tracing::warn!(%error, "deleting an unused original failed");
             }
         }
     }

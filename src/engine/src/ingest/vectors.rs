@@ -127,7 +127,7 @@ impl Ingest {
                 let held = older.map(|older| older.size_bytes);
                 let released = self.catalog.release_batch(id, sub_tenant, batch, sequence, held);
                 if let Err(error) = released {
-                    tracing::warn!(%error, "a batch that was not stored stays counted");
+                    tracing::warn!(%error, "a batch that was not stored is still counted");
                 }
                 Err(error)
             }

@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Message of a job whose source was stored by a later operation. Such jobs exist if the catalog is
 /// older than the segments.
-const OUTDATED: &str = "a later version of this source is stored already; this one was not";
+const OUTDATED: &str = "a later version of this source is already stored; this one was discarded";
 
 impl Ingest {
     /// Processes originals until shutdown.
@@ -56,7 +56,7 @@ impl Ingest {
                     self.catalog.wait_for_work(duty, IDLE);
                 }
                 Err(error) => {
-                    tracing::error!(%error, "no job could be claimed");
+                    tracing::error!(%error, "claiming a job failed");
                     self.stopping.wait(PAUSE);
                 }
             }
@@ -96,7 +96,7 @@ impl Ingest {
             Ok(Err(error)) => give_back(&error),
             Err(_) => Outcome::Failed {
                 error_code: JobErrorCode::Internal,
-                message: "processing failed unexpectedly; see the server's log".to_owned(),
+                message: "processing failed unexpectedly; see the server log".to_owned(),
             },
         };
         let settlements: Vec<_> = held
@@ -192,9 +192,9 @@ impl Ingest {
             return Some(Outcome::Rejected { error_code, message });
         }
         collection.require_known().err().map(|error| {
-            tracing::error!(%error, "a document could not be stored");
-            let message = "a part of the tenant is damaged, so nothing can be added to it; upload \
-                it again when the tenant is repaired";
+            tracing::error!(%error, "storing a document failed");
+            let message = "part of the tenant is damaged, so nothing can be added; upload the \
+                document again once the tenant is repaired";
             Outcome::Rejected { error_code: JobErrorCode::Internal, message: message.to_owned() }
         })
     }
@@ -383,7 +383,7 @@ fn chunks_of(snapshot: &lodestone_storage::collection::Snapshot, sequence: Seque
 /// The outcome of jobs whose publication failed as a whole. Nothing was made visible. If the cause
 /// is outside the jobs, they wait; otherwise they use up an attempt.
 fn give_back(error: &IngestError) -> Outcome {
-    tracing::error!(%error, "publishing failed");
+    tracing::error!(%error, "publishing a batch failed");
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::Unavailable | ErrorKind::Overloaded => {
             Outcome::Released

@@ -42,6 +42,6 @@ pub(super) fn begin(live: &Arc<LiveSegment>, filter: &Arc<RowFilter<'static>>) {
         }));
     };
     if let Err(error) = Builder::new().name("condense".to_owned()).spawn(condense) {
-        tracing::warn!(%error, "no thread condenses a filter");
+        tracing::warn!(%error, "starting a thread to condense a filter failed");
     }
 }

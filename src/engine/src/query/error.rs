@@ -15,7 +15,7 @@ pub enum QueryError {
     #[error(transparent)]
     Filter(FilterError),
     /// The query vector has another dimension than the tenant's vectors.
-    #[error("the query vector is {received} wide, this tenant's are {expected}")]
+    #[error("the query vector has {received} dimensions; this tenant's vectors have {expected}")]
     DimensionMismatch {
         /// The tenant's dimension.
         expected: usize,

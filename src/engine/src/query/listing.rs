@@ -94,7 +94,7 @@ impl SourceView {
 /// Explains why a replacement failed, and that the previous version remains.
 fn still_searchable(message: &str, version: u32) -> String {
     let why = if message.is_empty() { "processing failed" } else { message };
-    format!("{why}; the version before it, v{version}, is still searchable")
+    format!("{why}; the previous version, v{version}, is still searchable")
 }
 
 /// The record of a source before its first version is visible.

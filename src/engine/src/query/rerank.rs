@@ -50,7 +50,7 @@ pub(super) fn verdicts(
     let until = search.context.part_of_rest(TIME_SHARE);
     match reranker.score(search.context, until, &search.request.steered_query(), &passages) {
         Ok(read) if read.scores.is_empty() => {
-            tracing::warn!(reranker = reranker.name(), "no candidate was read in time");
+            tracing::warn!(reranker = reranker.name(), "the reranker scored no candidate in time");
             Ok(None)
         }
         Ok(Verdicts { scores, is_cut_short }) => {
@@ -60,7 +60,8 @@ pub(super) fn verdicts(
         }
         Err(error) => {
             search.context.check()?;
-            tracing::warn!(%error, reranker = reranker.name(), "a search goes on without verdicts");
+            tracing::warn!(%error, reranker = reranker.name(), "reranking failed: the search \
+                continues without it");
             Ok(None)
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn resubmit(
         let upload = match uploads::get(store, key.as_str()) {
             Ok(upload) => upload,
             Err(error) => {
-                tracing::error!(%collection, %error, "an original is left out");
+                tracing::error!(%collection, %error, "an original was skipped");
                 continue;
             }
         };

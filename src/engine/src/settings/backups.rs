@@ -95,7 +95,7 @@ impl BackupSettings {
             |name, problem: &str| Err(InvalidSetting { name, problem: problem.to_owned() });
         match &self.backup_to {
             Some(Location::Folder(folder)) if !folder.is_absolute() => {
-                return invalid("backup-to", "must be an absolute path or the address of a bucket");
+                return invalid("backup-to", "must be an absolute path or a bucket URL");
             }
             None if self.backup_every.is_some() => {
                 return invalid("backup-every", "needs backup-to");

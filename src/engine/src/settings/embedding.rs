@@ -78,7 +78,7 @@ impl EmbeddingSettings {
         let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let model = filled(&self.embedding_model);
         let Some(url) = filled(&self.embedding_url) else {
-            let problem = "is needed beside embedding-model".to_owned();
+            let problem = "is required with embedding-model".to_owned();
             return match model {
                 Some(_) => Err(InvalidSetting { name: "embedding-url", problem }),
                 None => Ok(None),

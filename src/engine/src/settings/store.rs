@@ -36,7 +36,7 @@ pub struct StoreSettings {
 impl StoreSettings {
     pub(super) fn validate(&self, data_dir: &Path) -> Result<(), InvalidSetting> {
         if BucketUrl::is_meant(&data_dir.to_string_lossy()) {
-            let problem = "is a directory: store names a bucket".to_owned();
+            let problem = "must be a bucket, not a directory".to_owned();
             return Err(InvalidSetting { name: "data-dir", problem });
         }
         let invalid = |problem: &str| {

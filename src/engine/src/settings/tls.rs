@@ -42,11 +42,11 @@ impl TlsSettings {
     pub(super) fn validate(&self) -> Result<(), InvalidSetting> {
         match (&self.tls_cert, &self.tls_key) {
             (Some(_), None) => {
-                let problem = "is needed beside tls-cert".to_owned();
+                let problem = "is required with tls-cert".to_owned();
                 Err(InvalidSetting { name: "tls-key", problem })
             }
             (None, Some(_)) => {
-                let problem = "is needed beside tls-key".to_owned();
+                let problem = "is required with tls-key".to_owned();
                 Err(InvalidSetting { name: "tls-cert", problem })
             }
             _ => Ok(()),

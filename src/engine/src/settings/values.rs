@@ -54,7 +54,7 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
     };
-    let wrong = |_| format!("{text:?} is no address and port, for example 127.0.0.1:8080");
+    let wrong = |_| format!("{text:?} is not an address and port, for example 127.0.0.1:8080");
     numeric.parse().map_err(wrong)
 }
 

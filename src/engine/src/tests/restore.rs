@@ -213,7 +213,7 @@ fn contradictions_are_refused_and_nothing_is_touched() {
                 std::fs::create_dir_all(&raw).unwrap();
                 std::fs::write(raw.join("a"), "b").unwrap();
             },
-            "both say",
+            "both claim",
         ),
     ];
     for (harm, expected) in harms {

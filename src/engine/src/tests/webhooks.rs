@@ -119,7 +119,7 @@ fn an_attempt_that_fails_or_panics_is_made_again() {
             log.into_iter().next().filter(|row| row.attempts as usize == attempt)
         });
         let (state, problem) = match attempt {
-            1 => (DeliveryState::Pending, "not delivered: an error of this server"),
+            1 => (DeliveryState::Pending, "not delivered: internal error"),
             2 => (DeliveryState::Pending, "the server answered 503"),
             _ => (DeliveryState::Delivered, ""),
         };

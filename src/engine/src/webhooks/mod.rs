@@ -190,7 +190,7 @@ impl Webhooks {
                 Ok(NextDelivery::Wait(_)) if self.has_changed_since(&sending) => {}
                 Ok(NextDelivery::Wait(_)) => self.catalog.wait_for_deliveries(IDLE),
                 Err(error) => {
-                    tracing::warn!(%error, "events for webhooks wait for the catalog");
+                    tracing::warn!(%error, "webhook events wait: the catalog is unavailable");
                     self.pause();
                 }
             }
@@ -241,7 +241,7 @@ impl Webhooks {
         let thread = std::thread::Builder::new().name("webhook".to_owned()).stack_size(STACK_BYTES);
         let attempt = move || slot.webhooks.attempt(&due);
         if let Err(error) = thread.spawn(attempt) {
-            tracing::warn!(%error, "no thread for a webhook");
+            tracing::warn!(%error, "starting a webhook thread failed");
             self.pause();
         }
     }
@@ -252,7 +252,7 @@ impl Webhooks {
         let sent = catch_unwind(AssertUnwindSafe(|| self.post(url, secret, event, body)));
         let Sent { status, problem } = sent.unwrap_or_else(|_| Sent {
             status: None,
-            problem: "not delivered: an error of this server".to_owned(),
+            problem: "not delivered: internal error".to_owned(),
         });
         let mut jitter = [0; 8];
         self.ids.fill(&mut jitter);
@@ -261,7 +261,8 @@ impl Webhooks {
         let ended = Ended { id: *id, webhook, event, attempt };
         if let Err(error) = self.record(&ended) {
             let webhook = &ended.webhook;
-            tracing::warn!(%error, webhook, "an attempt for a webhook is recorded later");
+            tracing::warn!(%error, webhook, "recording a webhook delivery failed, and is tried \
+                again");
             self.unrecorded.lock().push(ended);
         }
     }
@@ -272,7 +273,11 @@ impl Webhooks {
             self.meters.attempted(state);
             if state == DeliveryState::GivenUp {
                 // The URL is not logged, since it may contain a secret.
-                tracing::warn!(webhook, event, "an event for a webhook was given up");
+                tracing::warn!(
+                    webhook,
+                    event,
+                    "a webhook event was not delivered, and is not retried"
+                );
             }
         }
         Ok(())

@@ -92,7 +92,7 @@ impl Engine {
         }
         match self.catalog.create_webhook(maker, new) {
             Err(CatalogError::ScopeTooWide) => {
-                let need = "a key cannot make a webhook with a wider scope";
+                let need = "a key cannot create a webhook with a wider scope";
                 Err(EngineError::Forbidden { need })
             }
             made => {

@@ -133,7 +133,7 @@ fn record(mut item: Item) -> Result<BatchItem<(Origin, Vec<u8>)>, ApiError> {
     let text = std::mem::take(&mut item.text);
     BatchItem::read(item, &ID, |fields| {
         if text.len() > limits::FILE_BYTES_MAX {
-            let message = format!("the record is larger than {} bytes", limits::FILE_BYTES_MAX);
+            let message = format!("the record must be at most {} bytes", limits::FILE_BYTES_MAX);
             return (String::new(), Err(ApiError::too_large("content_too_large", message)));
         }
         let origin = origin(fields);
@@ -160,7 +160,7 @@ fn origin(fields: &mut Fields) -> Result<Origin, ApiError> {
     {
         let chars = long.chars().count();
         let problem = format!(
-            "holds a name of {chars} characters, at most {} are allowed",
+            "has a name of {chars} characters; at most {} are allowed",
             limits::ID_CHARS_MAX
         );
         return Err(ApiError::field(

@@ -116,7 +116,7 @@ impl Request for BatchUpdate {
         let ids = item_ids(fields, &SOURCE_IDS)?.ok_or_else(|| missing(&SOURCE_IDS))?;
         let items = file_items(fields, Some(ids), &SOURCE_IDS, false)?;
         if items.iter().any(|item| item.id == Ok(None)) {
-            let problem = "must name a source for every file";
+            let problem = "must name a source for each file";
             let reason = "count_mismatch";
             return Err(ApiError::field(reason, Location::Form, "source_ids", problem));
         }
@@ -147,7 +147,7 @@ fn item_ids(fields: &mut Fields, field: &'static Field) -> Result<Option<ItemIds
             id.map(Some).map_err(|error| wrong(error.into()))
         }
         _ => {
-            let message = format!("{} has an entry that is not a string", field.name);
+            let message = format!("{} must contain only strings", field.name);
             Err(wrong(ApiError::invalid("invalid_value", message)))
         }
     };
@@ -166,7 +166,7 @@ fn file_items(
     }
     let ids = ids.unwrap_or_else(|| vec![Ok(None); files.len()]);
     if ids.len() != files.len() {
-        let problem = format!("holds {} entries for {} files", ids.len(), files.len());
+        let problem = format!("has {} entries for {} files", ids.len(), files.len());
         let name = ids_field.name;
         return Err(ApiError::field("count_mismatch", Location::Form, name, &problem));
     }
@@ -293,14 +293,14 @@ impl BatchResult {
         let (uploaded_count, failed_count) = (uploaded.len(), failed.len());
         if uploaded_count == 0 {
             let first = failed.first().map_or("the batch is empty", |item| item.message.as_str());
-            let message = format!("no item was accepted: {first}");
+            let message = format!("all items were rejected; the first: {first}");
             let failed = serde_json::to_value(&failed).unwrap_or_default();
             return Err(ApiError::invalid("batch_failed", message).with_member("failed", failed));
         }
         let success = failed_count == 0;
         let message = match success {
             true => format!("{uploaded_count} items accepted for processing"),
-            false => format!("{uploaded_count} items accepted, {failed_count} refused"),
+            false => format!("{uploaded_count} items accepted, {failed_count} rejected"),
         };
         let result = Self { uploaded, message, success, failed, uploaded_count, failed_count };
         Ok(Json::new(result))

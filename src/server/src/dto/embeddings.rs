@@ -109,12 +109,12 @@ impl Request for UploadEmbeddings {
         if let Some(ids) = &ids {
             let (given, rows) = (ids.len(), vectors.len());
             if given != rows {
-                let problem = format!("holds {given} entries for {rows} rows");
+                let problem = format!("has {given} entries for {rows} rows");
                 return Err(ApiError::field("count_mismatch", Location::Body, IDS.name, &problem));
             }
             let mut seen = HashSet::with_capacity(given);
             if let Some(twice) = ids.iter().find(|id| !seen.insert(id.as_str())) {
-                let problem = format!("holds {:?} twice", twice.as_str());
+                let problem = format!("contains {:?} twice", twice.as_str());
                 return Err(ApiError::field("duplicate_id", Location::Body, IDS.name, &problem));
             }
         }
@@ -192,8 +192,8 @@ impl Request for SearchEmbeddings {
         let results = queries.len() * max_chunks;
         if parts != VectorParts::default() && results > limits::CHUNK_IDS_MAX {
             let problem = format!(
-                "times the number of query vectors is {results}; with_metadata and with_vectors \
-                 allow {} results in all",
+                "times the number of query vectors is {results}; with with_metadata or \
+                 with_vectors it must be at most {}",
                 limits::CHUNK_IDS_MAX
             );
             return Err(wrong(&MAX_CHUNKS, Location::Body, &problem));

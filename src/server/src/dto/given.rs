@@ -143,7 +143,7 @@ fn of_each(fields: &Fields, field: &'static Field, count: usize) -> Result<Vec<S
     match texts.len() == count {
         true => Ok(texts),
         false => {
-            let problem = format!("holds {} entries for {count} files", texts.len());
+            let problem = format!("has {} entries for {count} files", texts.len());
             Err(ApiError::field("count_mismatch", Location::Form, field.name, &problem))
         }
     }

@@ -184,7 +184,7 @@ pub(super) fn check_distinct<'a>(
     let mut seen = HashSet::new();
     for (at, id) in ids.enumerate() {
         if let Some(id) = id.filter(|id| !seen.insert(*id)) {
-            let message = format!("the id {id} occurs twice in one batch");
+            let message = format!("the id {id} occurs more than once in the batch");
             let error = ApiError::invalid("duplicate_id", message);
             return Err(error.at(field.location, &place(field, at)));
         }

@@ -177,7 +177,7 @@ fn conversation(pairs: &[Exchange], user_name: Option<&str>) -> Result<String, A
     let text = lines.join("\n");
     if text.len() > limits::MEMORY_BYTES_MAX {
         let bytes_max = limits::MEMORY_BYTES_MAX;
-        let message = format!("{} are larger than {bytes_max} bytes", PAIRS.name);
+        let message = format!("{} must be at most {bytes_max} bytes", PAIRS.name);
         let error = ApiError::too_large("content_too_large", message);
         return Err(error.at(Location::Body, PAIRS.name));
     }

@@ -99,7 +99,7 @@ impl Request for PageImage {
         }
         if marks.len() > limits::PICTURE_MARKS_MAX {
             let max = limits::PICTURE_MARKS_MAX;
-            let problem = format!("holds more than {max} rectangles of page {page}");
+            let problem = format!("must have at most {max} rectangles on page {page}");
             let (name, location) = (HIGHLIGHT.name, HIGHLIGHT.location);
             return Err(ApiError::field("too_many_items", location, name, &problem));
         }

@@ -57,13 +57,17 @@ impl Request for Reembed {
             (false, action) => action,
             (true, ReembedAction::Start) => ReembedAction::Estimate,
             (true, _) => {
-                return Err(wrong(&DRY_RUN, Location::Body, "is for the action start alone"));
+                return Err(wrong(
+                    &DRY_RUN,
+                    Location::Body,
+                    "is only allowed with the action start",
+                ));
             }
         };
         let to = fields.text(&TO)?;
         let is_start = matches!(action, ReembedAction::Start | ReembedAction::Estimate);
         if to.is_some() && !is_start {
-            return Err(wrong(&TO, Location::Body, "is for the action start alone"));
+            return Err(wrong(&TO, Location::Body, "is only allowed with the action start"));
         }
         if to.is_some() && tenant.is_none() {
             return Err(wrong(&TO, Location::Body, "needs tenant_id"));

@@ -230,7 +230,7 @@ fn read_conversation(fields: &mut Fields) -> Result<Conversation, ApiError> {
     let turns = each(&HISTORY, fields.items(&HISTORY)?.unwrap_or_default(), turn)?;
     match (session, turns.is_empty()) {
         (Some(_), false) => {
-            let problem = "and session_id are given both; one of them is enough";
+            let problem = "and session_id are mutually exclusive";
             Err(ApiError::field("conflicting_values", HISTORY.location, HISTORY.name, problem))
         }
         (Some(session), true) => Ok(Conversation::Session(session)),

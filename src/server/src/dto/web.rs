@@ -123,5 +123,5 @@ impl Request for BatchScrapeWebpage {
 
 pub(super) fn address(field: &Field, text: &str) -> Result<WebUrl, ApiError> {
     WebUrl::parse(text.trim())
-        .map_err(|error| wrong(field, field.location, &format!("is refused: {error}")))
+        .map_err(|error| wrong(field, field.location, &format!("is not allowed: {error}")))
 }

@@ -63,7 +63,7 @@ impl Request for CreateWebhook {
                 for name in names {
                     let kind = EventKind::from_word(&name).ok_or_else(|| {
                         let words = EventKind::ALL.map(EventKind::as_str).join(", ");
-                        wrong(&EVENTS, EVENTS.location, &format!("must be some of {words}"))
+                        wrong(&EVENTS, EVENTS.location, &format!("must contain only {words}"))
                     })?;
                     if !kinds.contains(&kind) {
                         kinds.push(kind);

@@ -31,7 +31,7 @@ impl ApiError {
     /// look the same.
     pub fn model_not_found(location: Location) -> Self {
         let message = "model does not exist or this key has no access to it; GET /v1/models lists \
-                       those that it may name";
+            the available ones";
         Self::new(Condition::ModelNotFound, "model_not_found", message).at(location, "model")
     }
 

@@ -340,7 +340,7 @@ fn find_route<'a, S>(
     method: &Method,
 ) -> Result<&'a Route<S>, ApiError> {
     let Some(entry) = entry else {
-        let message = "there is no such path";
+        let message = "path not found";
         return Err(ApiError::new(Condition::RouteNotFound, "route_not_found", message));
     };
     let method = if *method == Method::HEAD { &Method::GET } else { method };

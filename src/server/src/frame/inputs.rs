@@ -17,7 +17,7 @@ pub(super) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwar
 pub(super) fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
     match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
         Ok(Query(pairs)) => Ok(pairs),
-        Err(_) => Err(ApiError::invalid("invalid_value", "the query string cannot be read")),
+        Err(_) => Err(ApiError::invalid("invalid_value", "the query string is malformed")),
     }
 }
 

@@ -22,23 +22,23 @@ pub(super) fn check_media(
             .at(Location::Header, "content-type"))
     };
     if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-        return refuse("bodies with a content coding are not accepted");
+        return refuse("compressed request bodies (content-encoding) are not accepted");
     }
     let content_type = headers.get(CONTENT_TYPE).filter(|value| !value.is_empty());
     let essence = content_type.map(essence_of);
     match (spec.media, essence.as_deref()) {
         (Media::Multipart, Some("multipart/form-data")) => Ok(content_type.cloned()),
-        (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
+        (Media::Multipart, _) => refuse("this operation expects multipart/form-data"),
         (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
         (Media::JsonOrNpy, Some(openapi::NPY)) => Ok(content_type.cloned()),
         (Media::Lines, Some("application/x-ndjson" | "application/jsonl") | None) => Ok(None),
-        (Media::Lines, _) => refuse("this operation reads application/x-ndjson"),
+        (Media::Lines, _) => refuse("this operation expects application/x-ndjson"),
         (_, None) => Ok(None),
         (_, Some(essence)) if is_json(essence) => Ok(None),
         (Media::JsonOrNpy, Some(_)) => {
-            refuse("this operation reads application/json or application/x-npy")
+            refuse("this operation expects application/json or application/x-npy")
         }
-        (_, Some(_)) => refuse("this operation reads application/json"),
+        (_, Some(_)) => refuse("this operation expects application/json"),
     }
 }
 

@@ -144,7 +144,7 @@ impl Placed<'_> {
             Ok(answer) => end_of(answer).await,
             Err(error) if error.reason() == AWAY => (PeerEnd::Lost, None),
             Err(error) => {
-                tracing::debug!(reason = error.reason(), "a request was not passed on");
+                tracing::debug!(reason = error.reason(), "a request was not forwarded");
                 return None;
             }
         };

@@ -39,7 +39,7 @@ impl Refusals {
     pub(super) fn refuse(&self, stream: TcpStream, is_tls: bool, connections: &mut JoinSet<()>) {
         let refused = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
-            let message = "connections of an address above connections-per-address were refused";
+            let message = "connections from an address refused: more than connections-per-address";
             tracing::warn!(refused, message);
         }
         // A TLS client could only read an answer after a handshake, which costs more than closing.
@@ -48,7 +48,7 @@ impl Refusals {
         }
         let Ok(permit) = Arc::clone(&self.answering).try_acquire_owned() else { return };
         connections.spawn(async move {
-            let message = "this address has too many connections open";
+            let message = "too many open connections from this address (connections-per-address)";
             let (condition, reason) = (Condition::Unavailable, "too_many_connections");
             if let Some(stream) = answer_once(stream, condition, reason, message).await {
                 read_on(stream, BRIEF, BRIEF).await;

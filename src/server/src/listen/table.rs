@@ -99,7 +99,7 @@ impl State {
         self.evicted += 1;
         if self.evicted.is_power_of_two() {
             let evicted = self.evicted;
-            tracing::warn!(evicted, "the table of connections was full: idle ones were closed");
+            tracing::warn!(evicted, "the connection table was full: closed idle connections");
         }
     }
 }

@@ -115,7 +115,10 @@ impl Certificates {
         let state = self.state.lock();
         match &state.problem {
             _ if state.expires < now() => Some("the certificate has expired"),
-            Some(_) => Some("the new certificate cannot be used, see the log; the old one is"),
+            Some(_) => Some(
+                "the new certificate cannot be used (see the server log); the old one \
+                stays in use",
+            ),
             None => None,
         }
     }
@@ -171,12 +174,12 @@ impl Certificates {
                 drop(state);
                 self.expires.set(expires);
                 self.reloads.at(RELOADED).inc();
-                tracing::info!(expires, "the certificate was read again");
+                tracing::info!(expires, "certificate reloaded");
             }
             // Certificate and key are two files, and one may be replaced before the other.
             Err(error) => {
                 self.reloads.at(REFUSED).inc();
-                tracing::error!(%error, "the new certificate is not used, the old one stays");
+                tracing::error!(%error, "the new certificate cannot be used; keeping the old one");
                 state.problem = Some(error);
             }
         }
@@ -223,10 +226,10 @@ fn read(
         .collect::<Result<_, _>>()
         .map_err(bad)?;
     let Some(leaf) = chain.first().cloned() else {
-        return Err(of(certificate, "holds no certificate in PEM".to_owned()));
+        return Err(of(certificate, "contains no PEM certificate".to_owned()));
     };
     let private = PrivateKeyDer::from_pem_slice(&bytes(key)?)
-        .map_err(|error| of(key, format!("holds no private key in PEM: {error}")))?;
+        .map_err(|error| of(key, format!("contains no PEM private key: {error}")))?;
     let expires = validity(&leaf, provider).map_err(|problem| of(certificate, problem))?;
     let signing = provider
         .key_provider
@@ -238,7 +241,7 @@ fn read(
             Ok((Arc::new(certified), expires))
         }
         Err(rustls::Error::InconsistentKeys(_)) => {
-            let problem = format!("is not the key of the certificate in {}", certificate.display());
+            let problem = format!("does not match the certificate in {}", certificate.display());
             Err(of(key, problem))
         }
         Err(error) => Err(of(certificate, error.to_string())),
@@ -266,9 +269,9 @@ fn validity(leaf: &CertificateDer<'static>, provider: &Arc<CryptoProvider>) -> R
         match error {
             Expired | ExpiredContext { .. } => return Err("the certificate has expired".to_owned()),
             NotValidYet | NotValidYetContext { .. } => {
-                return Err("the certificate is not valid yet".to_owned());
+                return Err("the certificate is not yet valid".to_owned());
             }
-            BadEncoding => return Err("holds no certificate that can be read".to_owned()),
+            BadEncoding => return Err("contains no readable certificate".to_owned()),
             _ => {}
         }
     }

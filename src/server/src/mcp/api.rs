@@ -118,7 +118,7 @@ fn refused(status: StatusCode, body: &[u8]) -> Refusal {
     let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let message = match body["message"].as_str() {
         Some(message) => message.to_owned(),
-        None => format!("the operation ended with status {}", status.as_u16()),
+        None => format!("the operation failed with status {}", status.as_u16()),
     };
     let named = [("reason", ""), ("request_id", "request ")].into_iter();
     let named = named.filter_map(|(name, label)| Some(format!("{label}{}", body[name].as_str()?)));

@@ -84,10 +84,7 @@ fn failed(refusal: Refusal, otherwise: impl FnOnce(String) -> ErrorData) -> Erro
 }
 
 fn unknown_resource() -> ErrorData {
-    ErrorData::resource_not_found(
-        "there is no such resource, or this key has no access to it",
-        None,
-    )
+    ErrorData::resource_not_found("resource not found, or this key has no access to it", None)
 }
 
 /// Returns the sender of the message.
@@ -132,7 +129,7 @@ impl ServerHandler for Handler {
         let caller = caller(&context)?;
         let tool = self.tools_of(&caller).find(|tool| tool.name() == request.name).cloned();
         let Some(tool) = tool else {
-            let message = format!("there is no tool {}, or this key may not use it", request.name);
+            let message = format!("tool {} not found, or this key may not use it", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
         let mut arguments = request.arguments.unwrap_or_default();
@@ -196,10 +193,10 @@ impl ServerHandler for Handler {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         if METHODS.contains(&method.as_str()) {
-            let message = format!("the params of {method} are not of the form that it has");
+            let message = format!("invalid params for {method}");
             return Err(ErrorData::invalid_params(message, None));
         }
-        let message = format!("there is no method {method} here");
+        let message = format!("method {method} not found");
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
@@ -232,7 +229,7 @@ impl ServerHandler for Handler {
             text.push_str(&part.text);
             offset = part.next;
             if text.len() > RESOURCE_BYTES_MAX {
-                let message = "the document has more than 4 MiB: read it with read_source";
+                let message = "the document is larger than 4 MiB: read it with read_source";
                 return Err(ErrorData::invalid_params(message, None));
             }
         }

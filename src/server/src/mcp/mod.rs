@@ -144,7 +144,7 @@ impl Endpoint {
 fn check_message(bytes: &Bytes) -> Result<(), ApiError> {
     let read = serde_json::from_slice::<HashMap<String, IgnoredAny>>(bytes);
     read.map(drop).map_err(|error| {
-        let message = format!("the body is not one JSON-RPC message: {error}");
+        let message = format!("the body is not a single JSON-RPC message: {error}");
         ApiError::new(Condition::Invalid, "malformed_body", message)
     })
 }

@@ -71,8 +71,8 @@ where
     F: Future<Output = Result<O, Refusal>>,
 {
     let input = read(&arguments).map_err(|error| match wrong_one::<I>(&arguments, &error) {
-        Some(name) => Refusal::new(format!("wrong arguments: {name}: {error}")),
-        None => Refusal::new(format!("wrong arguments: {error}")),
+        Some(name) => Refusal::new(format!("invalid arguments: {name}: {error}")),
+        None => Refusal::new(format!("invalid arguments: {error}")),
     })?;
     let output = work(session, input).await?;
     serde_json::to_value(output).map_err(|error| Refusal::new(error.to_string()))

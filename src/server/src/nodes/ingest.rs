@@ -68,7 +68,7 @@ pub fn ingest_node(service: Arc<NodeService>) -> (Router, Router) {
 }
 
 async fn elsewhere() -> Response {
-    let message = "this is an ingest node: it answers its server alone, and no clients";
+    let message = "this is an ingest node: it serves its server only, not clients";
     ApiError::new(Condition::RouteNotFound, "route_not_found", message).into_response("")
 }
 
@@ -79,7 +79,7 @@ async fn alive() -> Response {
 async fn ready(State(node): State<Arc<Node>>) -> Response {
     sent(match node.service.problem() {
         None => Ok(json_response(&json!({"status": "ready"}))),
-        Some(problem) => Err(unavailable(format!("the model fails: {problem}"))),
+        Some(problem) => Err(unavailable(format!("the embedding model fails: {problem}"))),
     })
 }
 
@@ -130,7 +130,7 @@ impl Node {
     async fn parse(&self, task: Option<ParseTask>, request: Request<Body>) -> Answer {
         self.require_key(request.headers())?;
         let task = task.ok_or_else(|| {
-            ApiError::invalid("invalid_value", "format is no format of this release")
+            ApiError::invalid("invalid_value", "format is unknown to this release")
         })?;
         let place = Arc::clone(&self.parsing).try_acquire_owned().map_err(|_| busy())?;
         let document = read(request.into_body(), FILE_BYTES_MAX).await?;

@@ -34,7 +34,7 @@ fn sent(answer: Answer) -> Response {
 }
 
 fn busy() -> ApiError {
-    unavailable("this node has enough to do".to_owned())
+    unavailable("this node is busy".to_owned())
 }
 
 fn unavailable(problem: String) -> ApiError {
@@ -45,11 +45,11 @@ async fn read(body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
     match timeout(BODY, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
-            let message = format!("the body ended early, or has more than {bytes_max} bytes");
+            let message = format!("the body ended early or is larger than {bytes_max} bytes");
             Err(ApiError::too_large("body_too_large", message))
         }
         Err(_) => {
-            let message = "the body did not come within a minute";
+            let message = "the body did not arrive within a minute";
             Err(ApiError::new(Condition::RequestTimeout, "body_timeout", message))
         }
     }

@@ -66,7 +66,7 @@ impl BodyReader {
                 Err(_) => continue,
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
-                    let message = format!("the body broke off: {error}");
+                    let message = format!("the body ended early: {error}");
                     return Err(ApiError::invalid("malformed_body", message));
                 }
                 Ok(Some(Ok(frame))) => frame,
@@ -98,12 +98,12 @@ impl BodyReader {
 }
 
 fn too_large(bytes_max: usize) -> ApiError {
-    let message = format!("the body is larger than the {bytes_max} bytes allowed here");
+    let message = format!("the body must be at most {bytes_max} bytes");
     ApiError::too_large("body_too_large", message)
 }
 
 fn too_slow() -> ApiError {
-    let message = "the body came too slowly or not at all";
+    let message = "the body arrived too slowly or not at all";
     ApiError::new(Condition::RequestTimeout, "body_timeout", message)
 }
 

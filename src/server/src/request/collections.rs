@@ -134,7 +134,7 @@ impl Fields {
             _ => return Err(wrong(field, location, "must be a JSON object or a list of them")),
         };
         if items.len() != count {
-            let problem = format!("holds {} entries for {count} items", items.len());
+            let problem = format!("has {} entries for {count} items", items.len());
             return Err(ApiError::field("count_mismatch", location, field.name, &problem));
         }
         let read = |item| match item {
@@ -194,11 +194,11 @@ fn check_count(
     max: usize,
 ) -> Result<(), ApiError> {
     if count > max {
-        let problem = format!("holds {count} entries, at most {max} are allowed");
+        let problem = format!("has {count} entries; at most {max} are allowed");
         return Err(ApiError::field("too_many_items", location, field.name, &problem));
     }
     if count < min {
-        return Err(wrong(field, location, &format!("must hold at least {min} entries")));
+        return Err(wrong(field, location, &format!("must have at least {min} entries")));
     }
     Ok(())
 }

@@ -236,7 +236,7 @@ impl Fields {
         let Kind::Objects { min, .. } = field.kind else { return Err(misread(field)) };
         match self.body.take(field.name) {
             Some(Member::Items(items)) if items.len() < min => {
-                let problem = format!("must hold at least {min} entries");
+                let problem = format!("must have at least {min} entries");
                 Err(wrong(field, Location::Body, &problem))
             }
             Some(Member::Items(items)) => Ok(Some(items)),
@@ -369,7 +369,10 @@ pub fn wrong(field: &Field, location: Location, problem: &str) -> ApiError {
 
 /// Creates the error for a field that is read as another kind than declared, which is a server bug.
 pub(super) fn misread(field: &Field) -> ApiError {
-    ApiError::internal(format!("field {} is read as another kind than declared", field.name))
+    ApiError::internal(format!(
+        "field {} is read as a kind other than the declared one",
+        field.name
+    ))
 }
 
 #[cfg(test)]

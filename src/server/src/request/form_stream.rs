@@ -94,7 +94,7 @@ impl State {
 
 fn endless() -> ApiError {
     let message = format!(
-        "the form cannot be read: no boundary, or no end of the headers of a part, in \
+        "the form cannot be read: no boundary, or no end of a part's headers, within \
          {IN_VAIN_BYTES_MAX} bytes"
     );
     ApiError::invalid("malformed_body", message)

@@ -44,7 +44,7 @@ impl InputsSeed<'_> {
     }
 
     fn too_many(&self, max: usize) -> ApiError {
-        let problem = format!("holds more than {max} entries");
+        let problem = format!("must have at most {max} entries");
         ApiError::field("too_many_items", Location::Body, self.0.name, &problem)
     }
 }
@@ -141,7 +141,7 @@ impl<'de> Visitor<'de> for InputsSeed<'_> {
         Ok(match (refused, inputs) {
             (Some(error), _) => Err(error),
             (None, None) => {
-                let problem = "must hold at least 1 entry";
+                let problem = "must have at least 1 entry";
                 Err(ApiError::field("invalid_value", Location::Body, self.0.name, problem))
             }
             (None, Some(Inputs::Tokens(lists)))

@@ -48,7 +48,7 @@ pub fn parse(bytes: &[u8], fields: &[&Field], reading: &Reading) -> Result<JsonB
     let body = parsed.map_err(|error| match vectors.at.get() {
         Some(name) if error.classify() == Category::Data || is_out_of_range(&error) => {
             let reason = vectors.reason.get().unwrap_or("invalid_value");
-            ApiError::field(reason, Location::Body, name, &format!("is refused: {error}"))
+            ApiError::field(reason, Location::Body, name, &format!("is not allowed: {error}"))
         }
         _ => {
             let message = format!("the body is not a valid JSON {form}: {error}");

@@ -39,7 +39,7 @@ pub struct UploadedFile {
 impl UploadedFile {
     /// Creates the 413 for a file that exceeds the size limit.
     pub fn too_large(field: &Field) -> ApiError {
-        let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
+        let message = format!("a file must be at most {} bytes", limits::FILE_BYTES_MAX);
         ApiError::too_large("file_too_large", message).at(Location::Form, field.name)
     }
 }
@@ -68,7 +68,7 @@ pub fn read_urlencoded(bytes: &[u8]) -> Result<Form, ApiError> {
 }
 
 fn too_many_parts() -> ApiError {
-    let message = format!("the form has more than {PARTS_MAX} parts");
+    let message = format!("the form must have at most {PARTS_MAX} parts");
     ApiError::invalid("too_many_items", message)
 }
 
@@ -153,7 +153,8 @@ fn check_encoding(part: &Part<'_>) -> Result<(), ApiError> {
     let encoding = encoding.map(HeaderValue::as_bytes).unwrap_or_default().trim_ascii();
     for refused in ["base64", "quoted-printable"] {
         if encoding.eq_ignore_ascii_case(refused.as_bytes()) {
-            let problem = format!("content-transfer-encoding {refused}: send the bytes themselves");
+            let problem =
+                format!("content-transfer-encoding {refused} is not supported: send raw bytes");
             return Err(malformed(&problem));
         }
     }
@@ -190,8 +191,8 @@ fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
         return Ok(());
     }
     let problem = match max {
-        1 => "may hold one file".to_owned(),
-        max => format!("may hold at most {max} files"),
+        1 => "must be a single file".to_owned(),
+        max => format!("must have at most {max} files"),
     };
     Err(ApiError::field("too_many_items", Location::Form, field.name, &problem))
 }
@@ -232,7 +233,7 @@ async fn read_text(
     while let Some(data) = pieces.next().await? {
         *text_bytes += data.len();
         if *text_bytes > TEXT_BYTES_MAX {
-            let message = format!("text parts may hold at most {TEXT_BYTES_MAX} bytes in all");
+            let message = format!("text parts must be at most {TEXT_BYTES_MAX} bytes in total");
             let error = ApiError::too_large("content_too_large", message);
             return Err(error.at(Location::Form, field.name));
         }
@@ -311,7 +312,7 @@ mod tests {
         for encoding in ["base64", "BASE64", "Quoted-Printable"] {
             let error = read(encoding).await.unwrap_err();
             assert_eq!(error.reason(), "malformed_body");
-            assert!(error.to_string().contains("send the bytes themselves"), "{error}");
+            assert!(error.to_string().contains("send raw bytes"), "{error}");
         }
     }
 

@@ -152,7 +152,7 @@ fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> O
     }
     if let Some(field) = fields.iter().find(|field| field.names().any(|known| known == name)) {
         let (belongs, came) = (field.location.as_str(), location.as_str());
-        return Some(format!("is read from the {belongs}, not from the {came}"));
+        return Some(format!("must be sent in the {belongs}, not in the {came}"));
     }
     let distances = fields.iter().flat_map(|field| field.names()).map(|known| {
         let chars = known.chars().count().min(name.chars().count());
@@ -167,8 +167,8 @@ fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> O
     let meant = synonym(name).filter(knows);
     let meant = meant.or_else(|| similar.or_else(nearest).map(|(_, _, known)| known));
     is_refused.then(|| match meant {
-        Some(known) => format!("is no parameter of this operation: is {known} meant?"),
-        None => "is no parameter of this operation".to_owned(),
+        Some(known) => format!("is not a parameter of this operation; did you mean {known}?"),
+        None => "is not a parameter of this operation".to_owned(),
     })
 }
 
@@ -211,7 +211,7 @@ mod tests {
 
     fn meant(name: &str, rules: Rules) -> Option<String> {
         let message = check(name, rules).err()?;
-        Some(message.rsplit_once(": is ")?.1.trim_end_matches(" meant?").to_owned())
+        Some(message.rsplit_once("did you mean ")?.1.trim_end_matches('?').to_owned())
     }
 
     #[test]

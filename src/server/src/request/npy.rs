@@ -18,25 +18,32 @@ const FIELD: &str = "embeddings";
 /// and values that are not accepted.
 pub(super) fn parse(file: &[u8]) -> Result<Vectors, ApiError> {
     let (rows, dimension, data) = open(file).map_err(|problem| {
-        ApiError::invalid("malformed_body", format!("the body is not a usable npy file: {problem}"))
+        ApiError::invalid(
+            "malformed_body",
+            format!("the body is not a supported npy file: {problem}"),
+        )
     })?;
     let refuse =
         |reason, problem: String| Err(ApiError::field(reason, Location::Body, FIELD, &problem));
     if rows > limits::NPY_ROWS_MAX {
         let max = limits::NPY_ROWS_MAX;
-        return refuse("too_many_items", format!("holds {rows} rows, at most {max} are allowed"));
+        return refuse("too_many_items", format!("has {rows} rows; at most {max} are allowed"));
     }
     if rows == 0 {
-        return refuse("invalid_value", "must hold at least one row".to_owned());
+        return refuse("invalid_value", "must have at least one row".to_owned());
     }
     if !(1..=limits::VECTOR_DIMENSION_MAX).contains(&dimension) {
         let max = limits::VECTOR_DIMENSION_MAX;
-        return refuse("invalid_value", format!("is {dimension} wide, 1 to {max} are allowed"));
+        return refuse(
+            "invalid_value",
+            format!("has {dimension} dimensions; 1 to {max} are allowed"),
+        );
     }
     let expected = rows * dimension * size_of::<f32>();
     if data.len() != expected {
         let problem = format!(
-            "the body is not a usable npy file: {} bytes of rows, its shape needs {expected}",
+            "the body is not a supported npy file: it has {} bytes of rows, and its shape requires \
+             {expected}",
             data.len()
         );
         return Err(ApiError::invalid("malformed_body", problem));
@@ -46,7 +53,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Vectors, ApiError> {
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
         return refuse(
             "invalid_value",
-            format!("holds a value in row {} that is not finite", at / dimension),
+            format!("has a value in row {} that is not finite", at / dimension),
         );
     }
     Ok(Vectors { dimension, values, names: Vec::new() })
@@ -55,7 +62,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Vectors, ApiError> {
 /// Splits a file into row count, width and data.
 fn open(file: &[u8]) -> Result<(usize, usize, &[u8]), &'static str> {
     const CUT: &str = "it ends inside its header";
-    let rest = file.strip_prefix(MAGIC).ok_or("it does not begin as one")?;
+    let rest = file.strip_prefix(MAGIC).ok_or("it has no npy signature")?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or(CUT)?;
     let (length, rest) = match version {
         [1, 0] => {
@@ -72,7 +79,7 @@ fn open(file: &[u8]) -> Result<(usize, usize, &[u8]), &'static str> {
         return Err("its header is longer than 10,000 bytes");
     }
     let (header, data) = rest.split_at_checked(length).ok_or(CUT)?;
-    let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
+    let header = std::str::from_utf8(header).map_err(|_| "its header is not UTF-8 text")?;
     let (rows, dimension) = shape(header)?;
     Ok((rows, dimension, data))
 }
@@ -80,13 +87,13 @@ fn open(file: &[u8]) -> Result<(usize, usize, &[u8]), &'static str> {
 /// Parses the shape from a header, if the rest of the header is as expected.
 fn shape(header: &str) -> Result<(usize, usize), &'static str> {
     const BAD: &str = "its header is not a dictionary of descr, fortran_order and shape";
-    let mut text = Text(header.strip_suffix('\n').ok_or("its header does not end with a line")?);
+    let mut text = Text(header.strip_suffix('\n').ok_or("its header does not end with a newline")?);
     let (mut descr, mut is_fortran, mut shape) = (None, None, None);
     text.eat("{").ok_or(BAD)?;
     while text.eat("}").is_none() {
         let is_new = match text.quoted().zip(text.eat(":")).ok_or(BAD)?.0 {
             "descr" => descr
-                .replace(text.quoted().ok_or("its descr is not one of plain numbers")?)
+                .replace(text.quoted().ok_or("its descr is not a plain numeric type")?)
                 .is_none(),
             "fortran_order" => {
                 let is_true = text.eat("True").is_some();
@@ -96,12 +103,12 @@ fn shape(header: &str) -> Result<(usize, usize), &'static str> {
                 is_fortran.replace(is_true).is_none()
             }
             "shape" => {
-                shape.replace(text.pair().ok_or("its shape is not that of a matrix")?).is_none()
+                shape.replace(text.pair().ok_or("its shape is not two-dimensional")?).is_none()
             }
             _ => return Err(BAD),
         };
         if !is_new {
-            return Err("its header gives a key twice");
+            return Err("its header has a duplicate key");
         }
         if text.eat(",").is_none() {
             text.eat("}").ok_or(BAD)?;

@@ -202,7 +202,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_> {
             items.push(item);
             if items.len() > max {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                let problem = format!("holds more than {max} entries");
+                let problem = format!("must have at most {max} entries");
                 let location = Location::Body;
                 let error = ApiError::field("too_many_items", location, field.name, &problem);
                 return Ok(Member::Refused(error));

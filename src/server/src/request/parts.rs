@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(look(true, &format!("[{fine}, {fine}, {{}}]")), Ok(vec!["far".to_owned()]));
         assert_eq!((look(false, "null"), look(true, "null")), (Ok(vec![]), Ok(vec![])));
         let error = look(true, r#"[{}, {"txt": "x"}]"#).unwrap_err();
-        let expected = "parts[1].txt is no parameter of this operation: is text meant?";
+        let expected = "parts[1].txt is not a parameter of this operation; did you mean text?";
         assert_eq!(error, expected);
     }
 

@@ -79,7 +79,9 @@ impl Spool {
     }
 
     fn take(&mut self) -> Result<Spill, ApiError> {
-        self.spill.take().ok_or_else(|| ApiError::internal("a body was written after a failure"))
+        self.spill
+            .take()
+            .ok_or_else(|| ApiError::internal("a body was written after an earlier write failed"))
     }
 }
 
@@ -89,8 +91,8 @@ pub fn refused(error: &std::io::Error) -> ApiError {
         ErrorKind::QuotaExceeded => "overloaded",
         ErrorKind::StorageFull => "storage_full",
         _ => {
-            tracing::error!(%error, "a body could not be written to a temporary file");
-            let message = "the server cannot write temporary files";
+            tracing::error!(%error, "writing a request body to a temporary file failed");
+            let message = "the server cannot write temporary files; see the server log";
             return ApiError::new(Condition::Unavailable, "storage_unavailable", message);
         }
     };

@@ -127,17 +127,17 @@ fn refusal(field: &Field, location: Location, excess: Excess) -> ApiError {
     match (excess, field.kind) {
         (Excess::Twice(member), _) => {
             let member: String = member.chars().take(limits::METADATA_KEY_CHARS_MAX).collect();
-            let problem = format!("holds the member {member} twice, with different values");
+            let problem = format!("has the member {member} twice with different values");
             invalid("conflicting_values", problem)
         }
         (_, Kind::Texts { max, .. }) => {
-            invalid("too_many_items", format!("holds more than {max} entries"))
+            invalid("too_many_items", format!("must have at most {max} entries"))
         }
         (Excess::Bytes, Kind::Json { bytes_max, .. }) => {
-            too_large(format!("holds more than {bytes_max} bytes of JSON"))
+            too_large(format!("must be at most {bytes_max} bytes of JSON"))
         }
         (Excess::Values, Kind::Json { values_max, .. }) => {
-            invalid("too_many_items", format!("holds more than {values_max} values"))
+            invalid("too_many_items", format!("must have at most {values_max} values"))
         }
         (Excess::ListLength, _) => {
             let max = limits::FILTER_LIST_MAX;
@@ -145,16 +145,17 @@ fn refusal(field: &Field, location: Location, excess: Excess) -> ApiError {
         }
         (_, Kind::Filter) => {
             let max = limits::FILTER_VALUES_MAX;
-            let problem = format!("brings the filters of the request to more than {max} values");
+            let problem =
+                format!("brings the filters of the request above the limit of {max} values");
             invalid("invalid_filter", problem)
         }
         (Excess::Bytes, _) => {
             let max = limits::METADATA_BYTES_MAX;
-            too_large(format!("holds more than {max} bytes of JSON"))
+            too_large(format!("must be at most {max} bytes of JSON"))
         }
         (Excess::Values, _) => {
             let max = limits::METADATA_VALUES_MAX;
-            too_large(format!("brings the metadata of the request to more than {max} values"))
+            too_large(format!("brings the metadata of the request above the limit of {max} values"))
         }
     }
 }

@@ -57,7 +57,7 @@ impl Vectors {
                 }
                 Some(earlier) if earlier == row => {}
                 Some(_) => {
-                    let problem = "holds a chunk id twice, with different vectors";
+                    let problem = "contains a chunk id twice with different vectors";
                     let (reason, location) = ("conflicting_values", Location::Body);
                     return Err(ApiError::field(reason, location, field.name, problem));
                 }
@@ -172,7 +172,7 @@ struct Sink<'a> {
 impl Sink<'_> {
     fn push<E: Error>(&mut self, value: f32) -> Result<(), E> {
         if !value.is_finite() {
-            let message = format_args!("a value lies outside the range of 32-bit floats");
+            let message = format_args!("a value is outside the range of 32-bit floats");
             return Err(refuse(self.reason, "invalid_value", message));
         }
         self.vectors.values.push(value);
@@ -288,17 +288,17 @@ impl<'de> Visitor<'de> for EntrySeed<'_, '_> {
             self.sink.push(value)?;
             if self.sink.vectors.values.len() - start > limits::VECTOR_DIMENSION_MAX {
                 let max = limits::VECTOR_DIMENSION_MAX;
-                let message = format_args!("a vector may be at most {max} wide");
+                let message = format_args!("a vector must have at most {max} dimensions");
                 return Err(refuse(reason, "too_many_items", message));
             }
         }
         let width = self.sink.vectors.values.len() - start;
         if width == 0 {
-            let message = format_args!("a vector must hold at least one number");
+            let message = format_args!("a vector must have at least one number");
             return Err(refuse(reason, "invalid_value", message));
         }
         if expected != 0 && width != expected {
-            let message = format_args!("vectors of widths {expected} and {width} are mixed");
+            let message = format_args!("vectors of {expected} and of {width} dimensions are mixed");
             return Err(refuse(reason, "dimension_mismatch", message));
         }
         self.sink.vectors.dimension = width;

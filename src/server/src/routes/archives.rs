@@ -93,9 +93,11 @@ fn send(export: Export, pieces: mpsc::Sender<io::Result<Bytes>>) {
     let mut out = Pieces { waiting: BytesMut::with_capacity(PIECE_BYTES), pieces };
     if let Err(error) = export.write(&mut out) {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => tracing::info!(tenant, "the client left its export"),
+            io::ErrorKind::BrokenPipe => {
+                tracing::info!(tenant, "the client disconnected during an export")
+            }
             _ => {
-                tracing::error!(tenant, %error, "an export broke off");
+                tracing::error!(tenant, %error, "an export failed");
                 // The send fails if the client has also disconnected.
                 let _ = out.pieces.blocking_send(Err(error));
             }
@@ -128,5 +130,5 @@ impl Write for Pieces {
 }
 
 fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone")
+    io::Error::new(io::ErrorKind::BrokenPipe, "the client disconnected")
 }

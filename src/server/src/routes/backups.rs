@@ -30,7 +30,7 @@ fn begin(app: &App, call: &Call, request: BeginBackup) -> Result<Json<BackupStat
     let BeginBackup { to, of, tenant, with_keys, full } = request;
     let options = TakeOptions { tenant, with_keys, is_full: full };
     app.engine.begin_backup(call.grant()?, to.as_ref(), of.as_deref(), options)?;
-    status(app, call, Vec::new(), "Backup begun; GET /admin/backups tells its state")
+    status(app, call, Vec::new(), "Backup started; GET /admin/backups shows its state")
 }
 
 fn list(app: &App, call: &Call, (): ()) -> Result<Json<BackupStatus>, ApiError> {

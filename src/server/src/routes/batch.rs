@@ -208,7 +208,7 @@ fn submit(
             }
             Err(error) => {
                 if let Some(cause) = error.cause() {
-                    tracing::error!(index, cause, "an item of a batch failed");
+                    tracing::error!(index, cause, "a batch item failed");
                 }
                 failed.push(FailedItem::new(index, filename, &error));
                 match is_passing(&error) {

@@ -93,7 +93,7 @@ fn upload(
         let accepted = app.engine.upload_vectors(&access, batch, new)?;
         let batch = accepted.batch;
         let message = match accepted.overwritten {
-            true => "embeddings stored; the existing batch was overwritten",
+            true => "embeddings stored; existing batch was overwritten",
             false => "embeddings stored",
         };
         let body = UploadedEmbeddings {
@@ -142,7 +142,7 @@ fn delete(app: &App, call: &Call, input: NamedChunks) -> Result<Json<DeletedEmbe
     let deleted = app.engine.delete_vectors(&access, &ids)?;
     let total_deleted = deleted.iter().filter(|was_there| **was_there).count();
     let message = match total_deleted {
-        0 => "nothing matched: none of the chunk ids exists",
+        0 => "nothing was deleted: none of the chunk ids exists",
         _ => "embeddings deleted",
     };
     let body = DeletedEmbeddings {
@@ -223,7 +223,7 @@ fn read_cursor(access: &TenantAccess, cursor: &str) -> Result<(String, u32), Api
         (check == cursor_check(access, &batch, index)).then_some((batch, index))
     };
     read().ok_or_else(|| {
-        let problem = "is not the next_cursor of a page of this tenant and sub-tenant";
+        let problem = "must be the next_cursor of a page of this tenant and sub-tenant";
         ApiError::field("invalid_value", Location::Body, "cursor", problem)
     })
 }

@@ -125,10 +125,13 @@ impl Reply for Fetched {
         const EMPTY: &str = "\"file_content\":\"\"";
         let Self { answer, content } = self;
         let Some(((coding, coded_bytes), file)) = content else { return answer.into_response() };
-        let json = serde_json::to_string(&answer.body)
-            .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+        let json = serde_json::to_string(&answer.body).map_err(|error| {
+            ApiError::internal(format!("a response cannot be serialized as JSON: {error}"))
+        })?;
         // Quotes within other values are escaped, so this finds the member itself.
-        let at = json.find(EMPTY).ok_or_else(|| ApiError::internal("no place for the content"))?;
+        let at = json
+            .find(EMPTY)
+            .ok_or_else(|| ApiError::internal("the response has no file_content member"))?;
         let (head, tail) = json.split_at(at + EMPTY.len() - 1);
         let (head, tail) = (Bytes::from(head.to_owned()), Bytes::from(tail.to_owned()));
         let mut response = answer.into_response()?;
@@ -289,8 +292,9 @@ fn describe(headers: &mut HeaderMap, content_type: &str, filename: &str) -> Resu
     let content_type = HeaderValue::try_from(media_type(content_type))
         .unwrap_or(HeaderValue::from_static(BYTES_TYPE));
     headers.insert(CONTENT_TYPE, content_type);
-    let disposition = HeaderValue::try_from(disposition(filename))
-        .map_err(|error| ApiError::internal(format!("a file name is no header: {error}")))?;
+    let disposition = HeaderValue::try_from(disposition(filename)).map_err(|error| {
+        ApiError::internal(format!("a file name is not a valid header: {error}"))
+    })?;
     headers.insert(CONTENT_DISPOSITION, disposition);
     guard(headers);
     Ok(())

@@ -87,7 +87,7 @@ async fn job_events(app: App, call: Call, request: OneJob) -> Result<EventReply,
             _ = tell(&app, &call, &job_id, events, &changed) => {}
             () = gone.closed() => {}
             () = reached(&mut stop, Stop::Drain) => {
-                let told = "the server is stopping: ask again";
+                let told = "the server is stopping; try again";
                 let error = ApiError::new(Condition::Unavailable, "stopping", told);
                 let _ = off_thread(move || Ok(gone.fail(&error))).await;
             }

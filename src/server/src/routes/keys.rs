@@ -25,7 +25,7 @@ pub fn routes() -> Vec<Route<App>> {
 fn create(app: &App, call: &Call, request: CreateKey) -> Result<Json<CreatedKey>, ApiError> {
     let CreateKey { name, role, scope, expires_at } = request;
     if expires_at.is_some_and(|end| end <= app.engine.clock().now()) {
-        let problem = "must lie in the future";
+        let problem = "must be in the future";
         return Err(ApiError::field("invalid_value", Location::Body, "expires_at", problem));
     }
     let new = NewKey { name, role, scope, expires_at };
@@ -35,7 +35,7 @@ fn create(app: &App, call: &Call, request: CreateKey) -> Result<Json<CreatedKey>
         api_key: created.text.expose().to_owned(),
         key: view(&created.info),
         success: true,
-        message: "API key created; it is shown this once".to_owned(),
+        message: "API key created; it is shown only once".to_owned(),
     }))
 }
 

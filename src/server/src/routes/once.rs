@@ -129,21 +129,22 @@ pub fn once<T: Serialize>(
         RequestStart::Fresh(ticket) => ticket,
         RequestStart::Replay { status, body } => return Ok(Once::Replayed { status, body }),
         RequestStart::InFlight => {
-            let message = "a request with this Idempotency-Key is being carried out";
+            let message = "a request with this Idempotency-Key is in progress";
             let error = ApiError::new(Condition::Unavailable, "idempotency_in_flight", message);
             return Err(error.with_retry_after(1));
         }
         RequestStart::Mismatch => {
-            let message = "this Idempotency-Key was used for another request";
+            let message = "this Idempotency-Key was already used for a different request";
             return Err(ApiError::new(Condition::Conflict, "idempotency_conflict", message));
         }
     };
     let reply = work(Some(RequestIds::of(&ticket)))?;
-    let body = serde_json::to_vec(&reply.body)
-        .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+    let body = serde_json::to_vec(&reply.body).map_err(|error| {
+        ApiError::internal(format!("a response cannot be serialized as JSON: {error}"))
+    })?;
     if let Err(error) = app.engine.finish_request(ticket, reply.status.as_u16(), &body) {
         // The work is durable, and a repetition replaces it under the same ids.
-        tracing::warn!(%error, "the answer to an idempotency key could not be kept");
+        tracing::warn!(%error, "storing the response of an idempotency key failed");
     }
     Ok(Once::First(reply))
 }

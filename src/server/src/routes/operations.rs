@@ -98,7 +98,7 @@ fn require_tenant(
     sub_tenant: Option<&SubTenantId>,
 ) -> Result<(), ApiError> {
     if tenant.is_none() && sub_tenant.is_some() {
-        let problem = "is required with sub_tenant_id";
+        let problem = "is required when sub_tenant_id is given";
         return Err(ApiError::field("missing_field", Location::Query, "tenant_id", problem));
     }
     Ok(())
@@ -112,7 +112,7 @@ pub(super) fn read_cursor(cursor: &str) -> Result<u64, ApiError> {
     // Positions are stored as signed integers.
     let position = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
     position.ok_or_else(|| {
-        let problem = "is not the next_cursor of a page";
+        let problem = "must be the next_cursor of a page";
         ApiError::field("invalid_value", Location::Query, "cursor", problem)
     })
 }
@@ -122,7 +122,7 @@ fn retry_job(app: &App, call: &Call, request: RetryJob) -> Result<Json<RetriedJo
     require_tenant(tenant.as_ref(), sub_tenant.as_ref())?;
     let row = app.engine.retry_job(call.grant()?, tenant.as_ref(), sub_tenant, &job_id)?;
     call.tell_subject(&job_id);
-    let message = "The job waits, or is being processed".to_owned();
+    let message = "The job is queued or in progress".to_owned();
     Ok(Json::new(RetriedJob { job: job(&row, &app.engine.waiting()), success: true, message }))
 }
 
@@ -187,7 +187,7 @@ async fn last_hour(app: App, call: Call, (): ()) -> Result<Json<LastHour>, ApiEr
 /// Requires a key for all tenants, because the metrics cover the whole server.
 fn require_all_tenants(call: &Call) -> Result<(), ApiError> {
     if !call.grant()?.is_all_tenants() {
-        let need = "metrics are of the whole server: they need a key for all tenants";
+        let need = "metrics cover the whole server and require a key for all tenants";
         return Err(EngineError::Forbidden { need }.into());
     }
     Ok(())

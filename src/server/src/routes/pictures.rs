@@ -67,7 +67,7 @@ async fn page_image(app: App, call: Call, request: PageImage) -> Result<PageImag
         file_id: claim.source.to_string(),
         page,
         success: true,
-        message: "Successfully signed an address".to_owned(),
+        message: "Signed URL created".to_owned(),
         content_type: PNG.to_owned(),
         download_url: format!("{}/fetch/download/{token}", call.base_url),
         expires_at: end.to_string(),

@@ -169,7 +169,7 @@ async fn stream_answer(
         Ok(stream.done(&response))
     });
     if let Ok(Err(Disconnected)) | Err(_) = ended.await {
-        tracing::debug!("a stream was not read to its end");
+        tracing::debug!("a stream was not read to the end");
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ impl Asked {
                     tracing::error!(%request_id, cause, "a streamed answer failed");
                 }
                 if let Err(Disconnected) = stream.fail(&error) {
-                    tracing::debug!("a stream was not read to its end");
+                    tracing::debug!("a stream was not read to the end");
                 }
                 Ok(None)
             }
@@ -265,7 +265,7 @@ impl Asked {
         // Includes the time that a generator took to understand the question.
         search.timings_ms.total = total_ms;
         if let Some(error) = &generation.error {
-            tracing::warn!(%error, request_id = %call.request_id, "no generated answer");
+            tracing::warn!(%error, request_id = %call.request_id, "answer generation failed");
             search.degraded.push(GENERATOR_UNAVAILABLE.to_owned());
         }
         let SourcesEvent { mut sources, chunks, graph_relations } = sources;
@@ -319,7 +319,7 @@ impl Asked {
         let question = &input.request.query;
         let answer = input.ai_generation.then_some(response.answer.as_str());
         if let Err(error) = app.engine.remember(access, session, question, answer) {
-            tracing::warn!(%error, request_id = %call.request_id, "a turn was not remembered");
+            tracing::warn!(%error, request_id = %call.request_id, "storing a turn failed");
             response.metadata.search.degraded.push("session_not_remembered".to_owned());
         }
     }

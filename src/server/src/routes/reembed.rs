@@ -39,10 +39,10 @@ fn order(app: &App, call: &Call, request: Reembed) -> Result<Json<ReembedStatus>
     };
     let states = app.engine.reembed(call.grant()?, tenant.as_ref(), Some(action), to)?;
     let message = match action {
-        ReembedAction::Estimate => "Measured; nothing was changed",
-        ReembedAction::Discard => "Vectors that are not searched were given up",
+        ReembedAction::Estimate => "Estimated; nothing was changed",
+        ReembedAction::Discard => "Vectors not in use were discarded",
         ReembedAction::Start | ReembedAction::Back => {
-            "Asked for; GET /admin/reembed tells the progress"
+            "Re-embedding requested; GET /admin/reembed shows the progress"
         }
     };
     Ok(answer(states, message))
@@ -50,7 +50,7 @@ fn order(app: &App, call: &Call, request: Reembed) -> Result<Json<ReembedStatus>
 
 fn status(app: &App, call: &Call, request: ReembedQuery) -> Result<Json<ReembedStatus>, ApiError> {
     let states = app.engine.reembed(call.grant()?, request.tenant.as_ref(), None, None)?;
-    Ok(answer(states, "Successfully fetched the models of tenants"))
+    Ok(answer(states, "Successfully fetched tenant models"))
 }
 
 fn answer(states: Vec<TenantReembed>, message: &str) -> Json<ReembedStatus> {

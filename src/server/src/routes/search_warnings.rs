@@ -32,7 +32,7 @@ pub(super) fn warnings(
         code: "parameter_ignored".to_owned(),
         field: name.clone(),
         message: format!(
-            "{name} is no parameter of this operation and has no effect: is {meant} meant?"
+            "{name} is not a parameter of this operation and was ignored; did you mean {meant}?"
         ),
     });
     told_of.chain(told(app, access, filter, found, map)).take(WARNINGS_MAX).collect()
@@ -64,15 +64,16 @@ fn told(
         let field = format!("{}.{}", name(map), shown(&path));
         if stored.is_empty() {
             let message = format!(
-                "nothing in this sub-tenant has a value under {field}: is the key spelt so? \
-                 Capitals count"
+                "nothing in this sub-tenant has a value under {field}; check the spelling of the \
+                 key, which is case-sensitive"
             );
             return SearchWarning { code: "filter_unknown_key".to_owned(), field, message };
         }
         let [given, stored] = [given, stored]
             .map(|types| types.iter().map(ValueType::to_string).collect::<Vec<_>>().join(" and "));
         let message = format!(
-            "{field} is compared with {given} and its values are {stored}: nothing is converted"
+            "{field} is compared with {given}, but its stored values are {stored}; values are not \
+             converted"
         );
         SearchWarning { code: "filter_type_mismatch".to_owned(), field, message }
     };

@@ -160,7 +160,7 @@ fn read_cursor(cursor: &str) -> Result<(Timestamp, SourceId), ApiError> {
         Some((Timestamp(uploaded_at), SourceId::parse(&id).ok()?))
     };
     read().ok_or_else(|| {
-        let problem = "is not the next_cursor of a page";
+        let problem = "must be the next_cursor of a page";
         ApiError::field("invalid_value", Location::Query, "cursor", problem)
     })
 }

@@ -197,8 +197,8 @@ fn submit(
     let accepted = app.engine.submit(access, submission)?;
     let message = match accepted.overwritten {
         true => {
-            "accepted for processing; existing content was overwritten: what is searchable of it \
-             stays until the new version is"
+            "accepted for processing; existing content was overwritten and stays searchable until \
+             the new version is ready"
         }
         false => "accepted for processing",
     };
@@ -230,7 +230,7 @@ fn update_metadata(
     })?;
     let message = match is_changed {
         true => "metadata updated",
-        false => "nothing to change: neither tenant_metadata nor document_metadata was given",
+        false => "nothing to update: neither tenant_metadata nor document_metadata was given",
     };
     let accepted = Accepted {
         file_id: source_id.to_string(),

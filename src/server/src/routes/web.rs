@@ -75,7 +75,7 @@ fn update_webpage(
                 lookup_error(&access, EngineError::SourceNotFound { source_id })
             })?;
             WebUrl::parse(&view.record.url).map_err(|_| {
-                let problem = "is required: the source has no stored address";
+                let problem = "is required: the source has no stored URL";
                 ApiError::field("missing_field", Location::Query, "web_url", problem)
             })?
         }

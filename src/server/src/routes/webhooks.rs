@@ -63,7 +63,7 @@ fn create(
         secret,
         webhook: view(&webhook),
         success: true,
-        message: "Webhook created; its secret is shown this once".to_owned(),
+        message: "Webhook created; its secret is shown only once".to_owned(),
     }))
 }
 
@@ -106,8 +106,8 @@ fn test(app: &App, call: &Call, request: OneWebhook) -> Result<Json<WebhookTest>
     call.tell_subject(&request.id);
     let delivered = tested.problem.is_empty();
     let message = match delivered {
-        true => "The receiver has taken the test message",
-        false => "The test message did not arrive",
+        true => "The test message was delivered",
+        false => "The test message was not delivered",
     };
     Ok(Json::new(WebhookTest {
         event_id: tested.event,

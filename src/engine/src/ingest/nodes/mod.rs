@@ -168,7 +168,7 @@ impl IngestNodes {
         let task = serde_json::to_value(ParseTask { format }).unwrap_or_default();
         let target = format!("{}?format={}", wire::PARSE, task["format"].as_str()?);
         let read = |answer: &[u8]| {
-            parsed_from_bytes(answer).ok_or_else(|| "it is no parsed document".to_owned())
+            parsed_from_bytes(answer).ok_or_else(|| "it is not a parsed document".to_owned())
         };
         let media = "application/octet-stream";
         let serves = |node: &Description| node.version == RELEASE;

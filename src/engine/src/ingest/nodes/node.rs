@@ -80,20 +80,20 @@ impl Drop for TaskPermit<'_> {
 pub fn describe(forwarder: &Forwarder, headers: &HeaderMap) -> Result<Description, String> {
     let answer = forwarder.ask(wire::DESCRIPTION, headers, LOOK_ANSWER);
     let answer = answer.map_err(|error| reason(error.problem()))?;
-    serde_json::from_slice(&answer).map_err(|_| "it is no ingest node".to_owned())
+    serde_json::from_slice(&answer).map_err(|_| "it is not an ingest node".to_owned())
 }
 
 /// Adds what a problem of the HTTP client means for a node.
 fn reason(problem: &str) -> String {
     let meaning = match problem {
-        "status 400" => "it may want https://",
-        "status 401" => "it has another node-key, or is no ingest node",
-        "status 404" => "it is no ingest node",
+        "status 400" => "it may require https://",
+        "status 401" => "it has another node-key, or is not an ingest node",
+        "status 404" => "it is not an ingest node",
         timeout if timeout.starts_with("timeout") => {
-            return "it does not answer in time".to_owned();
+            return "it did not answer in time".to_owned();
         }
-        other if other.contains("InvalidContentType") => "it may want http://",
-        other if other.contains("UnknownIssuer") => "ca-file has to vouch for it",
+        other if other.contains("InvalidContentType") => "it may require http://",
+        other if other.contains("UnknownIssuer") => "ca-file lacks its certificate authority",
         other => return other.to_owned(),
     };
     format!("{problem}: {meaning}")
@@ -155,7 +155,7 @@ impl Node {
             Failure::Lost(problem) => self.note("an ingest node failed a task", problem),
             Failure::Useless(problem) => {
                 self.state.lock().rests_until = Some(Instant::now() + REST);
-                self.note("an ingest node gave no answer of use, and rests for a minute", problem);
+                self.note("an ingest node gave no usable answer, and rests a minute", problem);
             }
         }
     }
@@ -194,15 +194,15 @@ impl Node {
                 let has_model = node.models.iter().any(|known| models.contains(known));
                 let problem = match (has_model, node.version == RELEASE) {
                     (true, true) => None,
-                    (true, false) => Some("it is of another release, and only embeds"),
-                    (false, true) => Some("it has none of this server's models, and only parses"),
-                    (false, false) => Some("it is of another release, and has other models"),
+                    (true, false) => Some("it is of another release, so it only embeds"),
+                    (false, true) => Some("it has none of this server's models, so it only parses"),
+                    (false, false) => Some("it is of another release and has other models"),
                 };
                 let problem = problem.map(str::to_owned);
                 if problem != state.problem {
                     match &problem {
                         Some(problem) => {
-                            tracing::warn!(node = base, problem, "an ingest node is used in part");
+                            tracing::warn!(node = base, problem, "an ingest node is partly used");
                         }
                         None => tracing::info!(node = base, device, "an ingest node is usable"),
                     }

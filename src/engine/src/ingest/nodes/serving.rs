@@ -114,7 +114,7 @@ impl NodeService {
 
 fn read(task: &[u8]) -> Result<EmbedTask, NodeRefusal> {
     let task: EmbedTask = serde_json::from_slice(task)
-        .map_err(|error| NodeRefusal::Invalid(format!("the body is no task: {error}")))?;
+        .map_err(|error| NodeRefusal::Invalid(format!("the body is not a valid task: {error}")))?;
     match task.texts.len() > TEXTS_MAX {
         true => Err(NodeRefusal::Invalid(format!("texts has more than {TEXTS_MAX} entries"))),
         false => Ok(task),
@@ -122,7 +122,7 @@ fn read(task: &[u8]) -> Result<EmbedTask, NodeRefusal> {
 }
 
 fn unknown_model() -> NodeRefusal {
-    NodeRefusal::Invalid("model is the fingerprint of no model of this node".to_owned())
+    NodeRefusal::Invalid("model is not the fingerprint of a model of this node".to_owned())
 }
 
 impl From<EmbedError> for NodeRefusal {

@@ -93,7 +93,7 @@ pub fn vectors_from_bytes(
     };
     match vectors.iter().all(is_unit) {
         true => Ok(vectors),
-        false => Err("a vector is not of length 1".to_owned()),
+        false => Err("a vector is not normalized".to_owned()),
     }
 }
 
@@ -102,8 +102,8 @@ pub fn vectors_from_bytes(
 /// # Errors
 /// A description of the mismatch.
 pub fn sparse_from_bytes(bytes: &[u8], count: usize) -> Result<Vec<SparseVector>, String> {
-    let vectors: Vec<SparseVector> =
-        serde_json::from_slice(bytes).map_err(|error| format!("no sparse vectors: {error}"))?;
+    let vectors: Vec<SparseVector> = serde_json::from_slice(bytes)
+        .map_err(|error| format!("invalid sparse vectors: {error}"))?;
     if vectors.len() != count {
         return Err(format!("{} vectors, not {count}", vectors.len()));
     }
@@ -116,7 +116,7 @@ pub fn sparse_from_bytes(bytes: &[u8], count: usize) -> Result<Vec<SparseVector>
     };
     match vectors.iter().all(is_vector) {
         true => Ok(vectors),
-        false => Err("a sparse vector is not of ascending tokens with weights above 0".to_owned()),
+        false => Err("a sparse vector must have ascending tokens and weights above 0".to_owned()),
     }
 }
 

@@ -93,11 +93,11 @@ impl Client {
         for vector in &mut vectors {
             if vector.len() != dimension {
                 let found = vector.len();
-                let problem = format!("its vectors have {found} numbers, not {dimension}");
+                let problem = format!("its vectors have {found} dimensions instead of {dimension}");
                 return Err(Failure::Final(problem));
             }
             if !to_length_one(vector) {
-                let problem = "a vector is not finite, or has no length".to_owned();
+                let problem = "a vector is not finite or is zero".to_owned();
                 return Err(Failure::Texts(problem));
             }
         }
@@ -115,9 +115,10 @@ impl Client {
             Ok(vectors) if (1..=VECTOR_DIMENSION_MAX).contains(&vectors[0].len()) => {
                 Ok(vectors[0].len())
             }
-            Ok(vectors) => {
-                Err(format!("{} numbers, of {VECTOR_DIMENSION_MAX} at most", vectors[0].len()))
-            }
+            Ok(vectors) => Err(format!(
+                "{} dimensions; at most {VECTOR_DIMENSION_MAX} are supported",
+                vectors[0].len()
+            )),
             Err(Failure::Later(problem, _) | Failure::Final(problem) | Failure::Texts(problem)) => {
                 Err(problem)
             }
@@ -145,7 +146,7 @@ impl Client {
         let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| Failure::silent(&error))?;
         serde_json::from_slice(&body)
-            .map_err(|_| Failure::Final("its answer is not a list of embeddings".to_owned()))
+            .map_err(|_| Failure::Final("its response is not a list of embeddings".to_owned()))
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
@@ -158,18 +159,18 @@ impl Client {
     fn refusal(&self, status: u16, response: Response<Body>) -> Failure {
         if matches!(status, 408 | 429 | 500..=599) {
             let pause = asked_pause(response.headers());
-            return Failure::Later(format!("it answers {status}"), pause);
+            return Failure::Later(format!("it returned status {status}"), pause);
         }
         // Servers that reject a key often repeat parts of it, so their text is not reported.
         if matches!(status, 401 | 403) {
-            return Failure::Final(format!("it answers {status}: is embedding-key right?"));
+            return Failure::Final(format!("it returned status {status}: check embedding-key"));
         }
         let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).read_to_vec();
         let words = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
         let key = self.key.as_ref().filter(|key| !key.is_empty());
         let words = key.map_or_else(|| words.clone(), |key| words.replace(key.expose(), "..."));
         let line = words.chars().filter(|c| !c.is_control()).take(REFUSAL_CHARS);
-        let problem = format!("it answers {status}: {}", line.collect::<String>());
+        let problem = format!("it returned status {status}: {}", line.collect::<String>());
         match status {
             400 | 413 | 422 => Failure::Texts(problem),
             _ => Failure::Final(problem),
@@ -180,7 +181,7 @@ impl Client {
 /// Sorts the vectors of an answer into the order of the texts; a missing number becomes NaN.
 fn in_order(data: Vec<Item>, count: usize) -> Result<Vec<Vec<f32>>, Failure> {
     if data.len() != count {
-        let problem = format!("it answers {} vectors for {count} texts", data.len());
+        let problem = format!("it returned {} vectors for {count} texts", data.len());
         return Err(Failure::Final(problem));
     }
     let mut vectors = vec![None; count];
@@ -189,7 +190,7 @@ fn in_order(data: Vec<Item>, count: usize) -> Result<Vec<Vec<f32>>, Failure> {
         let vector = item.embedding.into_iter().map(|number| number.unwrap_or(f32::NAN)).collect();
         match vectors.get_mut(index) {
             Some(place @ None) => *place = Some(vector),
-            _ => return Err(Failure::Final(format!("it answers two vectors of index {index}"))),
+            _ => return Err(Failure::Final(format!("it returned two vectors with index {index}"))),
         }
     }
     Ok(vectors.into_iter().flatten().collect())

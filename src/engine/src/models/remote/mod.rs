@@ -88,16 +88,17 @@ impl RemoteEmbedder {
         let time = server.dimension.map_or(server.timeout, |_| server.query_timeout);
         let (dimension, problem) = match (server.dimension, client.width(PROBE, time)) {
             (Some(said), Ok(found)) if said != found => {
-                let problem =
-                    format!("its vectors have {found} numbers and embedding-dimension says {said}");
+                let problem = format!(
+                    "its vectors have {found} dimensions, but embedding-dimension is {said}"
+                );
                 return Err(EmbedError::Remote { problem });
             }
             (_, Ok(found)) => (found, None),
             (Some(said), Err(problem)) => (said, Some(problem)),
             (None, Err(problem)) => {
                 let problem = format!(
-                    "it cannot be asked for the width of its vectors: {problem}; \
-                     embedding-dimension says it without asking"
+                    "cannot determine the dimension of its vectors: {problem}; set \
+                     embedding-dimension to start without asking"
                 );
                 return Err(EmbedError::Remote { problem });
             }
@@ -219,7 +220,7 @@ impl RemoteEmbedder {
     fn rested(&self, lane: Lane) -> Result<(), EmbedError> {
         let rests = self.state.lock().rests_until.is_some_and(|until| Instant::now() < until);
         match lane == Lane::Query && rests {
-            true => Err(EmbedError::Remote { problem: "it failed a moment ago".to_owned() }),
+            true => Err(EmbedError::Remote { problem: "it failed recently".to_owned() }),
             false => Ok(()),
         }
     }
@@ -260,7 +261,7 @@ impl RemoteEmbedder {
 
     fn recover(&self) {
         if std::mem::take(&mut *self.state.lock()).failing.is_some() {
-            tracing::info!(url = self.server.url, "the embedding server answers again");
+            tracing::info!(url = self.server.url, "the embedding server is working again");
         }
     }
 

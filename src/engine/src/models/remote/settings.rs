@@ -44,7 +44,7 @@ impl EmbeddingServer {
             return Err(("embedding-url", problem.to_owned()));
         }
         if self.model.trim().is_empty() {
-            return Err(("embedding-model", "is needed beside embedding-url".to_owned()));
+            return Err(("embedding-model", "is required with embedding-url".to_owned()));
         }
         if self.key.as_ref().is_some_and(|key| !key.is_header_value()) {
             let problem = "must be printable ASCII without spaces".to_owned();
@@ -63,7 +63,7 @@ impl EmbeddingServer {
         let long = prefixes.iter().find(|(_, text)| text.chars().count() > PREFIX_CHARS_MAX);
         match long {
             Some((name, _)) => {
-                Err((name, format!("must have at most {PREFIX_CHARS_MAX} characters")))
+                Err((name, format!("must be at most {PREFIX_CHARS_MAX} characters")))
             }
             None => Ok(()),
         }

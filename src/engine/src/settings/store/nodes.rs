@@ -110,8 +110,8 @@ impl NodeSettings {
     fn validate_sharing(&self) -> Result<(), InvalidSetting> {
         let Some(rows) = self.shared_search_rows else { return Ok(()) };
         let problem = match (self.role, &self.node_key) {
-            (NodeRole::All | NodeRole::Ingest, _) => "is for the role query",
-            _ if rows == 0 => "must be 1 or more; without it no search is shared",
+            (NodeRole::All | NodeRole::Ingest, _) => "is only allowed with the role query",
+            _ if rows == 0 => "must be at least 1; leave it out to share no searches",
             _ if self.query_nodes().next().is_none() => "needs query-nodes",
             (NodeRole::Query, None) => "needs node-key",
             (NodeRole::Query, Some(_)) => return Ok(()),
@@ -131,25 +131,22 @@ impl NodeSettings {
             NodeRole::Query if !has_bucket => return invalid("role", "query needs store"),
             NodeRole::Query if !has_writers => return invalid("role", "query needs writer-url"),
             NodeRole::Query if self.with_query_nodes => {
-                return invalid("with-query-nodes", "is for the process that writes");
+                return invalid("with-query-nodes", "is only allowed for the writer");
             }
             NodeRole::Query | NodeRole::Ingest if self.standby => {
-                return invalid("standby", "is for the role all");
+                return invalid("standby", "is only allowed with the role all");
             }
             NodeRole::Ingest if has_bucket => {
-                return invalid(
-                    "role",
-                    "must not be ingest beside store: such a node holds no data",
-                );
+                return invalid("role", "must not be ingest with store: ingest nodes hold no data");
             }
             NodeRole::Query | NodeRole::Ingest if has_ingest_nodes => {
-                return invalid("ingest-nodes", "is for the process that writes");
+                return invalid("ingest-nodes", "is only allowed for the writer");
             }
             NodeRole::All | NodeRole::Ingest if has_writers => {
-                return invalid("writer-url", "is for the role query");
+                return invalid("writer-url", "is only allowed with the role query");
             }
             NodeRole::All | NodeRole::Ingest if has_query_nodes => {
-                return invalid("query-nodes", "is for the role query");
+                return invalid("query-nodes", "is only allowed with the role query");
             }
             NodeRole::All if self.with_query_nodes && !has_bucket => {
                 return invalid("with-query-nodes", "needs store");
@@ -166,18 +163,21 @@ impl NodeSettings {
         ];
         for (name, urls) in lists {
             if let Some(url) = urls.iter().find(|url| !is_address(url)) {
-                return invalid(name, &format!("names {url:?}, which has no http:// or https://"));
+                return invalid(
+                    name,
+                    &format!("contains {url:?}, which does not begin with http:// or https://"),
+                );
             }
             if urls.len() > NODES_MAX {
-                return invalid(name, "must be 64 addresses at most");
+                return invalid(name, "must be at most 64 addresses");
             }
         }
         self.validate_sharing()?;
         let is_short = |key: &Secret| key.expose().chars().count() < KEY_CHARS_MIN;
         match &self.node_key {
-            Some(key) if is_short(key) => invalid("node-key", "must have at least 32 characters"),
+            Some(key) if is_short(key) => invalid("node-key", "must be at least 32 characters"),
             None if self.is_ingest_node() => {
-                invalid("role", "ingest needs node-key, in LODESTONE_NODE_KEY")
+                invalid("role", "ingest needs node-key (LODESTONE_NODE_KEY)")
             }
             None if has_ingest_nodes => invalid("ingest-nodes", "needs node-key"),
             _ => Ok(()),

@@ -43,17 +43,17 @@ pub(super) fn read(
         Some(_) => return wrong("must be a JSON object"),
     };
     if map.len() > limits::ATTRIBUTES_MAX {
-        return wrong(&format!("holds more than {} entries", limits::ATTRIBUTES_MAX));
+        return wrong(&format!("must have at most {} entries", limits::ATTRIBUTES_MAX));
     }
     for (key, value) in &map {
         let max = limits::ATTRIBUTE_KEY_CHARS_MAX;
         if key.is_empty() || key.chars().count() > max {
-            return wrong(&format!("has a key that is not of 1 to {max} characters"));
+            return wrong(&format!("has a key that is not 1 to {max} characters long"));
         }
         let problem = match value {
             Value::String(text) if text.chars().count() <= limits::ATTRIBUTE_CHARS_MAX => continue,
             Value::String(_) => {
-                format!("is a text of more than {} characters", limits::ATTRIBUTE_CHARS_MAX)
+                format!("is longer than {} characters", limits::ATTRIBUTE_CHARS_MAX)
             }
             Value::Number(_) | Value::Bool(_) if !is_text_only => continue,
             _ if is_text_only => "is not a string".to_owned(),

@@ -143,7 +143,7 @@ fn refuse_unsupported(fields: &mut Fields) -> Result<(), ApiError> {
     fields.integer(&N)?;
     match fields.json(&RESPONSE_FORMAT)? {
         Some(format) if format["type"] != "text" => {
-            let problem = "must be of the type text: answers are texts with citations";
+            let problem = "must have the type text; other response formats are not supported";
             let name = RESPONSE_FORMAT.name;
             Err(ApiError::field("unsupported_parameter", Location::Body, name, problem))
         }

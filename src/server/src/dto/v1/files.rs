@@ -64,7 +64,7 @@ impl Request for CreateFile {
         let base = |name: &str| name.split('[').next() == Some(EXPIRES_AFTER.name);
         if fields.form.texts.iter().any(|(name, _)| base(name)) {
             let (code, place) = ("unsupported_parameter", Location::Form);
-            let problem = "cannot be kept: files stay until they are deleted";
+            let problem = "is not supported: files are kept until they are deleted";
             return Err(ApiError::field(code, place, EXPIRES_AFTER.name, problem));
         }
         if file.bytes.is_empty() {

@@ -78,11 +78,11 @@ impl Reader {
         self.conditions += 1;
         if self.conditions > limits::FILTER_CONDITIONS_MAX {
             let max = limits::FILTER_CONDITIONS_MAX;
-            return Err(invalid(place, &format!("is one of more than {max} conditions")));
+            return Err(invalid(place, &format!("exceeds the limit of {max} conditions")));
         }
         let at = |name: &str| format!("{place}.{name}");
         let key = object.get("key").and_then(Value::as_str).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| invalid(&at("key"), "must be the name of an attribute"))?;
+        let key = key.ok_or_else(|| invalid(&at("key"), "must be a non-empty attribute name"))?;
         if key.chars().count() > limits::METADATA_KEY_CHARS_MAX {
             let max = limits::METADATA_KEY_CHARS_MAX;
             return Err(invalid(&at("key"), &format!("is longer than {max} characters")));
@@ -94,7 +94,7 @@ impl Reader {
                 values.iter().map(|value| scalar(value, &at("value"))).collect()
             }
             Value::Array(_) => {
-                let problem = format!("holds more than {} values", limits::FILTER_LIST_MAX);
+                let problem = format!("must have at most {} values", limits::FILTER_LIST_MAX);
                 Err(invalid(&at("value"), &problem))
             }
             _ => Err(invalid(&at("value"), "must be an array")),
@@ -122,7 +122,7 @@ fn scalar(value: &Value, place: &str) -> Result<FilterValue, ApiError> {
         Value::Bool(value) => Ok(FilterValue::Bool(*value)),
         Value::Number(value) => Ok(FilterValue::Number(value.clone())),
         Value::String(value) => Ok(FilterValue::Text(value.clone())),
-        _ => Err(invalid(place, "must be a text, a number or a boolean")),
+        _ => Err(invalid(place, "must be a string, a number or a boolean")),
     }
 }
 
@@ -173,7 +173,10 @@ mod tests {
             (json!({"type": "in", "key": "a", "value": vec![1; 1001]}), "filters.value holds more"),
             (json!({"type": "and", "filters": []}), "filters.filters must not be empty"),
             (json!({"type": "or", "filters": [7]}), "filters.filters[0] must be a JSON object"),
-            (json!({"type": "or", "filters": vec![leaf; 65]}), "filters.filters[64] is one of"),
+            (
+                json!({"type": "or", "filters": vec![leaf; 65]}),
+                "filters.filters[64] exceeds the limit of",
+            ),
             (deep, "is nested deeper than 8 levels"),
         ] {
             let error = read(value.clone()).unwrap_err();

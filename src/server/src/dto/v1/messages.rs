@@ -102,17 +102,17 @@ pub(super) fn read_messages(fields: &mut Fields) -> Result<Messages, ApiError> {
     }
     read.exchange = exchange.finish(&MESSAGES)?;
     let Some((at, question, _)) = turns.pop() else {
-        let problem = "must hold a message of the user with a text: the question";
+        let problem = "must contain a user message with text: the question";
         return Err(ApiError::field("invalid_value", Location::Body, MESSAGES.name, problem));
     };
     let (max, chars) = (limits::QUERY_CHARS_MAX, question.chars().count());
     if chars > max {
         let place = format!("{}[{at}].content", MESSAGES.name);
-        let problem = format!("is the question and longer than {max} characters");
+        let problem = format!("is the question and must be at most {max} characters");
         return Err(ApiError::field("invalid_value", Location::Body, &place, &problem));
     }
     if read.instructions.chars().count() > max {
-        let problem = format!("hold more than {max} characters of the system");
+        let problem = format!("must have at most {max} characters of system text");
         return Err(ApiError::field("invalid_value", Location::Body, MESSAGES.name, &problem));
     }
     // A chat may be of any length; only the most recent turns count.
@@ -143,7 +143,7 @@ fn message(item: Item) -> Result<Message, ApiError> {
                 (Value::String(kind), Value::String(_)) if kind == "text" => {
                     Ok(part["text"].take().as_str().unwrap_or_default().to_owned())
                 }
-                _ => Err(wrong("holds a part that is not of the type text with a string text")),
+                _ => Err(wrong("must contain only parts of type text with a string in text")),
             });
             texts.collect::<Result<Vec<_>, _>>()?.join("\n")
         }

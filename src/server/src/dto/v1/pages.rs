@@ -45,7 +45,7 @@ impl Cursor {
             Self::After(_) => AFTER.name,
             Self::Before(_) => BEFORE.name,
         };
-        ApiError::field("invalid_value", Location::Query, name, "is no entry of this list")
+        ApiError::field("invalid_value", Location::Query, name, "is not an entry of this list")
     }
 }
 
@@ -67,7 +67,7 @@ impl PageQuery {
         let before = filled(fields.text(&BEFORE)?);
         let cursor = match (after, before) {
             (Some(_), Some(_)) => {
-                let problem = "and after are given both; one of them is enough";
+                let problem = "and after are mutually exclusive";
                 let location = Location::Query;
                 return Err(ApiError::field("conflicting_values", location, BEFORE.name, problem));
             }

@@ -177,7 +177,7 @@ impl Request for CreateBatch {
         let attributes = attributes::read(fields, &ATTRIBUTES, false)?.unwrap_or_default();
         let mut files: Vec<TakenFile> = match (ids, fields.items(&FILES)?) {
             (Some(_), Some(_)) => {
-                let problem = "and file_ids are given both; one of them is enough";
+                let problem = "and file_ids are mutually exclusive";
                 let code = "conflicting_values";
                 return Err(ApiError::field(code, Location::Body, FILES.name, problem));
             }

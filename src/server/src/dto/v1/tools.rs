@@ -21,7 +21,7 @@ const ID_CHARS_MAX: usize = 256;
 const BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 10_000;
 
-const NAME: &str = "must be of 1 to 64 letters, digits, underscores and hyphens";
+const NAME: &str = "must be 1 to 64 letters, digits, underscores or hyphens";
 
 pub(super) static TOOLS: Field = Field::body(
     "tools",
@@ -76,7 +76,7 @@ pub(super) fn read_tools(
 ) -> Result<Option<Tools>, ApiError> {
     if fields.json(&FUNCTIONS)?.is_some_and(|all| all.as_array().is_none_or(|all| !all.is_empty()))
     {
-        let problem = "is the old form of tools: send tools";
+        let problem = "is deprecated and not supported; use tools";
         let name = FUNCTIONS.name;
         return Err(ApiError::field("unsupported_parameter", Location::Body, name, problem));
     }
@@ -84,7 +84,7 @@ pub(super) fn read_tools(
         None => Vec::new(),
         Some(Value::Array(all)) if all.len() <= TOOLS_MAX => all,
         Some(_) => {
-            return Err(wrong(&TOOLS, Location::Body, "must be an array of up to 128 tools"));
+            return Err(wrong(&TOOLS, Location::Body, "must be an array of at most 128 tools"));
         }
     };
     for (at, tool) in offered.iter_mut().enumerate() {
@@ -95,7 +95,7 @@ pub(super) fn read_tools(
     let name = |tool: &Value| tool["function"]["name"].as_str().map(str::to_owned);
     if let Some(at) = offered.iter().position(|tool| !names.insert(name(tool))) {
         let place = format!("{}[{at}].function.name", TOOLS.name);
-        return Err(bad(&place, "is the name of an earlier tool"));
+        return Err(bad(&place, "is already used by another tool"));
     }
     let choice = fields.json(&TOOL_CHOICE)?;
     if let Some(choice) = &choice {
@@ -119,13 +119,13 @@ fn check_choice(choice: &Value, offered: &[Value]) -> Result<(), ApiError> {
     let problem = match choice {
         Value::String(word) if matches!(word.as_str(), "none" | "auto") => return Ok(()),
         Value::String(word) if word == "required" && !offered.is_empty() => return Ok(()),
-        Value::String(word) if word == "required" => "is required, but tools is empty",
+        Value::String(word) if word == "required" => "must not be required when tools is empty",
         Value::Object(_) if choice["type"] != "function" || !name.is_string() => {
-            "must be none, auto, required, or an object of the type function with a name"
+            "must be none, auto, required, or an object of type function with a name"
         }
         Value::Object(_) if is_offered => return Ok(()),
         Value::Object(_) => "names a function that is not among tools",
-        _ => "must be none, auto, required, or an object of the type function with a name",
+        _ => "must be none, auto, required, or an object of type function with a name",
     };
     Err(wrong(&TOOL_CHOICE, Location::Body, problem))
 }
@@ -181,7 +181,8 @@ impl Exchange {
 
     /// Adds an assistant message with calls.
     pub(super) fn call(&mut self, text: &str, calls: &Value) -> Result<(), ApiError> {
-        let problem = || wrong(&TOOL_CALLS, Location::Body, "must be an array of up to 128 calls");
+        let problem =
+            || wrong(&TOOL_CALLS, Location::Body, "must be an array of at most 128 calls");
         let calls =
             calls.as_array().filter(|calls| calls.len() <= CALLS_MAX).ok_or_else(problem)?;
         if calls.is_empty() {
@@ -216,7 +217,8 @@ impl Exchange {
     /// Adds the result of a call.
     pub(super) fn result(&mut self, id: &str, text: &str) -> Result<(), ApiError> {
         let Some(at) = self.open.iter().position(|open| open == id) else {
-            let problem = "is the id of no call of the message before that waits for its result";
+            let problem = "must be the id of a call of the preceding assistant message that has no \
+                result yet";
             return Err(wrong(&TOOL_CALL_ID, Location::Body, problem));
         };
         self.open.swap_remove(at);
@@ -229,7 +231,7 @@ impl Exchange {
         match self.open.first() {
             None => Ok(self.messages),
             Some(id) => {
-                let problem = format!("lack the result of the call {id}");
+                let problem = format!("must include the result of the call {id}");
                 Err(bad(messages.name, &problem))
             }
         }

@@ -28,7 +28,7 @@ fn refuse_expiry(fields: &mut Fields) -> Result<(), ApiError> {
     if fields.json(&EXPIRES_AFTER)?.is_none() {
         return Ok(());
     }
-    let problem = "cannot be kept: vector stores stay until they are deleted";
+    let problem = "is not supported: vector stores are kept until they are deleted";
     let code = "unsupported_parameter";
     Err(ApiError::field(code, Location::Body, EXPIRES_AFTER.name, problem))
 }

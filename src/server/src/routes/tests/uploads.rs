@@ -112,7 +112,7 @@ async fn documents_are_accepted_by_their_content() {
         let refused = server.send("POST", path).form(&[], &files).answer().await;
         let message = refused.fails(400, reason)["message"].as_str().unwrap().to_owned();
         assert_eq!(message.starts_with("Unsupported file format"), name == "a.png", "{message}");
-        assert_eq!(message.contains("read are pdf, docx"), name == "a.png", "{message}");
+        assert_eq!(message.contains("supported are pdf, docx"), name == "a.png", "{message}");
     }
     assert_eq!(server.get("/list/sources?tenant_id=acme").await.ok()["total"], 1);
 }

@@ -122,7 +122,7 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
     if !embedder.may_shorten_to(dimension) {
         let (name, whole) = (embedder.name(), embedder.dimension());
         let problem =
-            format!("must be {whole}: the vectors of {name} cannot be cut to {dimension}");
+            format!("must be {whole}: vectors of {name} cannot be shortened to {dimension}");
         return Err(wrong("dimensions", &problem));
     }
     let texts = texts(embedder, input)?;
@@ -133,7 +133,7 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
     match passages.truncated.first() {
         Some(at) if !truncate => {
             let problem = format!(
-                "[{at}] is longer than the {} tokens of the model's window",
+                "[{at}] is longer than the model's window of {} tokens",
                 passages.tokens[*at]
             );
             Err(wrong("input", &problem))
@@ -170,7 +170,7 @@ fn texts(embedder: &dyn Embedder, input: Inputs) -> Result<Vec<String>, ApiError
             let read = |(at, ids): (usize, Vec<u32>)| {
                 embedder.text_of_tokens(&ids).ok_or_else(|| {
                     let name = embedder.name();
-                    wrong("input", &format!("[{at}] holds a token that {name} does not have"))
+                    wrong("input", &format!("[{at}] has a token outside the vocabulary of {name}"))
                 })
             };
             lists.into_iter().enumerate().map(read).collect::<Result<_, _>>()?

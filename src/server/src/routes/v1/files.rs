@@ -76,7 +76,7 @@ fn owner(
         None => Ok(SubTenantId::default_name()),
         Some([only]) => Ok(only.clone()),
         Some(_) => {
-            let problem = "is required: this key reaches several sub-tenants";
+            let problem = "is required: this key has access to several sub-tenants";
             let name = SUB_TENANT_HEADER.name;
             Err(ApiError::field("missing_field", Location::Header, name, problem))
         }

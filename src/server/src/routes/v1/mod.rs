@@ -61,7 +61,7 @@ pub fn routes() -> Vec<Route<App>> {
 fn tenant_of(grant: &Grant, named: Option<&TenantId>) -> Result<TenantId, ApiError> {
     let tenant = named.or_else(|| grant.scope.only_tenant()).cloned();
     tenant.ok_or_else(|| {
-        let problem = "is required: this key reaches several tenants";
+        let problem = "is required: this key has access to several tenants";
         let (code, place) = ("missing_field", Location::Header);
         ApiError::field(code, place, TENANT_HEADER.name, problem)
     })

@@ -92,7 +92,7 @@ async fn verdicts(
             drop(permit);
             scored
                 .filter(|scored| !scored.is_empty())
-                .ok_or_else(|| ApiError::internal("the reranker has read no document"))
+                .ok_or_else(|| ApiError::internal("the reranker scored no document"))
         })
         .await?;
         scores.extend(scored);
