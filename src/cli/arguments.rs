@@ -282,7 +282,7 @@ impl Arguments {
             command.clone().try_get_matches_from(&line).map_err(|error| {
                 match serve_flag(&error, &command) {
                     Some(flag) => {
-                        format!("{flag} is a flag of lodestone serve: name the verb").into()
+                        format!("{flag} is a flag of lodestone serve: add the command").into()
                     }
                     None => Box::<dyn Error>::from(error),
                 }
@@ -302,8 +302,8 @@ impl Arguments {
         let (Verb::Serve(options) | Verb::Doctor(options)) = &arguments.verb else {
             return Ok(arguments);
         };
-        let (name, given) = matches.subcommand().ok_or("no verb")?;
-        let verb = command.find_subcommand(name).ok_or("no such verb")?;
+        let (name, given) = matches.subcommand().ok_or("no command given")?;
+        let verb = command.find_subcommand(name).ok_or("unknown command")?;
         let mut added =
             origins::add_secrets(&mut line, verb, given, |name| std::env::var_os(name))?;
         if let Some(path) = &options.config {
@@ -339,8 +339,8 @@ fn refuse_scope(command: &Command, given: &ArgMatches) -> Result<(), clap::Error
     let is_flag = |id: &&str| given.value_source(id) == Some(ValueSource::CommandLine);
     match ["tenant", "sub_tenant"].iter().any(is_flag) && is_made {
         true => {
-            let problem = "--tenant and --sub-tenant do not limit what is made here; \
-                           --scope TENANT or --scope TENANT/SUB_TENANT does";
+            let problem = "--tenant and --sub-tenant have no effect here; use --scope TENANT or \
+                --scope TENANT/SUB_TENANT";
             Err(command.clone().error(ErrorKind::ArgumentConflict, problem))
         }
         false => Ok(()),

@@ -184,7 +184,7 @@ pub fn run(options: &BackupOptions) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
         (None, Some(to)) => make(options, to),
-        (None, None) => Err("name the folder or bucket for the backup".into()),
+        (None, None) => Err("missing the folder or bucket for the backup".into()),
     }
 }
 
@@ -200,7 +200,8 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
     if !data_dir.join(CATALOG_NAME).exists() {
         let dir = data_dir.display();
         return Err(format!(
-            "{dir} holds no {CATALOG_NAME}: --data-dir names another, --server a running server"
+            "{dir} contains no {CATALOG_NAME}: choose another with --data-dir, or a running server \
+             with --server"
         )
         .into());
     }
@@ -210,8 +211,10 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
     match DataDir::open(data_dir, Arc::new(RealDisk)) {
         Ok(_) if cached_store(data_dir)?.is_some() => {
             let dir = data_dir.display();
-            Err(format!("{dir} is the cache of a bucket: start its server, with --backup-to")
-                .into())
+            Err(format!(
+                "{dir} is the cache of a bucket: start its server with --backup-to instead"
+            )
+            .into())
         }
         Ok(data) => {
             let made = make_here(data, &*options.store.create(to)?, &choices)?;
@@ -244,7 +247,7 @@ fn refuse_left_out<'a>(
     }
     match lacking {
         0 => Ok(()),
-        _ => Err(format!("the backup lacks {}", counted(lacking, "tenant")).into()),
+        _ => Err(format!("the backup is missing {}", counted(lacking, "tenant")).into()),
     }
 }
 
@@ -285,7 +288,7 @@ fn list_all(backups: &dyn BackupStore) -> Result<(), Box<dyn Error>> {
                 let keys = if made.keys.is_some() { ", keys" } else { "" };
                 let part = match (made.is_whole, made.left_out.len() as u64) {
                     (_, lacking @ 1..) => format!("; lacks {}", counted(lacking, "tenant")),
-                    (false, _) => "; one tenant alone".to_owned(),
+                    (false, _) => "; single tenant".to_owned(),
                     (true, _) => String::new(),
                 };
                 println!(
@@ -294,7 +297,7 @@ fn list_all(backups: &dyn BackupStore) -> Result<(), Box<dyn Error>> {
                     made.id
                 );
             }
-            Listed::CutOff(id) => println!("{id}  cut off or under way: cannot be restored"),
+            Listed::CutOff(id) => println!("{id}  incomplete or in progress: cannot be restored"),
             Listed::Damaged(id, error) => println!("{id}  damaged: {error}"),
         }
     }
@@ -329,10 +332,10 @@ pub fn run_restore(arguments: &RestoreArguments) -> Result<(), Box<dyn Error>> {
     let count = counted(tenants.len() as u64, "tenant");
     println!("{}: {count} restored to {}", manifest.id, data_dir.display());
     for one in manifest.left_out.iter().filter(|_| options.tenant.is_none()) {
-        println!("{}: is not in this backup: {}", one.tenant, one.reason);
+        println!("{}: not in this backup: {}", one.tenant, one.reason);
     }
     if manifest.keys.is_none() || options.tenant.is_some() {
-        println!("without API keys: the next start makes an admin key");
+        println!("API keys were not restored: the next start creates an admin key");
     }
     Ok(())
 }

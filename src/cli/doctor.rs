@@ -105,7 +105,7 @@ type Finding = Result<String, String>;
 /// model would run on it.
 fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDevice>) {
     if settings.device == DeviceChoice::Cpu {
-        let found = "CPU, as LODESTONE_DEVICE says; GPUs were not looked for".to_owned();
+        let found = "CPU, set by LODESTONE_DEVICE; GPUs were not probed".to_owned();
         return (Ok(found), None);
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -116,7 +116,7 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDe
                 format!("{free} of {total} GiB free")
             });
             let memory = memory.unwrap_or_else(|error| error.to_string());
-            let found = format!("{}, {memory}; it answers as the CPU does", cuda.device());
+            let found = format!("{}, {memory}; its results match the CPU's", cuda.device());
             let embedding =
                 EmbedDevice { manager: cuda.manager(), limits: DeviceLimits::default() };
             (Ok(found), Some(embedding))
@@ -138,7 +138,7 @@ fn remote_model(settings: &Settings, server: EmbeddingServer) -> Result<(String,
     let model = model.map_err(|error| format!("{place}: {error}"))?;
     let found = match model.look() {
         Ok(()) => "it answers".to_owned(),
-        Err(problem) => format!("{problem}; searches go by words and uploads wait meanwhile"),
+        Err(problem) => format!("{problem}; until then keyword search only, and uploads wait"),
     };
     let (name, dimension) = (model.name(), model.dimension());
     let found = format!("{name}, {dimension} dimensions, at {place}: {found}");
@@ -175,7 +175,7 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String,
 fn found_reranker(settings: &Settings) -> Finding {
     let Some(model) = reranker::load(settings)? else {
         let place = settings.reranker_path();
-        return Ok(format!("none in {}: accurate searches do without", place.display()));
+        return Ok(format!("none in {}: accurate searches are not reranked", place.display()));
     };
     model.close();
     let place = settings.reranker_path();
@@ -196,15 +196,15 @@ fn parsers() -> Finding {
     let read = Sandbox::of_this_program(PARSE).parse(Format::Html, b"<p>well</p>");
     match read {
         Ok(_) if has_landlock() => {
-            Ok("documents are read in processes confined by seccomp and Landlock".to_owned())
+            Ok("documents are parsed in processes confined by seccomp and Landlock".to_owned())
         }
         Ok(_) => {
-            let without = "the kernel has no Landlock, or a filter of system calls forbids it";
-            Ok(format!("documents are read in processes confined by seccomp alone: {without}"))
+            let without = "the kernel has no Landlock, or a system call filter forbids it";
+            Ok(format!("documents are parsed in processes confined by seccomp only: {without}"))
         }
         Err(error) => {
-            let hint = "a kernel without seccomp, or a container that forbids it?";
-            Err(format!("a confined process reads nothing: {error}; {hint}"))
+            let hint = "the kernel may lack seccomp, or the container may forbid it";
+            Err(format!("parsing in a confined process fails: {error}; {hint}"))
         }
     }
 }
@@ -215,9 +215,10 @@ fn store(settings: &Settings) -> Finding {
     let since = Instant::now();
     match probe_store(settings, &authorities).map_err(|error| error.to_string())? {
         None => Ok("none: the data are in the data directory".to_owned()),
-        Some((url, None)) => Ok(format!("{url} holds data, which this node only reads")),
+        Some((url, None)) => Ok(format!("{url} contains data, which this node only reads")),
         Some((url, Some(Probed { races, racers }))) => Ok(format!(
-            "{url}: of {racers} requests at once one created a name, {races} times; {:.1} s",
+            "{url}: of {racers} concurrent requests exactly one created a name, {races} times; \
+             {:.1} s",
             since.elapsed().as_secs_f64()
         )),
     }
@@ -236,7 +237,7 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
         told.push(writer.map_or_else(|problem| problem, |_| format!("{url} writes to a bucket")));
     }
     if !has_writer {
-        told.push("searches go on without one, changes are refused".to_owned());
+        told.push("without a writer, searches work and changes are refused".to_owned());
     }
     Ok(Some(told.join("; ")))
 }
@@ -245,15 +246,15 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
 /// without credentials.
 fn backups(settings: &Settings) -> Finding {
     let Some(to) = &settings.backups.backup_to else {
-        return Ok("none by the server: --backup-to names a place".to_owned());
+        return Ok("none by the server: set a location with --backup-to".to_owned());
     };
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
     settings.backups.check_bucket(&authorities).map_err(|error| error.to_string())?;
     let opener = Opener { settings: settings.backups.bucket.clone(), authorities };
     match opener.open(to, Box::new(wait)) {
         Ok(_) => Ok(format!("in {to}")),
-        Err(BackupError::Refused { .. }) => Ok(format!("in {to}, where there are none yet")),
-        Err(error) => Ok(format!("none can be made now: {error}")),
+        Err(BackupError::Refused { .. }) => Ok(format!("in {to}, no backups yet")),
+        Err(error) => Ok(format!("backups are currently not possible: {error}")),
     }
 }
 
@@ -272,11 +273,11 @@ fn generator(settings: &Settings) -> Finding {
         Err(problem) => problem,
     };
     let hint = match is_local && is_in_container() {
-        true => "; inside a container the machine around it has another name",
+        true => "; inside a container, localhost is the container itself, not its host",
         false => "",
     };
     match settings.llm_fallback {
-        true => Ok(format!("{name}: {problem}{hint}; answers are extracted meanwhile")),
+        true => Ok(format!("{name}: {problem}{hint}; until then answers are extracted")),
         false => Err(format!("{name}: {problem}{hint}")),
     }
 }
@@ -298,15 +299,15 @@ fn free_data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding 
     let is_new = standing != dir;
     let free = disk.free_bytes(standing).map_err(|error| error.to_string())?;
     try_write(standing)
-        .map_err(|error| format!("{} cannot be written: {error}", standing.display()))?;
+        .map_err(|error| format!("{} is not writable: {error}", standing.display()))?;
     let is_used = |below: &str| disk.list(&dir.join(below)).is_ok_and(|found| !found.is_empty());
     Catalog::check(&dir.join(CATALOG_NAME), is_used).map_err(|error| error.to_string())?;
-    let note = if is_new { ", made at the first start" } else { "" };
+    let note = if is_new { ", created at the first start" } else { "" };
     let foreign = fingerprint.map_or(0, |print| count_foreign_models(disk, dir, print));
     let models = match foreign {
         0 => String::new(),
         tenants => format!(
-            "; {} with vectors of another model: searched by words only, no uploads",
+            "; {} with vectors made by another model: keyword search only, no uploads",
             counted(tenants as u64, "tenant")
         ),
     };
@@ -338,7 +339,7 @@ fn tls(settings: &Settings) -> Finding {
 }
 
 fn by_key() -> Finding {
-    Ok("/metrics by key; --metrics-listen serves it without".to_owned())
+    Ok("/metrics with a key; --metrics-listen serves it without one".to_owned())
 }
 
 fn listen(address: SocketAddr, is_running: bool) -> Finding {
@@ -349,7 +350,7 @@ fn listen(address: SocketAddr, is_running: bool) -> Finding {
     match std::net::TcpListener::bind(address) {
         Ok(_) => Ok(format!("{address}, free{note}")),
         Err(error) if is_running && error.kind() == std::io::ErrorKind::AddrInUse => {
-            Ok(format!("{address}, in use, by the running server it seems{note}"))
+            Ok(format!("{address}, in use, probably by the running server{note}"))
         }
         Err(error) => Err(format!("{address}: {error}; is another program listening there?")),
     }
@@ -357,7 +358,7 @@ fn listen(address: SocketAddr, is_running: bool) -> Finding {
 
 fn processor() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{}, {cores} threads at once", std::env::consts::ARCH)
+    format!("{}, {cores} threads", std::env::consts::ARCH)
 }
 
 /// Returns the memory reported by the Linux kernel; unknown elsewhere.

@@ -40,7 +40,7 @@ pub fn run(settings: &Settings, key: &Secret) -> Result<(), Box<dyn Error>> {
     };
     line("version", env!("CARGO_PKG_VERSION"));
     line("url", &url);
-    line("role", "ingest: parses and embeds for a server with --ingest-nodes, holds no data");
+    line("role", "ingest: parses and embeds for a server with --ingest-nodes, stores no data");
     line("device", &format!("{name}, {} threads", settings.embed_threads));
     for model in &models {
         line("model", &format!("{}, {} dimensions", model.name(), model.dimension()));

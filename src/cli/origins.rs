@@ -44,9 +44,7 @@ pub fn add_secrets(
             Some(ValueSource::CommandLine) => continue,
             Some(ValueSource::EnvVariable) => {
                 let direct = name.trim_end_matches("_FILE");
-                return Err(
-                    format!("{direct} and {name} are both set: one of them is enough").into()
-                );
+                return Err(format!("{direct} and {name} are both set: set only one").into());
             }
             _ => {}
         }
@@ -65,7 +63,7 @@ fn secret(path: &Path) -> Result<String, Box<dyn Error>> {
     match text.trim() {
         "" => Err("the file is empty".into()),
         secret if secret.len() > SECRET_BYTES_MAX => {
-            Err(format!("{} bytes, of {SECRET_BYTES_MAX} at most", secret.len()).into())
+            Err(format!("{} bytes; it must be at most {SECRET_BYTES_MAX}", secret.len()).into())
         }
         secret => Ok(secret.to_owned()),
     }

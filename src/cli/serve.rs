@@ -158,7 +158,7 @@ fn warn_of_copies(settings: &Settings, components: &Components) {
         let is_same = |one: &&(_, &Arc<dyn Embedder>)| one.1.fingerprint() == model.fingerprint();
         if let Some((first, taken)) = loaded[..at].iter().find(is_same) {
             let (dir, first, name) = (dir.display(), first.display(), taken.name());
-            tracing::warn!("{dir} holds the same model as {first}, and is left out: {name}");
+            tracing::warn!("{dir} contains the same model as {first} and is ignored: {name}");
         }
     }
 }
@@ -254,7 +254,7 @@ fn read_variable_of_clients(settings: &mut Settings) {
     // Any other value is a client's key and deserves no warning.
     if settings.adopt_client_key(&variable) {
         tracing::warn!(
-            "LODESTONE_API_KEY is taken for the server's own key: name it LODESTONE_ADMIN_KEY"
+            "LODESTONE_API_KEY is used as the server's admin key: rename it to LODESTONE_ADMIN_KEY"
         );
     }
 }
@@ -267,10 +267,10 @@ fn generator(engine: &Engine) -> String {
     let generator = writer.generator();
     let (model, place, window) = (generator.model(), generator.place(), generator.context_tokens());
     let otherwise = match engine.settings().llm_fallback {
-        true => "answers are extracted while it fails",
-        false => "no answers while it fails",
+        true => "extracted answers if it fails",
+        false => "no answers if it fails",
     };
-    let graph = if engine.settings().llm_graph { "; it adds to the graph" } else { "" };
+    let graph = if engine.settings().llm_graph { "; also extracts the graph" } else { "" };
     format!("{model} at {place}, {window} tokens; {otherwise}{graph}")
 }
 
@@ -292,7 +292,7 @@ fn role(nodes: &NodeSettings) -> Option<String> {
     let writers = nodes.writers().collect::<Vec<_>>();
     let mut role = match nodes.only_reads() {
         true => format!("query, {} writes", writers.join(" or ")),
-        false if nodes.with_query_nodes => "all, and query nodes are waited for".to_owned(),
+        false if nodes.with_query_nodes => "all, with query nodes".to_owned(),
         false => "all".to_owned(),
     };
     for (count, what, node) in [
@@ -324,10 +324,10 @@ fn banner(
     line("url", url);
     line("api", &format!("{url}/openapi.json"));
     if let Some(metrics) = metrics {
-        line("metrics", &format!("http://{metrics}/metrics, without a key"));
+        line("metrics", &format!("http://{metrics}/metrics, no key required"));
     }
     match &engine.settings().store.store {
-        Some(url) => line("data", &format!("{url}, copies in {}", data_dir.display())),
+        Some(url) => line("data", &format!("{url}, cached in {}", data_dir.display())),
         None => line("data", &data_dir.display().to_string()),
     }
     if let Some(role) = role(&engine.settings().store.nodes) {
@@ -336,7 +336,7 @@ fn banner(
     let backend = engine.backend();
     match backend.name() {
         "cuda" => {
-            let beside = format!("{embed_threads} threads of the CPU beside it");
+            let beside = format!("and {embed_threads} CPU threads");
             line("device", &format!("{}, {beside}", backend.device()))
         }
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
@@ -346,42 +346,44 @@ fn banner(
     line("model", &format!("{}, {} dimensions{place}", embedder.name(), embedder.dimension()));
     for model in engine.models().others() {
         let of = format!("{}, {} dimensions", model.name(), model.dimension());
-        line("beside it", &format!("{of}, for tenants whose vectors are of it"));
+        line("also", &format!("{of}, for tenants with its vectors"));
     }
     match engine.reranker() {
         Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),
-        None => line("reranker", "none: lodestone model install puts one in place"),
+        None => line("reranker", "none: see lodestone model install"),
     }
     if engine.reader().is_some() {
         line("reader", "built in, for extracted answers");
     }
     if let Some(sparse) = engine.sparse() {
-        line("sparse", &format!("{}, beside vectors and keywords", sparse.name()));
+        line("sparse", &format!("{}, with vectors and keywords", sparse.name()));
     }
     line("generator", &generator(engine));
     let is_seen = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
     match engine.take_first_key() {
         Some(key) if is_seen => {
             line("key", key.expose());
-            line("", "shown this once: keep it, it is stored as a hash only");
+            line("", "shown only once: keep it, the server stores only its hash");
         }
         // Output that is not a terminal may be a log file.
         Some(key) => {
             let path = data_dir.join("admin_key");
             write_first_key(&path, key.expose()).map_err(|error| {
-                format!("{}: {error}; LODESTONE_ADMIN_KEY gives another key", path.display())
+                format!("{}: {error}; set a key with LODESTONE_ADMIN_KEY instead", path.display())
             })?;
             line("key", &format!("in {}", path.display()));
-            line("", "only its owner can read it; delete it once the key is kept elsewhere");
+            line("", "readable by its owner only; delete it once the key is stored elsewhere");
         }
-        None if engine.settings().admin_key.is_some() => line("access", "by the key you gave"),
-        None => line("access", "by the keys made before; if all are lost, --admin-key gives one"),
+        None if engine.settings().admin_key.is_some() => {
+            line("access", "with the admin key you set")
+        }
+        None => line("access", "with existing keys; if all are lost, set one with --admin-key"),
     }
     // The link contains a key, so it must not go to log files, and only a loopback address is
     // printed.
     if is_seen && engine.settings().listen.ip().is_loopback() {
         line("console", &format!("{url}/#sign-in={}", engine.sign_in_key()?.expose()));
-        line("", "signs in once, within ten minutes");
+        line("", "valid for one sign-in within ten minutes");
     }
     Ok(format!("\nLodestone\n{text}\n"))
 }

@@ -223,9 +223,9 @@ fn lost(error: ureq::Error) -> Lost {
     // The second word occurs if another authority has the same name.
     let is_unknown = ["UnknownIssuer", "BadSignature"].iter().any(|word| problem.contains(word));
     let remedy = if is_unknown {
-        " (--ca-file names the certificate of its authority)"
+        " (set the certificate of its authority with --ca-file)"
     } else if problem.contains("InvalidContentType") {
-        " (what answers there speaks plain HTTP: begin the address with http://)"
+        " (the server there uses plain HTTP: use an http:// address)"
     } else {
         ""
     };

@@ -64,7 +64,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::debug!(%error, "a temporary directory is left");
+            tracing::debug!(%error, "removing a temporary directory failed");
         }
     }
 }
@@ -76,11 +76,11 @@ fn in_directory(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
         return Err(format!("the data directory {dir} does not exist").into());
     }
     if let Some(store) = cached_store(&options.data_dir)? {
-        let problem = format!("{dir} is the cache of {store}: name that bucket with --store");
+        let problem = format!("{dir} is the cache of {store}: set that bucket with --store");
         return Err(problem.into());
     }
     if !path.exists() {
-        return Err(format!("{dir} holds no {CATALOG_NAME}").into());
+        return Err(format!("{dir} contains no {CATALOG_NAME}").into());
     }
     let data = Arc::new(DataDir::open(&options.data_dir, Arc::new(RealDisk))?);
     let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(data));
@@ -100,7 +100,7 @@ fn in_bucket(
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let path = scratch.join(CATALOG_NAME);
     let catalog = Catalog::follow(&path, CatalogOptions::default(), clock, ids, &log)?;
-    println!("v1/catalog: {entries} entries, none is missing: all sound");
+    println!("v1/catalog: {entries} entries, none missing: all sound");
     Verification::new(options, store, catalog)?.run()
 }
 
@@ -206,22 +206,22 @@ impl Verification {
             known = self.catalog.newest_sequence()?;
         }
         if known < verified.newest_sequence {
-            let problem = "catalog.sqlite is older than its segments, as a backup is: uploads that \
-                waited since then have to be repeated";
+            let problem = "catalog.sqlite is older than its segments, as after a restore: repeat \
+                the uploads that were waiting since then";
             self.report.problem_of(tenant, &problem);
         }
         let waiting = match self.verify_waiting(tenant)? {
             0 => String::new(),
-            waiting => format!("; {} of unfinished jobs too", counted(waiting, "original")),
+            waiting => format!("; also {} of unfinished jobs", counted(waiting, "original")),
         };
         let files = match self.verify_files(tenant)? {
             0 => String::new(),
-            files => format!("; {} too", counted(files, "uploaded file")),
+            files => format!("; also {}", counted(files, "uploaded file")),
         };
         let loaded = self.loaded.as_deref();
         let made_by = loaded.and_then(|loaded| verified.manifest.foreign_model(loaded));
         let model = made_by.map_or_else(String::new, |made_by| {
-            let so = "searched by words only, takes no uploads";
+            let so = "keyword search only, no uploads";
             format!("; made by another model ({made_by}): {so}")
         });
         Ok(format!("{}{waiting}{files}{model}", found(&verified.census)))
@@ -248,7 +248,7 @@ impl Verification {
                         WAITING.contains(&now.status) && now.job.raw_key == job.raw_key
                     }) {
                         let source = &job.source;
-                        let problem = format!("the original of {source} that waits: {error}");
+                        let problem = format!("the waiting original of {source}: {error}");
                         self.report.problem_of(tenant, &problem);
                     }
                 }
@@ -302,8 +302,8 @@ impl Verification {
             match descriptors::read(&*self.store, collection) {
                 Ok(Some(descriptors::Descriptor { tenant, is_deleted: false })) => {
                     let problem = format!(
-                        "described in v1/t/{collection} and not in catalog.sqlite, which is \
-                         older: the next start takes it up"
+                        "has a descriptor v1/t/{collection} but is not in catalog.sqlite, which is \
+                         older: the next start adds it"
                     );
                     self.report.problem(tenant.id.as_str(), &problem);
                 }
@@ -329,7 +329,7 @@ fn found(census: &CollectionCensus) -> String {
     // Client-supplied vectors have no originals; they are stored only in segments.
     let without = match sources.saturating_sub(originals) {
         0 => String::new(),
-        without => format!(" ({without} without: vectors of clients)"),
+        without => format!(" ({without} without: client vectors)"),
     };
     format!("{counts}{without}: all sound{note}")
 }

@@ -37,7 +37,7 @@ pub(super) fn make_there(
     let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
         let request = Request { path: "/admin/backups".to_owned(), body };
         let reply = connection.http().exchange(&request, &AtomicU64::new(0)).map_err(|lost| {
-            format!("no server answers at {server}: {lost}; --server names its address")
+            format!("no server answers at {server}: {lost}; set its address with --server")
         })?;
         match reply.status {
             200 => Ok(reply.json),
@@ -66,8 +66,8 @@ pub(super) fn make_there(
     let last = &state["last"];
     let made = &last["backup"];
     let Some(id) = made["backup_id"].as_str() else {
-        let error = last["error"].as_str().unwrap_or("the server was started again meanwhile");
-        return Err(format!("no backup was made: {error}").into());
+        let error = last["error"].as_str().unwrap_or("the server was restarted during the backup");
+        return Err(format!("the backup failed: {error}").into());
     };
     let number = |name: &str| made[name].as_u64().unwrap_or(0);
     let tenants = made["tenant_ids"].as_array().map_or(0, Vec::len);

@@ -32,7 +32,7 @@ pub fn floats(path: &Path) -> Result<Array<f32>, Box<dyn Error>> {
             let npy = Npy::parse(path, &bytes)?;
             match npy.kind {
                 "<f4" => Ok(npy.array(4, float)),
-                other => Err(wrong(path, &format!("holds {other}, not float32 (<f4)"))),
+                other => Err(wrong(path, &format!("contains {other}, not float32 (<f4)"))),
             }
         }
     }
@@ -52,7 +52,7 @@ pub fn ids(path: &Path) -> Result<Array<i64>, Box<dyn Error>> {
                 "<i4" => Ok(npy.array(4, int)),
                 "<u4" => Ok(npy.array(4, unsigned)),
                 "<i8" => Ok(npy.array(8, long)),
-                other => Err(wrong(path, &format!("holds {other}, not int32 or int64"))),
+                other => Err(wrong(path, &format!("contains {other}, not int32 or int64"))),
             }
         }
     }
@@ -64,7 +64,7 @@ pub fn flags(path: &Path) -> Result<Vec<bool>, Box<dyn Error>> {
     let npy = Npy::parse(path, &bytes)?;
     match npy.kind {
         "|b1" | "|u1" => Ok(npy.array(1, |b| b[0] != 0).values),
-        other => Err(wrong(path, &format!("holds {other}, not bool (|b1)"))),
+        other => Err(wrong(path, &format!("contains {other}, not bool (|b1)"))),
     }
 }
 
@@ -107,7 +107,7 @@ fn vecs<T>(
     let width = u32::from_le_bytes(head.try_into().expect("four bytes")) as usize;
     let row_bytes = 4 + width * 4;
     if width == 0 || !bytes.len().is_multiple_of(row_bytes) {
-        return Err(wrong(path, "is cut, or its rows differ in width"));
+        return Err(wrong(path, "is truncated, or its rows differ in width"));
     }
     let mut values = Vec::with_capacity(bytes.len() / 4);
     for row in bytes.chunks_exact(row_bytes) {
@@ -143,7 +143,7 @@ impl<'a> Npy<'a> {
             .filter(|size| !size.is_empty())
             .map(str::parse)
             .collect();
-        let sizes = sizes.map_err(|_| wrong(path, "has a shape that cannot be read"))?;
+        let sizes = sizes.map_err(|_| wrong(path, "has an unreadable shape"))?;
         let (count, width) = match sizes[..] {
             [rows] => (rows, 1),
             [rows, width] => (rows * width, width),
@@ -151,7 +151,7 @@ impl<'a> Npy<'a> {
         };
         let element: usize = kind.get(2..).and_then(|size| size.parse().ok()).unwrap_or(0);
         if width == 0 || data.len() != count * element {
-            return Err(wrong(path, "is cut, or has no columns"));
+            return Err(wrong(path, "is truncated, or has no columns"));
         }
         Ok(Self { kind, width, data, count })
     }

@@ -107,7 +107,7 @@ fn measure(
     let wanted = SimdBackend.candidates(rows, compared, Selection::All, k)?;
     let cpu_ms = begun.elapsed().as_secs_f64() * 1e3 / compared.len() as f64;
     if found[..compared.len()] != wanted {
-        return Err(format!("{} queries: not the CPU's answers", queries.len()).into());
+        return Err(format!("{} queries: the results differ from the CPU's", queries.len()).into());
     }
     for _ in 0..WARM_UP_RUNS {
         answer()?;

@@ -48,7 +48,11 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
     let built = match (&options.open, &options.base) {
         (Some(folder), _) => segment::open(folder)?,
         (None, Some(base)) => segment::build(arrays::floats(base)?, folder)?,
-        (None, None) => return Err("--base names the rows, or --open a folder with them".into()),
+        (None, None) => {
+            return Err(
+                "one of --base (the rows) or --open (a folder with them) is required".into()
+            );
+        }
     };
     let build = options.open.is_none().then(|| {
         json!({
@@ -59,7 +63,9 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
     let (rows, dimension) = (built.row_count() as usize, built.dimension());
     if queries.width != dimension {
         let width = queries.width;
-        return Err(format!("--queries has {width} components, the rows have {dimension}").into());
+        return Err(
+            format!("--queries has {width} dimensions, but the rows have {dimension}").into()
+        );
     }
     built.prepare_vectors()?;
     let prepared: Vec<PreparedQuery> =
@@ -108,7 +114,11 @@ fn questions(options: &BenchVectors) -> Vec<(&PathBuf, Option<&PathBuf>)> {
 fn check(options: &BenchVectors) -> Result<(), Box<dyn Error>> {
     let (truths, filters) = (options.truth.len(), options.filter.len());
     if truths != filters.max(1) && truths != filters + 1 {
-        return Err("--truth is given once for each --filter, and first once for none".into());
+        return Err(
+            "--truth must be given once per --filter, optionally preceded by one without a \
+            filter"
+                .into(),
+        );
     }
     if options.threads == 0 || options.batch.contains(&0) {
         return Err("--threads and --batch must be at least 1".into());
@@ -120,7 +130,9 @@ fn mask(path: &Path, rows: usize) -> Result<RoaringBitmap, Box<dyn Error>> {
     let flags = arrays::flags(path)?;
     if flags.len() != rows {
         let (path, flags) = (path.display(), flags.len());
-        return Err(format!("--filter {path} has {flags} rows, the vectors have {rows}").into());
+        return Err(
+            format!("--filter {path} has {flags} rows, but there are {rows} vectors").into()
+        );
     }
     let passing = flags.iter().enumerate().filter(|(_, passes)| **passes);
     Ok(passing.map(|(row, _)| row as u32).collect())
@@ -206,7 +218,7 @@ impl Question<'_> {
             IndexKind::Ivf => {
                 let has_lists = self.tiers.listed.is_some_and(|(lists, _)| lists.len() > 1);
                 if !has_lists {
-                    return Err("--kind ivf needs more rows: this segment has no lists".into());
+                    return Err("--kind ivf needs more rows: this segment has no IVF lists".into());
                 }
                 let deviations = options.deviations;
                 let fixed =

@@ -44,7 +44,7 @@ impl ClientVerb for ExportOptions {
         if self.to == Path::new("-") {
             let mut out = io::stdout().lock();
             if out.is_terminal() {
-                let problem = "an archive is for a file or a pipe: name a file";
+                let problem = "an archive is not written to a terminal: name a file or use a pipe";
                 return Err(Failure::Usage(problem.to_owned()));
             }
             return connection.download(&path, &mut out, "standard output");
@@ -84,7 +84,7 @@ fn begin(part: &Path) -> io::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return Err(io::Error::other("another export is writing it"));
+            return Err(io::Error::other("another export is writing to it"));
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
@@ -121,7 +121,7 @@ fn write_whole(
     let last = end.strip_suffix(b"\n").unwrap_or(&end).rsplit(|byte| *byte == b'\n').next();
     match last.is_some_and(|line| line.starts_with(br#"{"member":"end""#)) {
         true => Ok(bytes),
-        false => Err(failed(&"the server broke the export off: its log says why")),
+        false => Err(failed(&"the server aborted the export; see its log")),
     }
 }
 
@@ -139,14 +139,15 @@ pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
         false => {
             let named = |error| Failure::Usage(format!("{}: {error}", from.display()));
             if from.is_dir() {
-                let problem = "a folder, and not an archive; --from jsonl imports the lines of one";
+                let problem = "is a folder, not an archive; use --from jsonl to import its JSON \
+                    Lines files";
                 return Err(Failure::Usage(format!("{}: {problem}", from.display())));
             }
             let mut archive = BufReader::new(File::open(from).map_err(named)?);
             if !archive.fill_buf().map_err(named)?.starts_with(BEGINNING) {
                 return Err(Failure::Usage(format!(
-                    "{}: not what lodestone export writes; --from jsonl imports lines with text or \
-                     vector",
+                    "{}: not an archive of lodestone export; use --from jsonl to import lines with \
+                     text or vector",
                     from.display()
                 )));
             }
@@ -165,7 +166,7 @@ pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
         (counted(number("sources"), "source"), counted(number("chunks"), "chunk"));
     println!("{tenant}: {sources}, {chunks}");
     if made["reembedded"] == true {
-        println!("the vectors of the archive are of another model: the texts were embedded again");
+        println!("the archive's vectors were made by another model: the texts were embedded again");
     }
     Ok(())
 }

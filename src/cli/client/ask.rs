@@ -69,7 +69,7 @@ fn told(connection: &Connection, request: &Request<'_>) -> Result<Value, Failure
 
 /// Reads the events of a streamed answer and returns the data of the last one, `done`.
 fn read_events(stream: impl BufRead, print: &dyn Fn(&str)) -> Result<Value, Failure> {
-    let broken = |problem: &str| Failure::Failed(format!("the answer broke off: {problem}"));
+    let broken = |problem: &str| Failure::Failed(format!("the answer ended early: {problem}"));
     let mut event = String::new();
     for line in stream.lines() {
         let line = line.map_err(|error| broken(&error.to_string()))?;
@@ -81,7 +81,7 @@ fn read_events(stream: impl BufRead, print: &dyn Fn(&str)) -> Result<Value, Fail
         match event.as_str() {
             "token" => print(data["delta"].as_str().unwrap_or_default()),
             "done" => return Ok(data),
-            "error" => return Err(broken(data["message"].as_str().unwrap_or("without a reason"))),
+            "error" => return Err(broken(data["message"].as_str().unwrap_or("no reason given"))),
             _ => {}
         }
     }

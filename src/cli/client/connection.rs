@@ -47,11 +47,11 @@ impl Connection {
         let own = profile.server.as_deref().map(|server| server.trim_end_matches('/'));
         let server = given.or(own).unwrap_or(SERVER).to_owned();
         if !server.starts_with("http://") && !server.starts_with("https://") {
-            let problem = format!("server {server}: begins with neither http:// nor https://");
+            let problem = format!("server {server}: must begin with http:// or https://");
             return Err(Failure::Usage(problem));
         }
         if !names_host(&server) {
-            let problem = format!("server {server}: not an address such as {SERVER}");
+            let problem = format!("server {server}: not a valid address, such as {SERVER}");
             return Err(Failure::Usage(problem));
         }
         // The key for one server must not be sent to another.
@@ -59,8 +59,8 @@ impl Connection {
         let of_profile = if is_of_profile { profile.clone() } else { Profile::default() };
         let key = key(options, &of_profile, variable)?.map(|key| key.trim().to_owned());
         if key.as_ref().is_some_and(|key| !key.chars().all(|c| matches!(c, ' '..='~'))) {
-            let problem = "the API key has a line break or a character beyond ASCII in it: see \
-                           --api-key, LODESTONE_API_KEY or the profile";
+            let problem = "the API key contains a line break or a non-ASCII character: check \
+                --api-key, LODESTONE_API_KEY or the profile";
             return Err(Failure::Usage(problem.to_owned()));
         }
         let file = options.ca_file.as_ref().or(profile.ca_file.as_ref());
@@ -80,7 +80,7 @@ impl Connection {
     /// [`Failure::Usage`] if none is named.
     pub fn tenant(&self) -> Result<&str, Failure> {
         self.tenant.as_deref().ok_or_else(|| {
-            let problem = "no tenant: name one with --tenant, LODESTONE_TENANT or a profile";
+            let problem = "no tenant: set one with --tenant, LODESTONE_TENANT or a profile";
             Failure::Usage(problem.to_owned())
         })
     }
@@ -167,8 +167,10 @@ impl Connection {
         let name = json[id].as_str().unwrap_or_default();
         let path = format!("{path}/{}", escaped(name));
         let ending = match self.answer(&Request { path, body: Some(Payload::Delete) }) {
-            Ok(_) => "is deleted again, as its secret was not shown".to_owned(),
-            Err(problem) => format!("stays, and its secret was not shown: delete it ({problem})"),
+            Ok(_) => "was deleted again, as its secret could not be shown".to_owned(),
+            Err(problem) => {
+                format!("exists, but its secret could not be shown: delete it ({problem})")
+            }
         };
         Err(Failure::Failed(format!("standard output: {error}; {name} {ending}")))
     }
@@ -203,7 +205,7 @@ impl Connection {
     pub fn answer(&self, request: &Request<'_>) -> Result<(Vec<u8>, Value), Failure> {
         let answer = self.open(request)?.whole().map_err(|error| self.lost(&error))?;
         let json = serde_json::from_slice(&answer).map_err(|_| {
-            let problem = "the answer is no JSON; is it a Lodestone server?";
+            let problem = "the answer is not JSON; is it a Lodestone server?";
             Failure::Failed(format!("{}: {problem}", self.server))
         })?;
         Ok((answer, json))
@@ -233,7 +235,8 @@ impl Connection {
         let opened = self.http.post_with(path, headers, message);
         let opened = self.good(opened.map_err(|error| self.lost(&error))?)?;
         for line in BufReader::new(opened.body).lines() {
-            see(&line.map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))?);
+            see(&line
+                .map_err(|error| Failure::Failed(format!("the answer ended early: {error}")))?);
         }
         Ok(())
     }
@@ -247,7 +250,7 @@ impl Connection {
         let mut body = BufReader::with_capacity(PART_BYTES, self.good(opened)?.body);
         let failed = |what: &str, error| Failure::Failed(format!("{what}: {error}"));
         loop {
-            let part = body.fill_buf().map_err(|error| failed("the answer broke off", error))?;
+            let part = body.fill_buf().map_err(|error| failed("the answer ended early", error))?;
             if part.is_empty() {
                 return out.flush().map_err(|error| failed(name, error));
             }
@@ -265,8 +268,8 @@ impl Connection {
         let opened = self.http.send_lines(path, lines).map_err(|error| {
             // A server that refuses a long body while it is being sent closes the connection.
             Failure::Failed(format!(
-                "{} did not take it all: {error}; it is not there, or its disk is full: its log \
-                 says why",
+                "{} did not accept all data: {error}; it is unreachable or its disk is full: see \
+                 its log",
                 self.server
             ))
         });
@@ -289,7 +292,7 @@ impl Connection {
 
     fn lost(&self, error: &Lost) -> Failure {
         Failure::Failed(format!(
-            "no server answers at {}: {error}; start one with lodestone serve, or name its address \
+            "no server answers at {}: {error}; start one with lodestone serve, or set its address \
              with --server, LODESTONE_SERVER or a profile",
             self.server
         ))
@@ -337,9 +340,9 @@ fn key_of_file(name: &str, path: &Path) -> Result<String, Failure> {
     match text.trim() {
         "" => Err(wrong("the file is empty")),
         key if key.len() > KEY_FILE_BYTES_MAX => {
-            Err(wrong(&format!("{} bytes, of {KEY_FILE_BYTES_MAX} at most", key.len())))
+            Err(wrong(&format!("{} bytes; it must be at most {KEY_FILE_BYTES_MAX}", key.len())))
         }
-        key if key.contains(char::is_control) => Err(wrong("more than one line")),
+        key if key.contains(char::is_control) => Err(wrong("the file has more than one line")),
         key => Ok(key.to_owned()),
     }
 }

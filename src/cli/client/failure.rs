@@ -50,11 +50,11 @@ impl Failure {
         let reason = body["reason"].as_str().unwrap_or_default();
         let told = match body["message"].as_str() {
             Some(message) => format!("{message} ({status} {reason})"),
-            None => format!("the answer is no Lodestone server's: {status}"),
+            None => format!("the answer is not from a Lodestone server: {status}"),
         };
         match (status, retry_after_s) {
             (401, _) => Self::NotAllowed(format!(
-                "{server}: {told}; give a key with --api-key-file, LODESTONE_API_KEY or a profile"
+                "{server}: {told}; set a key with --api-key-file, LODESTONE_API_KEY or a profile"
             )),
             (403, _) => Self::NotAllowed(format!("{server}: {told}")),
             (404, _) if !reason.is_empty() && reason != "route_not_found" => {

@@ -60,7 +60,7 @@ impl GraphOptions {
         })?;
         match not_found.as_slice() {
             [] => Ok(()),
-            ids => Err(Failure::NotFound(format!("no such source: {}", ids.join(", ")))),
+            ids => Err(Failure::NotFound(format!("source not found: {}", ids.join(", ")))),
         }
     }
 }

@@ -84,7 +84,7 @@ fn retry(connection: &Connection, ids: &[String], scope: &str) -> Result<(), Fai
     if ids.len() == 1 {
         return Err(last);
     }
-    let told = format!("{count} of {} jobs were not tried again", ids.len());
+    let told = format!("{count} of {} jobs were not retried", ids.len());
     let is_alike = |one: &Failure| one.exit_code() == last.exit_code();
     Err(if failures.iter().all(is_alike) { last.told(told) } else { Failure::Failed(told) })
 }

@@ -108,7 +108,7 @@ impl<'a> Bridge<'a> {
                     continue;
                 }
                 let Ok(message) = serde_json::from_slice::<Value>(&line) else {
-                    write(output, &failure(&Value::Null, PARSE_ERROR, "this is no JSON"));
+                    write(output, &failure(&Value::Null, PARSE_ERROR, "this is not JSON"));
                     continue;
                 };
                 if let Some(problem) = unfit(&message, line.len()) {
@@ -183,10 +183,11 @@ impl<'a> Bridge<'a> {
 /// id.
 fn unfit(message: &Value, bytes: usize) -> Option<String> {
     if !message.is_object() {
-        return Some("a line has to be one message, which is an object".to_owned());
+        return Some("a line must be one message, a JSON object".to_owned());
     }
     let max = limits::MCP_MESSAGE_BYTES_MAX;
-    (bytes > max).then(|| format!("the message has {bytes} bytes, and the server takes {max}"))
+    (bytes > max)
+        .then(|| format!("the message has {bytes} bytes; the server accepts at most {max}"))
 }
 
 /// Builds the error response for a request that the server did not answer.

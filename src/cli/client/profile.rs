@@ -49,7 +49,7 @@ pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure>
     let lacking = || match (name, path) {
         (None, _) => Ok(Profile::default()),
         (Some(name), Some(path)) => {
-            Err(Failure::Usage(format!("{}: there is no profile {name}", path.display())))
+            Err(Failure::Usage(format!("{}: profile {name} not found", path.display())))
         }
         (Some(name), None) => {
             Err(Failure::Usage(format!("profile {name}: neither XDG_CONFIG_HOME nor HOME is set")))
@@ -69,7 +69,7 @@ pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure>
     if mode & OTHERS != 0 && profiles.values().any(|profile| profile.api_key.is_some()) {
         let mode = mode & 0o777;
         return Err(wrong(&format!(
-            "it holds a key and others can read it (mode {mode:03o}); chmod 600 makes it yours"
+            "it contains a key and others can read it (mode {mode:03o}); run chmod 600 on it"
         )));
     }
     match profiles.remove(name.unwrap_or(DEFAULT)) {
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(read(Some(&path), None).unwrap().tenant.as_deref(), Some("acme"));
         assert_eq!(read(Some(&path), Some("work")).unwrap().api_key.as_deref(), Some("k"));
         let error = read(Some(&path), Some("other")).unwrap_err();
-        assert!(error.to_string().contains("no profile other"), "{error}");
+        assert!(error.to_string().contains("profile other not found"), "{error}");
         let absent = path.with_extension("none");
         assert_eq!(read(Some(&absent), None).unwrap(), Profile::default());
         assert_eq!(read(Some(&absent), Some("work")).unwrap_err().exit_code(), 2);

@@ -75,7 +75,7 @@ impl ReembedOptions {
         match names.is_empty() {
             true => Ok(()),
             false => {
-                let what = "give up the vectors that are not searched of";
+                let what = "discard the vectors not in use of";
                 confirm(&format!("{what} {}", names.join(", ")), self.yes)
             }
         }

@@ -171,14 +171,16 @@ pub fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
     let what = one_line(what);
     let mut stderr = std::io::stderr();
     if !std::io::stdin().is_terminal() || !stderr.is_terminal() {
-        return Err(Failure::Usage(format!("{what}: --yes is needed where nobody can be asked")));
+        return Err(Failure::Usage(format!(
+            "{what}: --yes is required without a terminal to confirm on"
+        )));
     }
     let _ = write!(stderr, "{what}? [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     match (read, answer.trim()) {
         (Ok(_), "y" | "Y" | "yes") => Ok(()),
-        _ => Err(Failure::Failed("nothing was done".to_owned())),
+        _ => Err(Failure::Failed("cancelled".to_owned())),
     }
 }
 

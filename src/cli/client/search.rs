@@ -56,23 +56,25 @@ pub(super) fn lacking(metadata: &Value) -> Vec<String> {
     let line = |word: &str| match word {
         "embedder_unavailable" => {
             let reason = if reason.is_empty() { "the embedding server fails" } else { &reason };
-            format!("searched by words alone: {reason}")
+            format!("keyword search only: {reason}")
         }
         "model_mismatch" => {
-            "searched by words alone: the vectors of the tenant are of another model".to_owned()
+            "keyword search only: the tenant's vectors were made by another model".to_owned()
         }
-        "segments_quarantined" => "a part of the tenant is damaged and was not searched".to_owned(),
-        "reranker_unavailable" => "no reranker has put them in order".to_owned(),
-        "reranking_partial" => "the reranker had no time for all of them".to_owned(),
+        "segments_quarantined" => "part of the tenant is damaged and was not searched".to_owned(),
+        "reranker_unavailable" => "the results were not reranked".to_owned(),
+        "reranking_partial" => {
+            "the reranker ran out of time: not all results were reranked".to_owned()
+        }
         "generator_unavailable" => {
-            "the language model gave no answer: this one is quoted from the documents".to_owned()
+            "the language model failed: this answer is extracted from the documents".to_owned()
         }
-        "session_not_remembered" => "the session could not keep this turn".to_owned(),
+        "session_not_remembered" => "this turn could not be stored in the session".to_owned(),
         word => one_line(word),
     };
     let mut lines: Vec<String> = words.map(line).collect();
     if lines.is_empty() && !reason.is_empty() {
-        lines.push(format!("new texts wait, and are not found yet: {reason}"));
+        lines.push(format!("new texts wait and cannot be found yet: {reason}"));
     }
     lines
 }

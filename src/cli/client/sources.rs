@@ -103,7 +103,7 @@ fn show(connection: &Connection, id: &str) -> Result<(), Failure> {
     connection.post("/list/sources_by_id", &body, find)?;
     match is_found {
         true => Ok(()),
-        false => Err(Failure::NotFound(format!("no source {id}"))),
+        false => Err(Failure::NotFound(format!("source {id} not found"))),
     }
 }
 
@@ -120,6 +120,6 @@ fn remove(connection: &Connection, ids: &[String], yes: bool) -> Result<(), Fail
     })?;
     match not_found.as_slice() {
         [] => Ok(()),
-        ids => Err(Failure::NotFound(format!("no such source: {}", ids.join(", ")))),
+        ids => Err(Failure::NotFound(format!("source not found: {}", ids.join(", ")))),
     }
 }

@@ -94,7 +94,7 @@ fn limit(text: &str) -> Result<Value, String> {
         number => number
             .parse::<u64>()
             .map(Value::from)
-            .map_err(|_| "is neither a whole number nor none (as the settings say)".to_owned()),
+            .map_err(|_| "must be a whole number, or none (the limit of the settings)".to_owned()),
     }
 }
 
@@ -179,7 +179,7 @@ fn change_limits(
     let (_, usage) = connection.answer(&Request { path: usage_path(id), body: None })?;
     let own = usage["own_limits"].as_object().cloned();
     let mut body = own.ok_or_else(|| {
-        Failure::Failed("the server does not tell the limits of the tenant's own".to_owned())
+        Failure::Failed("the server's response lacks the tenant's own limits".to_owned())
     })?;
     body.extend(given);
     body.insert("tenant_id".to_owned(), id.into());

@@ -12,7 +12,7 @@ pub fn found(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
         Ok(authorities) => authorities,
         Err(error) => return vec![error.to_string()],
     };
-    let unused = |problem| format!("not used now: {problem}");
+    let unused = |problem| format!("currently not used: {problem}");
     let ingest = nodes.ingest_nodes().map(|url| ingest_node(nodes, &authorities, url, fingerprint));
     let mut found: Vec<String> = ingest.map(|found| found.unwrap_or_else(unused)).collect();
     if nodes.query_nodes().next().is_some() {
@@ -39,8 +39,8 @@ fn ingest_node(
     Ok(match (fingerprint.is_some_and(has_model), node.version == RELEASE) {
         (true, true) => format!("{url} parses and embeds: {}", node.device),
         (true, false) => format!("{url} only embeds: it is of release {}", node.version),
-        (false, true) => format!("{url} only parses: it has not this server's model"),
-        (false, false) => format!("{url} is not used: another release and another model"),
+        (false, true) => format!("{url} only parses: it does not have this server's model"),
+        (false, false) => format!("{url} is not used: its release and its models differ"),
     })
 }
 
@@ -55,30 +55,26 @@ fn query_node(
     let forwarder = Forwarder::new(url, authorities)?;
     let node = QueryNode::ask(&forwarder, &headers).map_err(|problem| {
         let writes = writer_at(&forwarder).is_ok();
-        if writes {
-            format!("{url} is the process that writes, and no query node")
-        } else {
-            problem
-        }
+        if writes { format!("{url} is the writer, not a query node") } else { problem }
     })?;
     let is_same_release = node.release == RELEASE;
-    let mut facts = vec![format!("{url} answers, of release {}", node.release)];
+    let mut facts = vec![format!("{url} answers, release {}", node.release)];
     match writer {
         Some(writer) if writer == node.writer.to_string() => {
-            facts.push("follows the process that writes".to_owned());
+            facts.push("follows the writer".to_owned());
         }
-        Some(_) => facts.push("it follows another process than writer-url names".to_owned()),
-        None => facts.push("not known whom it follows, as writer-url does not answer".into()),
+        Some(_) => facts.push("follows another process than the one at writer-url".to_owned()),
+        None => facts.push("cannot tell whom it follows, as writer-url does not answer".into()),
     }
     if node.is_joining {
-        facts.push("opens its tenants, while others answer for them".to_owned());
+        facts.push("is opening its tenants, others answer for them meanwhile".to_owned());
     }
     if nodes.shared_search_rows.is_some() {
         facts.push(match (node.accepts_key, is_same_release) {
-            (Some(true), true) => "takes shares of searches".to_owned(),
-            (Some(true), false) => format!("takes no shares: this is release {RELEASE}"),
-            (Some(false), _) => "takes no shares: it has another node-key".to_owned(),
-            (None, _) => "takes no shares: it was started without shared-search-rows".to_owned(),
+            (Some(true), true) => "shares searches".to_owned(),
+            (Some(true), false) => format!("shares no searches: this release is {RELEASE}"),
+            (Some(false), _) => "shares no searches: its node-key differs".to_owned(),
+            (None, _) => "shares no searches: it was started without shared-search-rows".to_owned(),
         });
     }
     Ok(facts.join("; "))

@@ -57,7 +57,7 @@ pub fn confirmed(
         let count = gone.iter().filter(|entry| Path::new(&entry.path).starts_with(&below)).count();
         if count > 0 {
             let (count, folder) = (counted(count as u64, "source"), folder.display());
-            let what = format!("{folder} holds no file (is it mounted?): delete {count} of it");
+            let what = format!("{folder} contains no files (is it mounted?): delete its {count}");
             screen::confirm(&what, options.yes)?;
         }
     }

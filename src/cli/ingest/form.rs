@@ -148,7 +148,7 @@ impl Read for FormReader<'_> {
                     // The length was already announced, so a file that ends early cannot be sent.
                     let read = match read {
                         Ok(0) if rest.limit() > 0 => {
-                            Err(io::Error::other("it became shorter while it was read"))
+                            Err(io::Error::other("it was truncated while being read"))
                         }
                         read => read,
                     };
@@ -221,7 +221,7 @@ mod tests {
         form.reader(&count).unwrap().read_to_end(&mut bytes).unwrap_err();
         let error = form.take_error().unwrap();
         assert_eq!(error.index, 0);
-        assert!(error.problem.contains("shorter"), "{}", error.problem);
+        assert!(error.problem.contains("truncated"), "{}", error.problem);
         assert!(form.take_error().is_none());
     }
 }

@@ -91,7 +91,7 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
     // An empty folder may still have sources to delete; a missing folder is a failure.
     if plan.items.is_empty() && plan.failures.is_empty() && !options.delete {
-        return Err("nothing to send: no file is there but hidden and excluded ones".into());
+        return Err("nothing to send: all files are hidden or excluded".into());
     }
     if options.dry_run {
         return dry_run(options, &plan, state_path.as_deref(), &maps);
@@ -270,7 +270,7 @@ fn explain(address: &str, error: &CallError) -> String {
         }
         CallError::Refused(body) => match body.status {
             401 => {
-                format!("{body}; give a key with LODESTONE_API_KEY, --api-key-file or a profile")
+                format!("{body}; set a key with LODESTONE_API_KEY, --api-key-file or a profile")
             }
             403 => format!("{body}; the key needs the role write"),
             _ => format!("{address}: {body}"),
@@ -296,10 +296,10 @@ fn map(flag: &str, text: &str) -> Result<Map<String, Value>, Box<dyn Error>> {
     };
     if text.len() > limits::METADATA_BYTES_MAX {
         let limit = limits::METADATA_BYTES_MAX;
-        return Err(format!("{flag}: {} bytes, of {limit} at most", text.len()).into());
+        return Err(format!("{flag}: {} bytes; at most {limit} are allowed", text.len()).into());
     }
     let map = serde_json::from_str(&text)
-        .map_err(|error| format!("{flag}: not a JSON object: {error}"))?;
+        .map_err(|error| format!("{flag}: must be a JSON object: {error}"))?;
     Ok(map)
 }
 
@@ -356,13 +356,13 @@ fn dry_run(
             println!("{}  as  {}", item.name(), item.id);
         }
         for entry in &gone {
-            println!("{}  is gone: would delete {}", entry.path, entry.file_id);
+            println!("{}  no longer exists: would delete {}", entry.path, entry.file_id);
         }
         for failure in &plan.failures {
             println!("failed  {failure}");
         }
         let (sent, updated) = (items.len(), retagged.len());
-        println!("would send {sent}, metadata alone of {updated}, unchanged {unchanged}");
+        println!("would send {sent}, metadata only of {updated}, unchanged {unchanged}");
     }
     Ok(u8::from(!plan.failures.is_empty()) * EXIT_FAILED)
 }

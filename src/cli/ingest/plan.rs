@@ -41,7 +41,7 @@ pub enum PlanError {
     },
     /// Two files of one run would replace each other.
     #[error(
-        "{} and {} would both get the id '{id}': name a folder that holds both",
+        "{} and {} would both get the id '{id}': name a folder that contains both",
         first.display(), second.display()
     )]
     SameId {

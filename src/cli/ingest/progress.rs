@@ -52,7 +52,7 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.show(|| {
                 let picture = picture(done as u64, total as u64);
-                format!("{picture} {done}/{total}  {line}, {} s gone{left}", elapsed.as_secs())
+                format!("{picture} {done}/{total}  {line}, {} s elapsed{left}", elapsed.as_secs())
             }),
             None => eprintln!("{done} of {total}: {line}{left}"),
         }

@@ -155,7 +155,7 @@ impl Sender<'_> {
             let pause = busy_pause(None);
             waited += pause;
             if waited > BUSY_PATIENCE {
-                let message = "the server could not take it for half an hour";
+                let message = "the server did not accept it for half an hour";
                 for item in rest {
                     let (name, code) = (item.name(), "SERVICE_UNAVAILABLE");
                     self.fail(Failure::local(name, &item.id, code, message));
@@ -239,7 +239,7 @@ impl Sender<'_> {
                     self.fail(Failure::of_request(item.name(), &item.id, refusal));
                 }
                 (None, None) => {
-                    let message = "the server's answer does not list it";
+                    let message = "the server's response does not list it";
                     self.fail(Failure::local(item.name(), &item.id, "NO_ANSWER", message));
                 }
             }
@@ -281,7 +281,7 @@ fn open(path: &Path) -> Result<OpenFile, (&'static str, String)> {
     if stamp.bytes > limit as u64 {
         let mebibytes = limit >> 20;
         let message = format!(
-            "{} bytes; a file may hold at most {mebibytes} MiB ({limit} bytes)",
+            "{} bytes; a file must be at most {mebibytes} MiB ({limit} bytes)",
             stamp.bytes
         );
         return Err(("FILE_TOO_LARGE", message));

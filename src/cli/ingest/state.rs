@@ -46,7 +46,7 @@ pub enum StateError {
         path: PathBuf,
     },
     /// There is no directory to put it in.
-    #[error("neither XDG_STATE_HOME nor HOME is set: name a --state FILE, or --no-state")]
+    #[error("neither XDG_STATE_HOME nor HOME is set: use --state FILE or --no-state")]
     NoHome,
 }
 

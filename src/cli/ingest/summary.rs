@@ -74,7 +74,7 @@ pub fn sorted<T>(collected: &Mutex<Vec<T>>, name: impl Fn(&T) -> &String) -> Vec
 impl Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Deleted { name, file_id } in &self.deleted_sources {
-            writeln!(f, "deleted  {file_id}: {name} is gone")?;
+            writeln!(f, "deleted  {file_id}: {name} no longer exists")?;
         }
         for ReadInPart { name, message, .. } in &self.warnings {
             writeln!(f, "warning  {name}: {message}")?;
@@ -101,9 +101,9 @@ impl Display for Summary {
         let LeftOut { hidden, loops, filtered, special } = self.left_out;
         let words = [
             (hidden, "hidden"),
-            (loops, "links in a circle"),
+            (loops, "circular links"),
             (filtered, "filtered"),
-            (special, "no regular files"),
+            (special, "not regular files"),
         ];
         let words = words.iter().filter(|(count, _)| *count > 0);
         let words: Vec<String> = words.map(|(count, word)| format!("{count} {word}")).collect();

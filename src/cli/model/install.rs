@@ -34,7 +34,7 @@ struct Source {
 pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let InstallOptions { query_prefix, passage_prefix, dimension, .. } = options;
     if query_prefix.is_some() || passage_prefix.is_some() || dimension.is_some() {
-        return Err("a reranker has no prefixes and no dimension".into());
+        return Err("prefixes and a dimension do not apply to a reranker".into());
     }
     let place = options.places.reranker();
     let source = Source::find(options, |_| place.clone())?;
@@ -43,7 +43,11 @@ pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     check_hash(options, &files)?;
     CrossEncoder::load(&files, 1).map_err(|error| source.told(&error))?.close();
     install(options, &files, &place, source, &[(NAME_FILE, files.name.as_bytes())])?;
-    println!("{} is in {}; a server uses it from its next start on", files.name, place.display());
+    println!(
+        "{} is installed in {}; a server uses it from its next start",
+        files.name,
+        place.display()
+    );
     Ok(())
 }
 
@@ -51,7 +55,7 @@ pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
 pub fn sparse(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let InstallOptions { query_prefix, passage_prefix, dimension, .. } = options;
     if query_prefix.is_some() || passage_prefix.is_some() || dimension.is_some() {
-        return Err("a sparse model takes its prefixes from its files, and has no dimension".into());
+        return Err("prefixes and a dimension do not apply to a sparse model".into());
     }
     let place = options.places.sparse();
     let source = Source::find(options, |_| place.clone())?;
@@ -61,7 +65,7 @@ pub fn sparse(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let described = expands(&files).map_err(|error| source.told(&error))?;
     install(options, &files, &place, source, &[(NAME_FILE, files.name.as_bytes())])?;
     println!("{}: {described}", files.name);
-    println!("it is in {}; a server uses it from its next start on", place.display());
+    println!("it is installed in {}; a server uses it from its next start", place.display());
     Ok(())
 }
 
@@ -90,15 +94,17 @@ pub fn embedding(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let described = embeds(&files).map_err(told)?;
     let place = place(&files.name);
     if place.exists() && place.canonicalize()? == source.dir {
-        return Err(format!("{} is the model itself", place.display()).into());
+        return Err(
+            format!("{} is the model itself: choose another directory", place.display()).into()
+        );
     }
     install(options, &files, &place, source, &[])?;
     println!("{}: {described}", files.name);
     match place == options.places.model_dir {
-        true => println!("it is in {}, where a server looks", place.display()),
+        true => println!("it is installed in {}, where a server looks for it", place.display()),
         false => {
             let place = place.display();
-            println!("it is in {place}; a server takes it with --model-dir {place}");
+            println!("it is installed in {place}; start the server with --model-dir {place}");
         }
     }
     Ok(())
@@ -116,7 +122,11 @@ impl Source {
             let dir = options.model.as_ref().or(options.from.as_ref());
             let dir = dir.expect("one of the two is required");
             if options.revision.is_some() {
-                return Err(format!("{} is a directory: it has no revision", dir.display()).into());
+                return Err(format!(
+                    "{} is a directory, so --revision does not apply",
+                    dir.display()
+                )
+                .into());
             }
             let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
             return Ok(Self { dir, fetched: None, known: None, name: options.name.clone() });
@@ -184,11 +194,11 @@ fn check_free(options: &InstallOptions, place: &Path) -> Result<(), String> {
     let shown = place.display();
     match (place.exists(), holds_model(place)) {
         (true, false) => Err(format!(
-            "{shown} is there and holds no model (config.json with model.safetensors, \
-             modules.json, {NAME_FILE} or {ORIGIN_FILE}): nothing else is replaced"
+            "{shown} exists and contains no model (config.json with model.safetensors, \
+             modules.json, {NAME_FILE} or {ORIGIN_FILE}): it is not replaced"
         )),
         (true, true) if !options.replace => {
-            Err(format!("{shown} holds a model; --replace puts this in its place"))
+            Err(format!("{shown} already contains a model; use --replace to replace it"))
         }
         _ => Ok(()),
     }

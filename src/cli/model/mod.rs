@@ -83,7 +83,7 @@ fn folder_name(text: &str) -> Result<String, String> {
     let mut parts = Path::new(text).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(name)), None) if name == text => Ok(text.to_owned()),
-        _ => Err("is not the name of one folder".to_owned()),
+        _ => Err("must be the name of a single folder".to_owned()),
     }
 }
 
@@ -136,13 +136,13 @@ pub fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
         None => String::new(),
         Some(first) => {
             let (names, beside) = (standing.join(", "), dir.with_file_name(first));
-            format!("; beside it: {names} ({flag} {} takes the first)", beside.display())
+            format!("; next to it: {names} ({flag} {} loads the first)", beside.display())
         }
     };
     let dir = dir.display();
     format!(
-        "{error}; put a model into {dir}, as lodestone model install embedding all-MiniLM-L6-v2 \
-         does where it is the default, or name one: {flag}{standing}"
+        "{error}; install a model into {dir} (the default of lodestone model install embedding \
+         all-MiniLM-L6-v2), or set another directory: {flag}{standing}"
     )
 }
 
@@ -178,7 +178,7 @@ fn list(places: &ModelPlaces) -> Result<(), Box<dyn Error>> {
     let embedding = listed(at, ModelFiles::read(at, &|path| std::fs::read(path)), embeds);
     let reranker = match place.exists() {
         true => listed(&place, reranker::read(&place), reranks),
-        false => Ok(format!("none in {}: lodestone model install", place.display())),
+        false => Ok(format!("none in {}: see lodestone model install", place.display())),
     };
     let place = places.sparse();
     let sparse = place.exists().then(|| listed(&place, reranker::read(&place), expands));

@@ -42,7 +42,7 @@ pub fn load_reader(
     let place = settings.model_dir.clone();
     let source = move || ModelFiles::read(&place, &|path| std::fs::read(path));
     let reader = CrossEncoder::reader(model.fingerprint(), source, threads, precision);
-    reader.map_err(|error| format!("reader beside {}: {error}", settings.model_dir.display()))
+    reader.map_err(|error| format!("reader next to {}: {error}", settings.model_dir.display()))
 }
 
 /// Loads the sparse model that the settings name, or the one in the default directory; `None` if

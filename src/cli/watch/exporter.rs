@@ -104,7 +104,7 @@ impl Drop for Exporter {
             std::thread::yield_now();
         }
         if self.ended.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
-            tracing::warn!("traces that waited for the collector are lost");
+            tracing::warn!("traces waiting for the collector are lost");
         }
     }
 }
@@ -161,12 +161,12 @@ impl Sender {
             sent = self.post(&text);
         }
         match sent {
-            Ok(()) if self.is_failing => tracing::info!("the collector takes traces again"),
+            Ok(()) if self.is_failing => tracing::info!("the collector accepts traces again"),
             Ok(()) => {}
             Err(error) => {
                 self.left_out.fetch_add(batch.len() as u64, Ordering::Relaxed);
                 if !self.is_failing {
-                    tracing::warn!(%error, "the collector of traces does not take them");
+                    tracing::warn!(%error, "the collector of traces does not accept them");
                 }
                 self.is_failing = true;
                 batch.clear();
@@ -177,7 +177,7 @@ impl Sender {
         batch.clear();
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > self.told {
-            tracing::warn!(spans = left_out - self.told, "spans were left out of traces");
+            tracing::warn!(spans = left_out - self.told, "spans were dropped from traces");
             self.told = left_out;
         }
     }

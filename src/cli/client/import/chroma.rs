@@ -31,7 +31,7 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
     let all = format!("/api/v2/tenants/{tenant}/databases/{database}/collections");
     let found = chroma.ask(format!("{all}/{}", escaped(chroma.collection)), None)?;
     let Some(id) = found["id"].as_str() else {
-        return Err(chroma.failed("its answer holds no collection; is it a server of Chroma?"));
+        return Err(chroma.failed("its response contains no collection; is it a Chroma server?"));
     };
     let metric = match options.metric {
         Some(metric) => metric,
@@ -46,7 +46,7 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
         });
         let mut page = chroma.ask(path.clone(), Some(&body))?;
         let Some(ids) = page["ids"].as_array().cloned() else {
-            return Err(chroma.failed("its answer holds no records; is it a server of Chroma?"));
+            return Err(chroma.failed("its response contains no records; is it a Chroma server?"));
         };
         for (at, id) in ids.iter().enumerate() {
             let name = id.as_str().unwrap_or_default();
@@ -71,7 +71,7 @@ fn metric_of(configuration: &Value) -> Result<Metric, Failure> {
         Some("ip") => Ok(Metric::Dot),
         Some("l2") => Ok(Metric::L2),
         other => Err(Failure::Usage(format!(
-            "the collection compares by {}: choose a metric with --metric",
+            "the collection uses the metric {}: choose one with --metric",
             other.unwrap_or("an unknown space")
         ))),
     }

@@ -58,7 +58,7 @@ pub fn read(options: &ImportOptions, sender: &mut Sender<'_>) -> Result<(), Fail
                 Some(chosen) => chosen,
                 None if record.vector.is_none() => {
                     if options.metric.is_some() {
-                        let problem = "is for vectors, and the first record has none";
+                        let problem = "applies to vectors, but the first record has none";
                         return Err(Failure::Usage(format!("--metric {problem}")));
                     }
                     Contents::Texts
@@ -97,7 +97,7 @@ fn files(place: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     files.sort();
     match files.is_empty() {
-        true => Err(Failure::Usage(format!("{}: holds no .jsonl file", place.display()))),
+        true => Err(Failure::Usage(format!("{}: contains no .jsonl file", place.display()))),
         false => Ok(files),
     }
 }
@@ -112,7 +112,7 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Option<Result<Vec<u8>,
         return Ok(Some(Ok(line)));
     }
     lines.skip_until(b'\n')?;
-    Ok(Some(Err(format!("a line of more than {LINE_BYTES_MAX} bytes"))))
+    Ok(Some(Err(format!("a line is longer than {LINE_BYTES_MAX} bytes"))))
 }
 
 /// Parses the record of a line and the names of ignored members; `None` for an empty line.
@@ -131,7 +131,7 @@ fn parse(line: &[u8], name: &str) -> Result<Option<(Record, Vec<String>)>, Strin
     }
     let id = match id {
         None => name.to_owned(),
-        Some(id) => id_text(&id).ok_or("id is no text and no whole number")?,
+        Some(id) => id_text(&id).ok_or("id is neither a string nor an integer")?,
     };
     let record = Record::new(&id, text, vector, metadata.unwrap_or_default())?;
     Ok(Some((record, others.into_iter().map(|(name, _)| name).collect())))
@@ -154,7 +154,7 @@ mod tests {
             ("{", "not a record"),
             (r#"{"text": 1}"#, "not a record"),
             (r#"{"text": " "}"#, "neither text nor vector"),
-            (r#"{"text": "t", "id": [1]}"#, "id is no text"),
+            (r#"{"text": "t", "id": [1]}"#, "id is neither a string"),
             (r#"{"text": "t", "id": "a/b"}"#, "'/'"),
             (r#"{"vector": ["1"]}"#, "32-bit float"),
         ] {

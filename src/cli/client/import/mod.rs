@@ -98,7 +98,7 @@ impl ClientVerb for ImportOptions {
         let connection = Connection::new(&self.server)?;
         if self.kind == Kind::Archive {
             if self.metric.is_some() {
-                let problem = "--metric: the vectors of an archive are compared as they were";
+                let problem = "--metric: does not apply to an archive, which keeps its metric";
                 return Err(Failure::Usage(problem.to_owned()));
             }
             return archive::import(&connection, &self.place);
@@ -128,14 +128,14 @@ impl ClientVerb for ImportOptions {
         waited?;
         if !self.wait && !sender.accepted.is_empty() {
             eprintln!(
-                "lodestone: texts can be searched when they are processed: lodestone jobs ls \
-                 --tenant {} tells how far it is, --wait waits for it",
+                "lodestone: texts can be searched once they are processed: see lodestone jobs ls \
+                 --tenant {}, or wait with --wait",
                 server.tenant
             );
         }
         match sender.tally.refused() {
             0 => Ok(()),
-            refused => Err(Failure::Failed(format!("{refused} not taken: the list says why"))),
+            refused => Err(Failure::Failed(format!("{refused} not imported: see the list above"))),
         }
     }
 }

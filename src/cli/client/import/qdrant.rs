@@ -41,13 +41,13 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
         let body = scroll(&shape, limit, &offset);
         let mut answer = qdrant.ask(format!("{path}/points/scroll"), Some(&body))?;
         let Value::Array(points) = taken(&mut answer, "/result/points") else {
-            return Err(qdrant.failed("its answer holds no points; is it a server of Qdrant?"));
+            return Err(qdrant.failed("its response contains no points; is it a Qdrant server?"));
         };
         let next = taken(&mut answer, "/result/next_page_offset");
         let mut batch = None;
         for point in points {
             let Some(id) = id_text(&point["id"]) else {
-                sender.tally.refuse(&point["id"].to_string(), "an id of another kind");
+                sender.tally.refuse(&point["id"].to_string(), "an id of an unknown type");
                 continue;
             };
             batch.get_or_insert_with(|| format!("{}:{id}", qdrant.collection));
@@ -63,7 +63,7 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
             return Ok(());
         }
         if next == offset {
-            return Err(qdrant.failed("it gives the same page again"));
+            return Err(qdrant.failed("it returned the same page twice"));
         }
         offset = next;
     }
@@ -96,7 +96,8 @@ fn metric_of(distance: &str) -> Result<Metric, Failure> {
         "Dot" => Ok(Metric::Dot),
         "Euclid" => Ok(Metric::L2),
         other => Err(Failure::Usage(format!(
-            "the collection compares by {other}, which is not offered: choose another with --metric"
+            "the collection uses the metric {other}, which is not supported: choose another with \
+             --metric"
         ))),
     }
 }
@@ -117,16 +118,16 @@ fn shape_of(params: &Value, wanted: Option<&str>) -> Result<Shape, String> {
                 (None, _) => return Err(format!("choose one of {names} with --vector")),
             };
             let one = all.get(&name).cloned();
-            (Some(name), one.ok_or_else(|| format!("it has no such vector, but {names}"))?)
+            (Some(name), one.ok_or_else(|| format!("it has no such vector, only {names}"))?)
         }
     };
     if !one["multivector_config"].is_null() {
-        return Err("its points have several vectors each, which is not offered".to_owned());
+        return Err("its points have several vectors each, which is not supported".to_owned());
     }
     let width = one["size"].as_u64().unwrap_or(0) as usize;
     let max = limits::VECTOR_DIMENSION_MAX;
     if !(1..=max).contains(&width) {
-        return Err(format!("its vectors are {width} wide, 1 to {max} are allowed"));
+        return Err(format!("its vectors have {width} dimensions; 1 to {max} are allowed"));
     }
     let distance = one["distance"].as_str().unwrap_or("nothing").to_owned();
     Ok(Shape { name, width, distance, has_sparse })
@@ -169,7 +170,7 @@ mod tests {
             (one, Some("x"), "no name"),
             (json!({}), None, "no dense"),
             (multi, None, "several vectors"),
-            (json!({"size": 90_000, "distance": "Dot"}), None, "90000 wide"),
+            (json!({"size": 90_000, "distance": "Dot"}), None, "90000 dimensions"),
         ] {
             assert!(of(vectors, wanted).unwrap_err().contains(problem), "{problem}");
         }

@@ -34,7 +34,9 @@ impl Record {
             if let Some(text) = &text
                 && *metadata.entry("text").or_insert_with(|| json!(text)) != *text
             {
-                return Err("a text, and another under text in the metadata".to_owned());
+                return Err(
+                    "a text, but also a different one under text in the metadata".to_owned()
+                );
             }
         }
         metadata::check(&metadata).map_err(|error| format!("metadata {error}"))?;
@@ -45,12 +47,12 @@ impl Record {
 fn check_vector(vector: &[Value]) -> Result<(), String> {
     let max = limits::VECTOR_DIMENSION_MAX;
     if vector.is_empty() || vector.len() > max {
-        return Err(format!("a vector of {} numbers, 1 to {max} are allowed", vector.len()));
+        return Err(format!("a vector of {} dimensions; 1 to {max} are allowed", vector.len()));
     }
     let is_fine = |value: &Value| value.as_f64().is_some_and(|value| (value as f32).is_finite());
     match vector.iter().all(is_fine) {
         true => Ok(()),
-        false => Err("a vector with a value that is no 32-bit float".to_owned()),
+        false => Err("a vector with a value outside the range of 32-bit floats".to_owned()),
     }
 }
 

@@ -37,11 +37,11 @@ impl<'a> Remote<'a> {
     ) -> Result<Self, Failure> {
         let address = options.place.to_str().unwrap_or_default().trim_end_matches('/');
         if !address.starts_with("http://") && !address.starts_with("https://") {
-            return Err(Failure::Usage(format!("{address}: not an http or https address")));
+            return Err(Failure::Usage(format!("{address}: must be an http or https address")));
         }
         let collection = options.collection.as_deref().unwrap_or_default();
         if collection.is_empty() {
-            return Err(Failure::Usage("no collection: name one with --collection".to_owned()));
+            return Err(Failure::Usage("no collection: set one with --collection".to_owned()));
         }
         let trusted = authorities(options.server.ca_file.as_deref()).map_err(Failure::Usage)?;
         let value = std::env::var(key).ok().filter(|value| !value.is_empty());
@@ -64,12 +64,13 @@ impl<'a> Remote<'a> {
         let answer = caller.call(&request).inspect(|_| self.has_answered.set(true));
         answer.map_err(|error| match error {
             CallError::Stopped => Failure::Failed(HOW_TO_RESUME.to_owned()),
-            CallError::Refused(body) if body.status == 404 => {
-                Failure::NotFound(format!("{}: no collection {}", self.address, self.collection))
-            }
-            CallError::Refused(body) if matches!(body.status, 401 | 403) => {
-                Failure::NotAllowed(format!("{}: {} holds no key for it", self.address, self.key))
-            }
+            CallError::Refused(body) if body.status == 404 => Failure::NotFound(format!(
+                "{}: collection {} not found",
+                self.address, self.collection
+            )),
+            CallError::Refused(body) if matches!(body.status, 401 | 403) => Failure::NotAllowed(
+                format!("{}: {} has no valid key for it", self.address, self.key),
+            ),
             error => self.failed(&error.to_string()),
         })
     }

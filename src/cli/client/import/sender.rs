@@ -98,14 +98,14 @@ impl<'a> Sender<'a> {
         let found = found["metric"].as_str().unwrap_or_default();
         let Ok(own) = metric(found) else {
             return Err(Failure::Usage(format!(
-                "tenant {tenant} is one of documents: name another for vectors"
+                "tenant {tenant} stores documents: choose another one for vectors"
             )));
         };
         match wanted.filter(|wanted| *wanted != own) {
             None => Ok(()),
             Some(wanted) => Err(Failure::Usage(format!(
-                "tenant {tenant} compares vectors by {found}, these are compared by {}: name \
-                 another tenant, or --metric {found}",
+                "tenant {tenant} uses the metric {found}, but these vectors use {}: choose another \
+                 tenant, or --metric {found}",
                 wanted.as_str()
             ))),
         }
@@ -145,7 +145,7 @@ impl<'a> Sender<'a> {
         for record in waiting {
             let place = *place_of.entry(record.id.clone()).or_insert(records.len());
             if place < records.len() {
-                self.tally.refuse(record.id.as_str(), "an id that comes again later");
+                self.tally.refuse(record.id.as_str(), "an id that occurs again later");
                 records[place] = record;
             } else {
                 records.push(record);

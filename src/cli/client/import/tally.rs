@@ -62,10 +62,10 @@ impl Tally {
         }
         println!("{} taken", self.taken);
         if self.known > 0 {
-            println!("{} there already", self.known);
+            println!("{} already there", self.known);
         }
         for part in &self.parts {
-            println!("left out of all: {}", one_line(part));
+            println!("left out of every record: {}", one_line(part));
         }
         for (reason, (count, named)) in &self.refused {
             let more = if *count > named.len() as u64 { ", ..." } else { "" };

@@ -105,7 +105,7 @@ impl HubClient {
         let body = found.body.with_config().limit(LIST_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| later(error.to_string()))?;
         serde_json::from_slice(&body)
-            .map_err(|_| Refusal::Final("the answer is no JSON: is it a model hub?".to_owned()))
+            .map_err(|_| Refusal::Final("the response is not JSON: is it a model hub?".to_owned()))
     }
 
     fn ask(&self, address: &Uri, from: u64) -> Result<Response<Body>, Refusal> {
@@ -120,7 +120,7 @@ impl HubClient {
         }
         call.call().map_err(|error| match error {
             // These errors include the address, which may be signed.
-            ureq::Error::BadUri(_) => Refusal::Final("not an address".to_owned()),
+            ureq::Error::BadUri(_) => Refusal::Final("not a valid address".to_owned()),
             error => later(format!("{}: {error}", host(address))),
         })
     }
@@ -150,12 +150,12 @@ fn parsed(address: &str) -> Result<Uri, Refusal> {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.authority().is_some_and(|host| !host.as_str().contains('@'))
     });
-    uri.ok_or_else(|| Refusal::Final("an address that is not http or https".to_owned()))
+    uri.ok_or_else(|| Refusal::Final("the address must be http or https".to_owned()))
 }
 
 /// Returns the target of a redirect: an absolute URL, or a path on the same host.
 fn next(address: &Uri, headers: &HeaderMap) -> Result<Uri, Refusal> {
-    let wrong = || Refusal::Final(format!("{}: a redirect to nowhere", host(address)));
+    let wrong = || Refusal::Final(format!("{}: a redirect without a valid target", host(address)));
     let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
     let location = location.ok_or_else(wrong)?;
     let (scheme, authority) = (address.scheme_str(), address.authority());
@@ -220,16 +220,16 @@ fn refused(address: &Uri, status: u16, headers: &HeaderMap) -> Refusal {
     let reason = text(headers, "x-error-code").unwrap_or_default();
     Refusal::Final(match (status, reason) {
         (401, _) => format!(
-            "{host} answers 401: there is no such model, or it is private or gated; HF_TOKEN or \
-             HF_TOKEN_PATH gives a token"
+            "{host} answers 401: the model does not exist, or is private or gated; set a token \
+             with HF_TOKEN or HF_TOKEN_PATH"
         ),
         (403, _) => format!(
-            "{host} answers 403: the token gives no access; gated models have conditions to be \
-             accepted on their page"
+            "{host} answers 403: the token has no access; for a gated model, accept the conditions \
+             on its page first"
         ),
-        (404, "RevisionNotFound") => format!("{host} answers 404: no such revision"),
-        (404, "EntryNotFound") => format!("{host} answers 404: no such file"),
-        (404, _) => format!("{host} answers 404: no such model or revision"),
+        (404, "RevisionNotFound") => format!("{host} answers 404: revision not found"),
+        (404, "EntryNotFound") => format!("{host} answers 404: file not found"),
+        (404, _) => format!("{host} answers 404: model or revision not found"),
         _ => format!("{host} answers {status}"),
     })
 }

@@ -63,7 +63,7 @@ pub fn fetch(
             remove(place)?;
         } else if known.size == Some(before) {
             if known.is_weights() && known.sha256.is_none() {
-                progress.note(&format!("{}: the hub tells no SHA-256 of it", file.path));
+                progress.note(&format!("{}: the hub gives no SHA-256 for it", file.path));
             }
             return check(place, &known);
         }
@@ -88,7 +88,7 @@ fn attempt(
     let found = match client.get(address, begun) {
         Err(Refusal::BadRange) if begun > 0 => {
             remove(place).map_err(Problem::Final)?;
-            return Err(Problem::Later("the hub has another part of it".to_owned(), None));
+            return Err(Problem::Later("the hub sent a different part".to_owned(), None));
         }
         found => found.map_err(problem)?,
     };
@@ -96,7 +96,7 @@ fn attempt(
     known.sha256 = known.sha256.take().or(sha256);
     let told = body_bytes.map(|bytes| from.saturating_add(bytes));
     let Some(size) = known.size.or(told) else {
-        return Err(Problem::Final("the hub does not say how long it is".to_owned()));
+        return Err(Problem::Final("the hub does not report its size".to_owned()));
     };
     if size > known.bytes_max() || told.is_some_and(|told| told != size) {
         let told = told.unwrap_or(size);
@@ -113,7 +113,7 @@ fn attempt(
     let mut at = from;
     while at < size {
         let read = match input.read(&mut piece) {
-            Ok(0) => return Err(Problem::Later("the connection ended".to_owned(), None)),
+            Ok(0) => return Err(Problem::Later("the connection closed".to_owned(), None)),
             Ok(read) => read.min((size - at) as usize),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(Problem::Later(error.to_string(), None)),
@@ -144,7 +144,7 @@ fn check(place: &Path, known: &RemoteFile) -> Result<(), String> {
     }
     remove(place)?;
     Err(format!(
-        "{}: the bytes have the SHA-256 {found}, the hub says {wanted}; they were removed",
+        "{}: the download has the SHA-256 {found}, not {wanted} as on the hub; it was removed",
         known.path
     ))
 }
@@ -161,9 +161,9 @@ fn wait(progress: &Progress, failures: &mut u32, problem: Problem) -> Result<(),
     }
     let pause = asked.unwrap_or(PAUSE_MIN * (1 << (*failures - 1)));
     if pause > PAUSE_MAX {
-        return Err(format!("{problem}; it asks to wait {} s", pause.as_secs()));
+        return Err(format!("{problem}; it requests a wait of {} s", pause.as_secs()));
     }
-    progress.note(&format!("{problem}; asking again in {:.1} s", pause.as_secs_f64()));
+    progress.note(&format!("{problem}; trying again in {:.1} s", pause.as_secs_f64()));
     Stop::default().pause(pause);
     Ok(())
 }
@@ -171,7 +171,7 @@ fn wait(progress: &Progress, failures: &mut u32, problem: Problem) -> Result<(),
 fn problem(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Final(problem) => Problem::Final(problem),
-        Refusal::BadRange => Problem::Final("the hub has no such part of it".to_owned()),
+        Refusal::BadRange => Problem::Final("the hub cannot send this part".to_owned()),
         Refusal::Later { problem, pause } => Problem::Later(problem, pause),
     }
 }

@@ -58,9 +58,9 @@ impl Repository {
     /// If the response has another form.
     pub fn read(answer: Value) -> Result<Self, String> {
         let raw: RawRepository = serde_json::from_value(answer)
-            .map_err(|error| format!("the hub's answer is no list of files: {error}"))?;
+            .map_err(|error| format!("the hub's response is not a list of files: {error}"))?;
         if !is_commit(&raw.sha) {
-            return Err(format!("the hub names {:?} for a commit", raw.sha));
+            return Err(format!("the hub returned {:?} as the commit", raw.sha));
         }
         let file = |RawFile { rfilename, size, lfs }: RawFile| {
             let (sha256, lfs_size) = lfs.map_or((None, None), |lfs| (lfs.sha256, lfs.size));
@@ -107,7 +107,7 @@ impl Repository {
         let too_large = needed.iter().find(|file| file.size > Some(file.bytes_max()));
         match too_large {
             Some(file) => Err(format!(
-                "{} has {} bytes, of {} at most",
+                "{} has {} bytes; at most {} are allowed",
                 file.path,
                 file.size.unwrap_or_default(),
                 file.bytes_max()
@@ -122,9 +122,9 @@ impl Repository {
         let instead = instead.into_iter().find(|name| self.file(name).is_some());
         let hint = match instead.filter(|_| names.contains(&"model.safetensors")) {
             Some("pytorch_model.bin") => {
-                "; it has pytorch_model.bin, which can be converted by hand (docs/models.md)"
+                "; it has pytorch_model.bin, which can be converted (docs/models.md)"
             }
-            Some(_) => "; its weights are in several files, which are not read",
+            Some(_) => "; its weights are in several files, which is not supported",
             None => "",
         };
         format!("it lacks {}{hint}", names.join(" and "))
@@ -187,7 +187,7 @@ mod tests {
         let both = ["config.json", "tokenizer.json"];
         assert_eq!(told(&both), "it lacks model.safetensors");
         assert_eq!(told(&["config.json"]), "it lacks tokenizer.json and model.safetensors");
-        assert!(told(&[&both[..], &["pytorch_model.bin"]].concat()).contains("by hand"));
+        assert!(told(&[&both[..], &["pytorch_model.bin"]].concat()).contains("can be converted"));
         assert!(told(&[&both[..], &["model.safetensors.index.json"]].concat()).contains("several"));
         assert!(Repository::read(json!({"sha": "main"})).is_err());
         assert!(Repository::read(json!({"error": "x"})).is_err());

@@ -80,7 +80,7 @@ impl HubModel {
         let repository = known.map_or(name, |known| known.repository);
         if !place::is_repository(repository) {
             return Err(format!(
-                "{name}: no directory, no known model, and not OWNER/NAME of a model hub"
+                "{name}: neither a directory, nor a known model, nor OWNER/NAME on a model hub"
             ));
         }
         let pinned = known.and_then(|known| known.commit);
@@ -175,7 +175,7 @@ impl Staging {
         let lock = File::create(dir.join(LOCK)).map_err(|error| told(&error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { dir, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(told(&"another process is fetching it")),
+            Err(TryLockError::WouldBlock) => Err(told(&"another process is downloading it")),
             Err(TryLockError::Error(error)) => Err(told(&error)),
         }
     }
@@ -192,7 +192,8 @@ fn check_space(dir: &Path, needed: &[&RemoteFile]) -> Result<(), String> {
     let free = RealDisk.free_bytes(dir).map_err(|error| error.to_string())?;
     match free < wanted {
         true => Err(format!(
-            "{} has {free} bytes free, {wanted} are needed: the download and the installed copy",
+            "{} has {free} bytes free, but {wanted} are needed for the download and the installed \
+             copy",
             dir.display()
         )),
         false => Ok(()),

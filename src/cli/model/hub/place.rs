@@ -59,7 +59,9 @@ impl HubPlace {
             host && matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()
         });
         if !is_address {
-            return Err("HF_ENDPOINT: no http or https address without credentials".to_owned());
+            return Err(
+                "HF_ENDPOINT: must be an http or https address without credentials".to_owned()
+            );
         }
         let home = path("HF_HOME").or_else(|| {
             let cache = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")))?;
@@ -95,7 +97,7 @@ fn checked(name: &str, token: &str) -> Result<Token, String> {
     match is_token {
         true => Ok(Token(token.to_owned())),
         false => Err(format!(
-            "{name}: a token is 1 to {TOKEN_BYTES_MAX} characters of ASCII without spaces"
+            "{name}: a token must be 1 to {TOKEN_BYTES_MAX} ASCII characters without spaces"
         )),
     }
 }
