@@ -119,7 +119,7 @@ export async function open(method, path, request = {}) {
 /** @param {ApiError} error */
 function tell(error) {
   if (error.reason === "storage_full") {
-    update({ warning: "The disk of the server is full: uploads wait, search goes on. Delete sources or make room." });
+    update({ warning: "The server's disk is full: uploads wait, search still works. Delete sources or free up space." });
   }
   if (error.status === 401 && state.key) update({ key: "", sitting: "", isAdmin: null, warning: "The key has expired or was revoked. Sign in again." });
 }
@@ -163,7 +163,7 @@ export async function* stream(path, json, signal) {
     const { value, done } = await reader.read().catch((error) => {
       if (signal?.aborted) throw error;
       update({ connection: "down" });
-      throw new Unreachable("The connection broke off while the answer was sent. Ask again.");
+      throw new Unreachable("The connection was lost while the answer was being sent. Ask again.");
     }).finally(() => clearTimeout(silent));
     if (done) return;
     const blocks = (text + value).split("\n\n");

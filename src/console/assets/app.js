@@ -78,7 +78,7 @@ function showNavigation() {
 function showBanner() {
   fill(banner,
     state.connection === "down" && h("p", { class: "banner bad" },
-      "The server does not answer. Trying again; nothing that you began is lost while this page stays open."),
+      "The server does not answer. Trying again; nothing you started is lost while this page stays open."),
     state.warning && h("p", { class: "banner warn" }, state.warning,
       h("button", { class: "link", onclick: () => update({ warning: "" }) }, "Hide")));
 }
@@ -118,7 +118,7 @@ async function show() {
 function firstTenant() {
   return h("div", { class: "empty" }, h("h2", {}, "Choose a tenant"),
     h("p", {}, "A tenant is an isolated set of documents. Every page shows one tenant at a time."),
-    h("p", {}, "This key reaches no tenant of documents yet: type the name of yours into the box above."));
+    h("p", {}, "This key has no access to a tenant of documents yet: type its name into the box above."));
 }
 
 /** What to do first, where there is no tenant. */
@@ -136,12 +136,12 @@ function welcome() {
   });
   const sample = (/** @type {Event} */ event) => begin(event, "sample", "ask", { sample: "load" });
   const own = (/** @type {Event} */ event) => begin(event, "main", "sources", {});
-  return h("div", { class: "empty" }, h("h2", {}, "Nothing is here yet"),
-    h("p", {}, "Put questions to five short documents, or add your own: PDF, Office, web pages, mail, text."),
+  return h("div", { class: "empty" }, h("h2", {}, "Nothing here yet"),
+    h("p", {}, "Ask questions about five short documents, or add your own: PDF, Office, web pages, mail, text."),
     h("div", { class: "row center" }, h("button", { class: "primary", type: "button", onclick: sample }, "Try a small sample"),
       h("button", { type: "button", onclick: own }, "Add your documents")),
-    h("p", { class: "small muted" }, "Each makes a tenant, an isolated set of documents: “sample” or “main”. ",
-      h("a", { href: address("tenants") }, "Make one with another name")), message);
+    h("p", { class: "small muted" }, "Each creates a tenant, an isolated set of documents: “sample” or “main”. ",
+      h("a", { href: address("tenants") }, "Create one with another name")), message);
 }
 
 function themeButton() {

@@ -151,7 +151,7 @@ function makeTurn(request) {
       }
       showAnswer(answer, told);
       // Below stands what came with the end.
-      if (!below.hasChildNodes()) throw new Error("The answer broke off. Ask again.");
+      if (!below.hasChildNodes()) throw new Error("The answer ended early. Ask again.");
     } catch (error) {
       if (told.answer === "") fill(answer);
       if (stop.signal.aborted) fill(below, h("p", { class: "muted" }, "Stopped."));

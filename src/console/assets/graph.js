@@ -23,7 +23,7 @@ export async function graph(params, leaving) {
   const { sources, total } = await call("GET", "list/sources", { query: { ...scope(), limit: SOURCES_MAX, status: "success" }, signal: leaving });
   const statements = await statementsOf(sources.map((/** @type {any} */ one) => one.id), leaving);
   if (statements.length === 0) {
-    return h("div", {}, h("h1", {}, "Graph"), empty("No relations yet", h("p", {}, "Relations are read from sentences such as “Ana Ruiz works for Borealis”. Add documents that state some.")));
+    return h("div", {}, h("h1", {}, "Graph"), empty("No relations yet", h("p", {}, "Relations are extracted from sentences such as “Ana Ruiz works for Borealis”. Add documents that state some.")));
   }
   const names = ranked(statements);
   const options = h("datalist", { id: "entities" }, names.slice(0, 1000).map((name) => h("option", { value: name })));
@@ -31,7 +31,7 @@ export async function graph(params, leaving) {
   const end = h("input", { type: "search", list: "entities", value: params.get("to") ?? "", oninput: show });
   const list = h("ul", { class: "plain cards" });
   const summary = h("p", { class: "muted", role: "status" });
-  const canvas = h("canvas", { class: "graph", role: "img", "aria-label": "Drawing of the relations; the list beside it says the same" });
+  const canvas = h("canvas", { class: "graph", role: "img", "aria-label": "Drawing of the relations; the list next to it shows the same" });
   const picture = draw(canvas, (name) => {
     box.value = name;
     show();
@@ -42,7 +42,7 @@ export async function graph(params, leaving) {
     const other = end.value.trim().toLowerCase();
     const path = wanted && other ? pathBetween(statements, wanted, other) : null;
     const found = path ?? (wanted ? statements.filter(isOf) : statements);
-    const joined = path && (path.length > 0 ? `, from the one to the other` : `: nothing joins these two`);
+    const joined = path && (path.length > 0 ? `, from the one to the other` : `: no path connects these two`);
     summary.textContent = `${plural(found.length, "statement")}${joined ?? ""}${total > SOURCES_MAX ? `, from the newest ${SOURCES_MAX} of ${total} sources` : ""}`;
     fill(list, found.slice(0, LISTED_MAX).map(card), found.length > LISTED_MAX && h("li", { class: "muted" }, `${found.length - LISTED_MAX} more`));
     picture.show(found, wanted);
@@ -59,7 +59,7 @@ export async function graph(params, leaving) {
       h("p", { class: "muted small" }, one.relation.context, " ", h("button", { class: "link", type: "button", onclick: open }, "Show")));
   }
   requestAnimationFrame(show);
-  return h("div", {}, h("h1", {}, "Graph"), h("form", { class: "bar", onsubmit: (/** @type {Event} */ event) => event.preventDefault() }, field("Entity", box), field("Path to", end, "Leave empty for all that is stated of the entity."), options), summary,
+  return h("div", {}, h("h1", {}, "Graph"), h("form", { class: "bar", onsubmit: (/** @type {Event} */ event) => event.preventDefault() }, field("Entity", box), field("Path to", end, "Leave empty to see everything stated about the entity."), options), summary,
     h("div", { class: "split even" }, h("div", { class: "grow" }, canvas), h("div", { class: "grow reading", tabindex: "0", role: "region", "aria-label": "Statements" }, list)));
 }
 

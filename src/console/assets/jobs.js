@@ -34,7 +34,7 @@ export async function jobs(params, leaving) {
       status = status === name ? "" : name;
       again();
     } }, h("strong", {}, count(all[name])), text)), all.queued + all.in_progress > 0 && rate !== null && h("p", { class: "tile" }, h("strong", {}, rate.toFixed(1)), "ended per second"));
-    fill(list, shown.length > 0 ? tableOf(shown, retry) : empty("No jobs here", h("p", {}, "Each upload is a job until it is searchable or has failed.")),
+    fill(list, shown.length > 0 ? tableOf(shown, retry) : empty("No jobs", h("p", {}, "Each upload is a job until it is searchable or has failed.")),
       (cursors.length > 1 || next) && h("div", { class: "row" },
         h("button", { type: "button", disabled: cursors.length === 1, onclick: () => turn(null) }, "Newer"), h("button", { type: "button", disabled: !next, onclick: () => turn(next) }, "Older")));
     return all.queued + all.in_progress > 0;

@@ -23,7 +23,7 @@ function making(load) {
   const name = h("input", { required: true, maxlength: "256" });
   const role = h("select", {}, [["read", "read: search and ask"], ["write", "write: also upload and delete"], ["admin", "admin: also tenants and keys"]].map(([value, text]) => h("option", { value }, text)));
   const reach = h("select", {}, h("option", { value: "" }, "all tenants"), known.map(({ tenant_id }) => h("option", { value: tenant_id }, tenant_id)));
-  const subs = h("input", { placeholder: "all; or names, with commas between" });
+  const subs = h("input", { placeholder: "all, or names separated by commas" });
   const days = h("input", { type: "number", min: "1", max: "3650", placeholder: "never" });
   const message = h("div", { "aria-live": "polite" });
   const make = oneAtATime(async () => {
@@ -33,16 +33,16 @@ function making(load) {
     try {
       const made = await call("POST", "admin/api_keys", { json: { name: name.value, role: role.value, tenants, expires_at: expires } });
       name.value = "";
-      fill(message, h("div", { class: "note good" }, h("p", {}, "This is shown once. Keep it in a safe place:"),
+      fill(message, h("div", { class: "note good" }, h("p", {}, "This is shown only once. Keep it in a safe place:"),
         h("p", {}, h("code", { class: "secret" }, made.api_key)), copyButton("Copy the key", () => made.api_key)));
       await load();
     } catch (error) {
       fill(message, problem(error));
     }
   });
-  return h("form", { class: "card stack", onsubmit: make }, h("h2", {}, "Make a key"),
-    h("div", { class: "options" }, field("Name", name), field("Role", role), field("Reaches", reach), field("Sub-tenants", subs), field("Expires after days", days)),
-    message, h("div", {}, h("button", { class: "primary", type: "submit" }, "Make the key")));
+  return h("form", { class: "card stack", onsubmit: make }, h("h2", {}, "Create a key"),
+    h("div", { class: "options" }, field("Name", name), field("Role", role), field("Reaches", reach), field("Sub-tenants", subs), field("Expires after (days)", days)),
+    message, h("div", {}, h("button", { class: "primary", type: "submit" }, "Create the key")));
 }
 
 /**
@@ -55,7 +55,7 @@ function tableOf(all, load) {
     const reach = key.tenants === null ? "all tenants" : key.tenants.length === 0 ? "none (tenant deleted)"
       : key.tenants.map((/** @type {any} */ one) => one.tenant_id + (one.sub_tenant_ids ? ` (${one.sub_tenant_ids.join(", ")})` : "")).join(", ");
     const revoke = oneAtATime(async () => {
-      if (!await confirmation(`Revoke “${key.name}”?`, "Whoever uses it is refused from now on.", "Revoke")) return;
+      if (!await confirmation(`Revoke “${key.name}”?`, "Requests with it are refused from now on.", "Revoke")) return;
       await call("DELETE", `admin/api_keys/${encodeURIComponent(key.key_id)}`);
       await load();
     });

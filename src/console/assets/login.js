@@ -9,7 +9,7 @@ const LINK = "console: sign-in link";
 const LINK_S = 10 * 60;
 /** The name of the key that a link makes. */
 const SITTING = "console: signed in by link";
-const KEPT = "The link that signed you in could not be revoked. It ends by itself, ten minutes after the start of the server.";
+const KEPT = "The link that signed you in could not be revoked. It expires ten minutes after the start of the server.";
 /** Time in which a key is revoked; who signs out does not wait longer. */
 const REVOKE_MS = 5000;
 
@@ -50,7 +50,7 @@ export async function followLink() {
     return "";
   } catch (error) {
     const isUsed = error instanceof ApiError && error.status === 401;
-    return isUsed ? "This link has been used, or is older than ten minutes, or its key is not known. A start of the server prints another one; any API key signs in below." : String(error);
+    return isUsed ? "This link has already been used, is older than ten minutes, or its key is unknown. Starting the server prints a new one; you can also sign in with any API key below." : String(error);
   }
 }
 
@@ -65,7 +65,7 @@ export async function endSitting() {
   } catch (error) {
     // The server does not know it any more.
     if (error instanceof ApiError && [401, 404].includes(error.status)) return "";
-    return `You are signed out, but the server could not revoke the key of this sitting: it holds for up to ${SITTING_HOURS} hours. Sign in again and revoke “${SITTING}” on the page Keys.`;
+    return `You are signed out, but the server could not revoke the key of this session: it stays valid for up to ${SITTING_HOURS} hours. Sign in again and revoke “${SITTING}” on the page Keys.`;
   }
   return "";
 }
@@ -83,7 +83,7 @@ export function login(refused) {
     event.preventDefault();
     const key = input.value.trim();
     button.disabled = true;
-    fill(message, h("p", { class: "muted" }, "Asking the server…"));
+    fill(message, h("p", { class: "muted" }, "Checking with the server…"));
     try {
       await call("GET", "jobs", { query: { limit: 1 }, key });
       update({ key, sitting: "", warning: "" });
@@ -102,9 +102,9 @@ export function login(refused) {
     h("form", { class: "card", onsubmit: enter },
       field("API key", input, "It stays in this tab and is forgotten when the tab is closed."), message, button),
     h("details", {}, h("summary", {}, "Where is my key?"),
-      h("p", {}, "The first start of the server shows an admin key on its terminal, once. Where the output is no terminal the key is in the file ",
+      h("p", {}, "The first start of the server shows an admin key on its terminal, once. If the output is not a terminal, the key is in the file ",
         h("code", {}, "admin_key"), " of the data directory. The operator can also set one with ", h("code", {}, "LODESTONE_ADMIN_KEY"),
-        ", and make others on the page Keys.")),
+        ", and create others on the page Keys.")),
     h("p", { class: "small" }, h("a", { href: "docs" }, "API for people"), " · ", h("a", { href: "openapi.json" }, "OpenAPI"),
       " · ", h("a", { href: "readyz" }, "Readiness")));
 }

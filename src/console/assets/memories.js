@@ -18,7 +18,7 @@ export async function memories(_params, leaving) {
     const found = wanted
       ? (await ask(`user_memory/retrieve_user_memory?${new URLSearchParams(scope())}`, { query: wanted }, leaving)).retrieved_user_memories
       : (await call("GET", "user_memory/list_user_memories", { query: scope(), signal: leaving })).user_memories;
-    fill(list, found.length === 0 ? empty(wanted ? "Nothing like that" : "No memories yet", h("p", {}, "A memory is a statement about a person or a wish. Searches that ask for it are steered by memories; they never appear as documents."))
+    fill(list, found.length === 0 ? empty(wanted ? "Nothing found" : "No memories yet", h("p", {}, "A memory is a statement about a person or a preference. Searches that ask for it take memories into account; they never appear as documents."))
       : [h("p", { class: "muted" }, plural(found.length, "memory").replace("memorys", "memories")), h("ul", { class: "plain cards" }, found.map(card))]);
   }
   /** @param {any} memory */

@@ -42,7 +42,7 @@ export async function operations(_params, leaving) {
     }
   }
   return h("div", {}, h("h1", {}, "API"),
-    h("p", { class: "muted" }, "Made of ", h("a", { href: "openapi.json" }, "openapi.json"), "; as one page to print: ", h("a", { href: "docs" }, "docs"), ". What is sent here is sent with your key and takes effect."),
+    h("p", { class: "muted" }, "Generated from ", h("a", { href: "openapi.json" }, "openapi.json"), "; as one page for printing: ", h("a", { href: "docs" }, "docs"), ". Requests made here use your key and take effect."),
     field("Find an operation", words), list);
 }
 
@@ -75,7 +75,7 @@ function inside(path, method, operation, resolved, leaving) {
   const isForm = media === "multipart/form-data";
   const fields = [...operation.parameters ?? [], ...members];
   return [h("p", {}, operation.description), fields.length > 0 && tableOf(fields, resolved), answers(operation, resolved),
-    isForm || (media && media !== "application/json") ? h("p", { class: "muted" }, `Its body is ${media}: files are added on the page Sources, or from a terminal.`)
+    isForm || (media && media !== "application/json") ? h("p", { class: "muted" }, `Its body is ${media}: add files on the page Sources, or from a terminal.`)
       : sending(path, method, operation.parameters ?? [], media ? schema : null, resolved, leaving)];
 }
 

@@ -79,9 +79,9 @@ export function parse(text) {
   if (text.trim() === "") return {};
   try {
     const value = JSON.parse(text);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return new Error("an object is needed.");
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return new Error("must be a JSON object.");
     const other = Object.keys(value).find((name) => !FILTERS.includes(name));
-    return other === undefined ? value : new Error(`"${other}" is none of ${FILTERS.join(", ")}.`);
+    return other === undefined ? value : new Error(`"${other}" is not one of ${FILTERS.join(", ")}.`);
   } catch (error) {
     return new Error(error instanceof Error ? error.message : "not JSON");
   }

@@ -67,7 +67,7 @@ export function drawing(sample, choose) {
   };
   const [x, y] = [scale(0), scale(1)];
   const list = h("select", { onchange: () => list.value && choose(list.value) }, h("option", { value: "" }, "choose one, or click its point"), sample.map(({ id }) => h("option", { value: id }, id)));
-  return h("figure", { class: "card stack" }, h("figcaption", { class: "muted small" }, `The first ${sample.length} vectors, on the plane in which they differ most.`), field("Near the vector", list),
+  return h("figure", { class: "card stack" }, h("figcaption", { class: "muted small" }, `The first ${sample.length} vectors, projected onto their two principal axes.`), field("Near the vector", list),
     svg("svg", { class: "projection", viewBox: `0 0 ${SIDE} ${SIDE}`, role: "img", "aria-label": `${sample.length} vectors on a plane` },
       sample.map(({ id }, at) => svg("circle", { cx: x(places[at][0]).toFixed(1), cy: y(places[at][1]).toFixed(1), r: "3", onclick: () => choose(id) }, svg("title", {}, id)))));
 }

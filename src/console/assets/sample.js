@@ -69,9 +69,9 @@ export async function loadSample(tell, signal) {
     const { sources } = await ask("list/sources_by_id", { ...scope(), source_ids: ids }, signal);
     const done = sources.filter((/** @type {any} */ source) => source.status === "success").length;
     const failed = sources.find((/** @type {any} */ source) => source.status === "errored");
-    if (failed) throw new Error("A document of the sample failed: see Jobs.");
+    if (failed) throw new Error("A sample document failed: see Jobs.");
     tell(`${done} of ${ids.length} are searchable…`);
-    if (done === ids.length) return tell("The sample is there.");
+    if (done === ids.length) return tell("The sample is ready.");
     await pause(300, signal);
   }
 }

@@ -82,7 +82,7 @@ export function openSource(id, grounds) {
 async function sourceView(id, grounds, level, signal) {
   const { sources } = await ask("list/sources_by_id", { ...scope(), source_ids: [id] }, signal);
   const record = sources[0];
-  if (!record) throw new Error("This source is no longer there.");
+  if (!record) throw new Error("This source no longer exists.");
   const state = await stateOf(record, signal);
   const [chunks, original] = await Promise.all([chunksOf(record, grounds.words, signal), originalOf(record, signal)]);
   const isQuoted = original !== null && find(original, grounds.passages).length > 0;
@@ -93,7 +93,7 @@ async function sourceView(id, grounds, level, signal) {
   let boxes = grounds.boxes ?? [];
 
   const showPassages = () => {
-    fill(reading, chunks.length === 0 && h("p", { class: "muted" }, "No text is searchable here yet."),
+    fill(reading, chunks.length === 0 && h("p", { class: "muted" }, "No text of this source is searchable yet."),
       chunks.map((chunk, i) => h("section", { class: chunk.chunk_uuid === current ? "chunk current" : "chunk", "data-chunk": chunk.chunk_uuid },
         h(level === "h1" ? "h2" : "h3", { class: "label muted" }, `Passage ${i + 1}${where(chunk)}`), h("p", { class: "text" }, textOf(chunk, grounds, current)))));
     reveal(reading);
@@ -114,7 +114,7 @@ async function sourceView(id, grounds, level, signal) {
     pages.show(boxes.length > 0 ? boxes : own, 1).then(() => reveal(reading), (error) => {
       if (signal.aborted) return;
       tabs.choose("Passages");
-      reading.prepend(problem(error, "The page cannot be shown; this is its text."));
+      reading.prepend(problem(error, "The page cannot be displayed; this is its text."));
     });
   };
   const showDetails = () => fill(reading, details(record));
@@ -277,7 +277,7 @@ function metadataForm(record) {
  */
 export async function remove(ids, title) {
   const what = ids.length === 1 ? `“${title}”` : plural(ids.length, "source");
-  if (!await confirmation(`Delete ${what}?`, "It leaves every search at once. This cannot be undone.", "Delete")) return false;
+  if (!await confirmation(`Delete ${what}?`, "It disappears from all searches at once. This cannot be undone.", "Delete")) return false;
   await call("DELETE", "delete_source", { json: { ...scope(), source_ids: ids }, isRepeatable: true });
   return true;
 }

@@ -53,7 +53,7 @@ function adding() {
   }
   return h("section", { class: "card", "aria-label": "Add sources" }, zone,
     h("div", { class: "columns" }, h("details", {}, h("summary", {}, "Paste a text"), textForm()),
-      h("details", {}, h("summary", {}, "Give a web address"), pageForm())));
+      h("details", {}, h("summary", {}, "Add a web address"), pageForm())));
 }
 
 function textForm() {
@@ -112,7 +112,7 @@ function sourceTable(place, leaving) {
       const { sources: shown, total, next_cursor: next } = await page();
       const isEmpty = total === 0 && !status.value && !id.value;
       bar.hidden = isEmpty;
-      fill(place, isEmpty ? nothing() : [h("p", { class: "muted" }, plural(total, "source")), shown.length > 0 ? tableOf(shown, () => void load()) : h("p", {}, "Nothing matches."), paging(next)]);
+      fill(place, isEmpty ? nothing() : [h("p", { class: "muted" }, plural(total, "source")), shown.length > 0 ? tableOf(shown, () => void load()) : h("p", {}, "No matches."), paging(next)]);
     } catch (error) {
       if (!leaving.aborted) fill(place, problem(error));
     }

@@ -9,9 +9,9 @@ const POLL_MS = 5000;
 /** What a component is for, and what to do when it fails. */
 /** @type {Record<string, [string, string]>} */
 const COMPONENTS = {
-  storage: ["Storage", "Look at the free space and the log of the server; `lodestone doctor` checks the data directory."],
-  index: ["Index", "A part is damaged: `lodestone verify` names it. What can be rebuilt is rebuilt from the originals."],
-  embedder: ["Model", "Search goes on by words. `lodestone model install` puts the model in place."],
+  storage: ["Storage", "Check the server's free disk space and log; `lodestone doctor` checks the data directory."],
+  index: ["Index", "Some data are damaged: `lodestone verify` names them. What can be rebuilt is rebuilt from the originals."],
+  embedder: ["Model", "Keyword search still works. `lodestone model install` installs the model."],
 };
 
 /**
@@ -61,9 +61,9 @@ export async function system(_params, leaving) {
     }
   }
   return h("div", {}, h("h1", {}, "System"), h("h2", {}, "Parts"), parts, h("h2", {}, "Work"), work,
-    mayMeasure && [h("h2", {}, "Resources"), resources, h("h2", {}, "The last hour, by the minute"), plots],
+    mayMeasure && [h("h2", {}, "Resources"), resources, h("h2", {}, "The last hour, minute by minute"), plots],
     h("h2", {}, "Software"), models,
-    !mayMeasure && h("p", { class: "muted" }, "Memory, disk and rates are shown to keys for all tenants."));
+    !mayMeasure && h("p", { class: "muted" }, "Memory, disk and rates are only shown to keys for all tenants."));
 }
 
 /** Memory, disk and damage, as tiles. */
@@ -75,10 +75,10 @@ function measured() {
   const tiles = [
     [size(now("memory_own_bytes")), limit > 0 ? `memory, of ${size(limit)}` : "memory"],
     [size(now("disk_free_bytes")), "free disk"],
-    [size(now("deleted_pending_bytes")), "deleted, given back by merges"],
+    [size(now("deleted_pending_bytes")), "deleted, freed by merges"],
     [count(now("tenants", 'state="open"')), "tenants in memory"],
   ];
-  if (device > 0) tiles.push([size(device), "memory of the GPU"]);
+  if (device > 0) tiles.push([size(device), "GPU memory"]);
   if (damaged > 0) tiles.push([count(damaged), "damaged segments"]);
   return tiles.map(([value, text]) => h("p", { class: "tile" }, h("strong", {}, value), text));
 }

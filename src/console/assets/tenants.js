@@ -15,14 +15,14 @@ const COUNTED_MAX = 100;
 export async function tenants(_params, leaving) {
   if (!state.isAdmin) return h("div", {}, h("h1", {}, "Tenants"), await ownTenant(leaving));
   const list = h("div");
-  const show = () => fill(list, known.length === 0 ? empty("No tenants yet", h("p", {}, "Make the first one above. A tenant is an isolated set of documents.")) : tableOf(leaving, show));
+  const show = () => fill(list, known.length === 0 ? empty("No tenants yet", h("p", {}, "Create the first one above. A tenant is an isolated set of documents.")) : tableOf(leaving, show));
   show();
   return h("div", {}, h("h1", {}, "Tenants"), making(), list);
 }
 
 /** What a key without the role of an admin may know. @param {AbortSignal} leaving */
 async function ownTenant(leaving) {
-  const note = h("p", { class: "muted" }, "Only an admin key lists, makes and deletes tenants.");
+  const note = h("p", { class: "muted" }, "Only an admin key can list, create and delete tenants.");
   if (!state.tenant) return note;
   const stats = await call("GET", "tenant/stats", { query: { tenant_id: state.tenant }, signal: leaving });
   return [note, h("p", {}, state.tenant, ": ", counts(stats))].reduce((all, one) => {
@@ -32,7 +32,7 @@ async function ownTenant(leaving) {
 }
 
 function making() {
-  const name = h("input", { required: true, maxlength: "256", pattern: "[A-Za-z0-9][A-Za-z0-9._:@#$+=~\\-]*", title: "letters, digits and . _ - : @ # $ + = ~, a letter or digit first" });
+  const name = h("input", { required: true, maxlength: "256", pattern: "[A-Za-z0-9][A-Za-z0-9._:@#$+=~\\-]*", title: "letters, digits and . _ - : @ # $ + = ~, starting with a letter or digit" });
   const mode = h("select", {}, h("option", { value: "standard" }, "documents"), h("option", { value: "embeddings" }, "own vectors"));
   const schema = h("textarea", { class: "code", rows: "3", spellcheck: "false", placeholder: "[{\"key\": \"team\", \"type\": \"string\"}]" });
   const message = h("div", { "aria-live": "polite" });
@@ -49,9 +49,9 @@ function making() {
       fill(message, problem(error));
     }
   });
-  return h("form", { class: "card stack", onsubmit: make }, h("h2", {}, "Make a tenant"),
-    h("div", { class: "ask-row" }, field("Name", name), field("For", mode), h("button", { class: "primary", type: "submit" }, "Make")),
-    h("details", {}, h("summary", {}, "Schema of its metadata"), field("Fields (JSON)", schema, "Types: string, number, boolean, array, datetime; \"searchable\" and \"filterable\" are true or false. It cannot be changed later.")), message);
+  return h("form", { class: "card stack", onsubmit: make }, h("h2", {}, "Create a tenant"),
+    h("div", { class: "ask-row" }, field("Name", name), field("For", mode), h("button", { class: "primary", type: "submit" }, "Create")),
+    h("details", {}, h("summary", {}, "Metadata schema"), field("Fields (JSON)", schema, "Types: string, number, boolean, array, datetime; \"searchable\" and \"filterable\" are true or false. It cannot be changed later.")), message);
 }
 
 /**
@@ -81,7 +81,7 @@ function row(tenant, i, leaving, reload) {
     location.hash = address(tenant.mode === "embeddings" ? "vectors" : "ask");
   };
   const drop = oneAtATime(async () => {
-    const text = "Its documents, vectors, memories and jobs go with it. This cannot be undone.";
+    const text = "Its documents, vectors, memories and jobs are deleted too. This cannot be undone.";
     if (!await confirmation(`Delete the tenant “${id}”?`, text, "Delete the tenant", id)) return;
     await call("DELETE", "tenant/delete", { query: { tenant_id: id, confirm: id } });
     await loadTenants();

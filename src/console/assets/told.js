@@ -5,13 +5,13 @@ import { fill, h } from "./dom.js";
 /** @type {Record<string, string>} */
 const LACKS = {
   segments_quarantined: "Parts of this tenant are damaged and were not searched.",
-  model_mismatch: "The vectors here are of another model than the server's: it was searched by words alone.",
-  embedder_unavailable: "The embedding model could not be used: it was searched by words alone.",
-  sparse_vectors_missing: "The sparse model took no part: its vectors are not all there.",
-  reranker_unavailable: "No reranker took part: none is installed, or it failed.",
-  reranking_partial: "The reranker had no time to read all passages again.",
-  generator_unavailable: "The language model gave no answer: this one is quoted from the documents.",
-  session_not_remembered: "This turn could not be kept: the next question will not follow from it.",
+  model_mismatch: "This tenant's vectors were made by another model: keyword search only.",
+  embedder_unavailable: "The embedding model is unavailable: keyword search only.",
+  sparse_vectors_missing: "The sparse model was not used: some of its vectors are missing.",
+  reranker_unavailable: "The results were not reranked: no reranker is installed, or it failed.",
+  reranking_partial: "The reranker ran out of time: not all passages were reranked.",
+  generator_unavailable: "The language model failed: this answer is quoted from the documents.",
+  session_not_remembered: "This turn could not be stored: the next question will not take it into account.",
 };
 
 /**
@@ -23,15 +23,15 @@ export function tell(place, metadata) {
   const { warnings = [], degraded = [], ignored_parameters: ignored = [], corrections = [], generation = {} } = metadata;
   const unsupported = (generation.unsupported ?? []).map((/** @type {any} */ one) => `[${one.number}]`);
   const texts = [
-    ...warnings.map((/** @type {any} */ one) => `Why nothing may be found: ${one.message}.`),
-    ...degraded.map((/** @type {string} */ word) => LACKS[word] ?? `Left out: ${word.replaceAll("_", " ")}.`),
+    ...warnings.map((/** @type {any} */ one) => `Possible reason for no results: ${one.message}.`),
+    ...degraded.map((/** @type {string} */ word) => LACKS[word] ?? `Not used: ${word.replaceAll("_", " ")}.`),
     metadata.degraded_message,
-    ignored.length > 0 && `Without effect here: ${ignored.join(", ")}.`,
+    ignored.length > 0 && `Ignored parameters: ${ignored.join(", ")}.`,
     ...corrections.map((/** @type {any} */ one) => `“${one.from}” was read as “${one.to}”.`),
-    metadata.completed_query && `Searched for “${metadata.completed_query}”, after what was said before.`,
-    metadata.conflict && "Documents differ in this, and the answer tells what each says.",
-    unsupported.length > 0 && `Not borne out by the source that is cited: ${unsupported.join(", ")}.`,
-    generation.finish_reason === "length" && "The answer is cut: the language model came to its limit.",
+    metadata.completed_query && `Searched for “${metadata.completed_query}”, completed from the conversation.`,
+    metadata.conflict && "Documents contradict each other here; the answer states what each says.",
+    unsupported.length > 0 && `Not supported by the cited source: ${unsupported.join(", ")}.`,
+    generation.finish_reason === "length" && "The answer is truncated: the language model reached its limit.",
   ];
   fill(place, texts.filter(Boolean).map((text) => h("p", { class: "note warn" }, text)));
 }

@@ -30,14 +30,14 @@ const POLL_STAGES_MAX = 5;
 /** @type {Record<string, string>} */
 const ADVICE = {
   ENCRYPTED_FILE: "Save it without a password and add it again.",
-  CORRUPT_FILE: "Open it in its program, save it anew and add it again.",
-  NO_TEXT: "It holds pictures only. Run text recognition (OCR) over it first.",
-  FETCH_FAILED: "Check that the address opens in a browser, and fetch it again.",
+  CORRUPT_FILE: "Open it in its program, save it again and add it once more.",
+  NO_TEXT: "It contains only pictures. Run text recognition (OCR) on it first.",
+  FETCH_FAILED: "Check that the address opens in a browser, then fetch it again.",
   URL_BLOCKED: "The server does not fetch private addresses; its operator can allow hosts with LODESTONE_FETCH_ALLOW.",
-  EMBEDDING_FAILED: "The model failed. See the log of the server, then add it again.",
+  EMBEDDING_FAILED: "The embedding model failed. See the server log, then add it again.",
   TIMEOUT: "It took too long. Split it into smaller files.",
-  TOO_LARGE: "It is beyond a limit. Split it into smaller files.",
-  INTERNAL: "A fault of the server. See its log, then add it again.",
+  TOO_LARGE: "It exceeds a limit. Split it into smaller files.",
+  INTERNAL: "An error of the server. See its log, then add it again.",
 };
 /** @type {Record<string, string>} */
 const WORDS = { waiting: "waiting", sending: "sending", queued: "queued", in_progress: "in progress", success: "searchable", errored: "failed", refused: "refused" };
@@ -176,8 +176,8 @@ function next() {
 
 /** @param {ApiError} error */
 function refusal(error) {
-  const advice = error.reason === "storage_full" ? " The disk of the server is full: delete sources or make room, then add it again."
-    : error.status === 403 ? " This key may read only: sign in with one that may write." : "";
+  const advice = error.reason === "storage_full" ? " The server's disk is full: delete sources or free up space, then add it again."
+    : error.status === 403 ? " This key is read-only: sign in with one that may write." : "";
   return sentence(error.message) + advice;
 }
 
@@ -281,9 +281,9 @@ function tell() {
   const [done, failed] = [of("success"), of("errored", "refused")];
   const left = items.length - done - failed;
   node.hidden = items.length === 0;
-  summary.textContent = `${plural(items.length, "upload")}: ${done} searchable, ${failed} failed, ${left} on the way`;
+  summary.textContent = `${plural(items.length, "upload")}: ${done} searchable, ${failed} failed, ${left} in progress`;
   forget.hidden = left > 0;
-  hidden.textContent = items.length > ROWS_MAX ? `${items.length - ROWS_MAX} more are not listed here; the list of sources shows them. What failed is always listed.` : "";
+  hidden.textContent = items.length > ROWS_MAX ? `${items.length - ROWS_MAX} more are not listed here; see the list of sources. Failed uploads are always listed.` : "";
 }
 
 function clear() {

@@ -38,7 +38,7 @@ export async function vectors(_params, leaving) {
     box.value = JSON.stringify(embeddings[id]);
     form.requestSubmit();
   }
-  const form = h("form", { class: "card stack", onsubmit: run }, field("Vector (JSON)", box, "Paste a vector as wide as those stored."), field("Results", most), h("div", {}, h("button", { class: "primary", type: "submit" }, "Search")));
+  const form = h("form", { class: "card stack", onsubmit: run }, field("Vector (JSON)", box, "Paste a vector of the same dimension as the stored ones."), field("Results", most), h("div", {}, h("button", { class: "primary", type: "submit" }, "Search")));
   const { chunks: drawn } = stats.object_count > 2 ? await ask("embeddings/scroll", { ...scope(), limit: SAMPLE, with_vectors: true }, leaving) : { chunks: [] };
   const sample = drawn.map((/** @type {any} */ one) => ({ id: one.chunk_id, vector: one.embedding }));
   return h("div", {}, h("h1", {}, "Vectors"), tiles, form, place, sample.length > 2 && drawing(sample, like));
