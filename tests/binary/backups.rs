@@ -148,7 +148,7 @@ fn a_backup_under_load_restores_what_was_there() {
     ]);
     assert!(!refused.0 && refused.1.contains("--backup-to"), "{}", refused.1);
     let wrong = run(&["backup", text(&to), "--server", &address, "--api-key", "wrong"]);
-    assert!(!wrong.0 && wrong.1.contains("give a key with --api-key-file"), "{}", wrong.1);
+    assert!(!wrong.0 && wrong.1.contains("set a key with --api-key-file"), "{}", wrong.1);
     // The directory belongs to a server other than the one addressed, or to none.
     let copy = another(&installation);
     let (other, _) = copy.start();
@@ -156,7 +156,7 @@ fn a_backup_under_load_restores_what_was_there() {
         let data = copy.data();
         let (is_done, said) =
             run(&["backup", text(&to), "--data-dir", text(&data), "--server", &address]);
-        assert!(!is_done && said.contains("not the directory that is meant"), "{said}");
+        assert!(!is_done && said.contains("not the one requested"), "{said}");
         drop(other);
     }
     std::fs::remove_dir_all(copy.data()).expect("a directory");
@@ -222,16 +222,16 @@ fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
         let (_, said) = back_up(&data, &to, &[]);
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
         let id = said.lines().last().and_then(|line| line.split(':').next()).expect("an id");
-        assert!(said.contains(name) && said.contains("written anew"), "{number}: {said}");
+        assert!(said.contains(name) && said.contains("rewritten"), "{number}: {said}");
         let (is_sound, said) = run(&["backup", "verify", text(&to), "--at", id]);
         assert!(is_sound, "{number}: {said}");
     }
     let newest = files(&to.join("backups")).into_iter().max().expect("a manifest");
     flip(&newest);
     let (_, said) = back_up(&data, &to, &[]);
-    assert!(said.contains("that backup cannot be restored"), "{said}");
+    assert!(said.contains("this backup cannot be restored"), "{said}");
     let (_, said) = back_up(&data, &to, &["--full"]);
-    assert!(!said.contains("anew"), "{said}");
+    assert!(!said.contains("rewritten"), "{said}");
 }
 
 /// Goal: truncated or damaged backups are rejected, the message names the file, and nothing is
@@ -453,9 +453,9 @@ fn backups_cut_by_kills_under_load_are_refused_and_the_next_is_whole() {
         let (_, listed) = run(&["backup", "ls", text(&to)]);
         let id = listed.lines().last().and_then(|line| line.split_whitespace().next());
         let id = id.expect("an id").to_owned();
-        assert!(listed.lines().all(|line| line.contains("cut off")), "{listed}");
+        assert!(listed.lines().all(|line| line.contains("incomplete")), "{listed}");
         let (is_done, said) = restore(&to, &another(&installation).data(), &["--at", &id]);
-        assert!(!is_done && said.contains("cut off") && said.contains(&id), "{said}");
+        assert!(!is_done && said.contains("incomplete") && said.contains(&id), "{said}");
         cut.push(id);
     }
     let (server, client) = installation.start_with(&[("LODESTONE_BACKUP_TO", text(&to))]);

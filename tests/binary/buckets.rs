@@ -89,7 +89,7 @@ pub fn back_up_and_restore(kind: Kind, test: &str) {
 
     let whole = store.place("");
     let (is_done, said) = store.run(&["backup", &whole, "--data-dir", text(&data)]);
-    assert!(!is_done && said.contains("is not empty and holds no backups"), "{said}");
+    assert!(!is_done && said.contains("is not empty and contains no backups"), "{said}");
     let absent = place.replace("backups", "absent");
     let (is_done, said) = store.run(&["backup", "ls", &absent]);
     assert!(!is_done && said.contains(no_bucket) && said.contains(&absent), "{said}");
@@ -134,11 +134,11 @@ fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
     server.kill();
     let place = ["s3://backups/lodestone", PLACE].into_iter().find(|place| {
         let (is_done, listed) = store.run(&["backup", "ls", place]);
-        is_done && listed.contains("cut off")
+        is_done && listed.contains("incomplete")
     });
     let place = place.expect("one that was cut off");
     let (_, listed) = store.run(&["backup", "ls", place]);
-    let cut = listed.lines().find(|line| line.contains("cut off")).expect("it is listed");
+    let cut = listed.lines().find(|line| line.contains("incomplete")).expect("it is listed");
     let id = cut.split_whitespace().next().expect("an id");
     let copy = another(&installation);
     let restored = copy.data();
@@ -147,7 +147,7 @@ fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
         store.run(&[&restore[..], more].concat())
     };
     let (is_done, said) = restore(&["--at", id]);
-    assert!(!is_done && said.contains("cut off") && said.contains(id), "{said}");
+    assert!(!is_done && said.contains("incomplete") && said.contains(id), "{said}");
 
     // The backup waits until the lock of the killed server expires.
     let arguments = ["backup", place, "--data-dir", text(&data)];
@@ -186,7 +186,7 @@ fn two_backups_at_once_keep_each_other_out() {
     }
     // The lock is renewed during the backup and is not mistaken for an abandoned one.
     let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
-    assert!(!is_done && said.contains("another backup is under way"), "{said}");
+    assert!(!is_done && said.contains("another backup is running"), "{said}");
     stop(server);
     let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
     assert!(is_done, "{said}");
@@ -214,7 +214,7 @@ fn a_start_tells_that_a_bucket_cannot_be_used() {
     let absent = "s3://absent/lodestone";
     set.push(("LODESTONE_BACKUP_TO", absent));
     let (mut server, client) = installation.start_with(&set);
-    let told = "the place of the backups cannot be used";
+    let told = "the backup location is not usable";
     let mut patience = Patience::new();
     while !server.output().contains(told) {
         assert!(!patience.is_over(()), "{}", server.output());

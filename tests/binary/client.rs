@@ -262,21 +262,24 @@ fn failures_tell_what_to_do() {
     let (code, message) = failed(of(&["search", "x"]).env("LODESTONE_API_KEY", format!("{KEY}\n")));
     assert!(code == Some(3) && message.contains("tenant_not_found"), "{message}");
     let (code, message) = failed(of(&["search", "x"]).env("LODESTONE_API_KEY", "half\na key"));
-    assert!(code == Some(2) && message.contains("the API key has a line break"), "{message}");
+    assert!(code == Some(2) && message.contains("the API key contains a line break"), "{message}");
     let secure = format!("https://{}", client.address);
     let (code, message) = failed(of(&["sources", "ls"]).env("LODESTONE_SERVER", secure));
-    assert!(code == Some(1) && message.contains("begin the address with http://"), "{message}");
+    assert!(code == Some(1) && message.contains("use an http:// address"), "{message}");
     let bare = client.address.to_string();
     let (code, message) = failed(of(&["sources", "ls"]).env("LODESTONE_SERVER", bare));
-    assert!(code == Some(2) && message.contains("neither http:// nor https://"), "{message}");
+    assert!(
+        code == Some(2) && message.contains("must begin with http:// or https://"),
+        "{message}"
+    );
     let empty = installation.dir.path().join("empty");
     std::fs::create_dir(&empty).expect("a new folder");
     let empty = empty.to_str().expect("UTF-8");
     for (arguments, problem) in [
-        (["ingest", empty, "--jobs", "1"], "no file is there"),
-        (["ingest", empty, "--metadata", "[1]"], "--metadata: not a JSON object"),
-        (["ingest", empty, "--metadata", "{bad"], "--metadata: not a JSON object"),
-        (["import", empty, "--from", "archive"], "empty: a folder"),
+        (["ingest", empty, "--jobs", "1"], "all files are hidden or excluded"),
+        (["ingest", empty, "--metadata", "[1]"], "--metadata: must be a JSON object"),
+        (["ingest", empty, "--metadata", "{bad"], "--metadata: must be a JSON object"),
+        (["import", empty, "--from", "archive"], "empty: is a folder"),
     ] {
         let (code, message) = failed(&mut of(&arguments));
         assert!(code == Some(2) && message.contains(problem), "{message}");
@@ -422,7 +425,7 @@ fn a_secret_that_cannot_be_printed_is_taken_back() {
         assert_eq!(status.code(), Some(1), "{arguments:?}: {message}");
         let start = format!("lodestone: standard output: Broken pipe (os error 32); {id}");
         assert!(message.starts_with(&start), "{message}");
-        assert!(message.contains("is deleted again"), "{message}");
+        assert!(message.contains("was deleted again"), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
     assert_eq!(listed(), before);
@@ -484,7 +487,7 @@ fn mcp_answers_every_line_and_ends_with_its_input() {
     assert_eq!(said[0]["error"]["code"], -32700);
     assert_eq!((&said[1]["id"], &said[1]["error"]["code"]), (&Value::Null, &json!(-32600)));
     let told = said[5]["error"]["message"].as_str().expect("an error");
-    assert!(told.ends_with("the server takes 1048576"), "{told}");
+    assert!(told.ends_with("the server accepts at most 1048576"), "{told}");
     let said = &said[1..];
     assert_eq!(said[1]["result"]["protocolVersion"], "2025-06-18");
     let answer = said[2]["result"]["structuredContent"]["answer"].as_str().expect("an answer");

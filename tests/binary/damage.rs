@@ -72,7 +72,7 @@ fn verify_finds_a_damaged_original_that_waits() {
     bytes[middle] ^= 1;
     std::fs::write(newest, bytes).expect("a writable file");
     let (is_sound, said) = verify(&installation.data());
-    assert!(!is_sound && said.contains("that waits"), "{said}");
+    assert!(!is_sound && said.contains("the waiting original of"), "{said}");
 }
 
 fn chunks(client: &Client) -> (BTreeSet<(String, String)>, bool) {

@@ -207,7 +207,7 @@ fn jobs_under_way_when_the_disk_fills_end_well() {
         upload(&client, &format!("d{n}"), &format!("A wall of granite number {n}. ").repeat(150));
     }
     let mut patience = Patience::new();
-    while !server.output().contains("a worker keeps its jobs") {
+    while !server.output().contains("the worker keeps them") {
         disk.fill(0);
         assert!(!patience.is_over(server.output().len()), "no job met the full disk");
     }
@@ -315,7 +315,7 @@ fn a_backup_gives_up_on_a_full_disk() {
         }
         let last = backed_up(&client, || disk.fill(0));
         let error = last["error"].as_str().unwrap_or_default().to_owned();
-        let reason = if of_data { "the disk of the data directory is full" } else { "os error 28" };
+        let reason = if of_data { "the data directory's disk is full" } else { "os error 28" };
         assert!(error.contains(reason) && last["backup"].is_null(), "{last}");
         delete(&client, "d0");
         assert!(found(&client, "granite").is_empty());

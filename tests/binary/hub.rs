@@ -208,7 +208,7 @@ fn what_is_wrong_is_removed_and_what_is_broken_is_asked_again() {
     });
     let place = Place::new();
     let (is_done, told) = place.install(&lying.url, &[NAME]);
-    assert!(!is_done && told.contains("SHA-256") && told.contains("were removed"), "{told}");
+    assert!(!is_done && told.contains("SHA-256") && told.contains("was removed"), "{told}");
     assert!(!place.partial().exists() && place.partial().with_file_name("config.json").exists());
     assert_eq!(place.names().len(), 1, "{:?}", place.names());
 
@@ -248,11 +248,11 @@ fn refusals_are_told() {
     refused(Told::bytes(403, Vec::new()), "conditions");
     refused(
         Told::bytes(404, Vec::new()).with("x-error-code", "RevisionNotFound"),
-        "no such revision",
+        "revision not found",
     );
-    refused(Told::bytes(404, Vec::new()), "no such model");
-    refused(Told::json(200, &json!({"sha": "../../x", "siblings": []})), "for a commit");
-    refused(Told::bytes(200, b"<html>".to_vec()), "no JSON");
+    refused(Told::bytes(404, Vec::new()), "model or revision not found");
+    refused(Told::json(200, &json!({"sha": "../../x", "siblings": []})), "as the commit");
+    refused(Told::bytes(200, b"<html>".to_vec()), "not JSON");
 
     let incomplete = |files: Files, wanted: &str| {
         let place = Place::new();
@@ -265,7 +265,7 @@ fn refusals_are_told() {
     files.remove(WEIGHTS);
     incomplete(files.clone(), "it lacks model.safetensors");
     files.insert("pytorch_model.bin".to_owned(), vec![0]);
-    incomplete(files, "converted by hand");
+    incomplete(files, "can be converted");
     let mut files = tiny();
     let away = json!([{"path": "../1_Pooling", "type": "a.Pooling"}]).to_string();
     files.insert("modules.json".to_owned(), away.into_bytes());
@@ -273,7 +273,7 @@ fn refusals_are_told() {
 
     for name in ["owner/..", "owner/a..b", "nobody-knows-this", "a/b/c"] {
         let (is_done, told) = place.install("http://127.0.0.1:9", &[name]);
-        assert!(!is_done && told.contains("not OWNER/NAME"), "{name}: {told}");
+        assert!(!is_done && told.contains("nor OWNER/NAME"), "{name}: {told}");
     }
     for revision in ["../main", "a b"] {
         let (is_done, told) = place.install("http://127.0.0.1:9", &[NAME, "--revision", revision]);

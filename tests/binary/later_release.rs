@@ -137,7 +137,7 @@ fn a_node_of_the_release_before_leaves_everything_to_the_one_that_writes() {
     let told = "has catalog format 99, this release reads up to 7: upgrade";
     assert!(node.output().contains(told), "{}", node.output());
     is_there.store(false, Ordering::Relaxed);
-    until_ready(&asked, "storage", 503, "may not answer by itself");
+    until_ready(&asked, "storage", 503, "cannot answer on its own");
 
     bucket.put(OWNER, b"process 1 on later 1", Condition::None).expect("it is written");
     let objects = bucket.list("").expect("a listing");

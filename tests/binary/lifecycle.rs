@@ -180,5 +180,5 @@ fn the_key_of_a_client_is_not_the_key_of_the_server() {
     let (server, client) = start(crate::KEY);
     assert_eq!(status(&client), 200, "any other text is still taken");
     let output = server.kill();
-    assert!(output.contains("name it LODESTONE_ADMIN_KEY"), "{output}");
+    assert!(output.contains("rename it to LODESTONE_ADMIN_KEY"), "{output}");
 }

@@ -137,7 +137,7 @@ fn an_installed_reranker_takes_part_in_accurate_searches() {
     std::fs::create_dir(&documents).expect("a directory");
     std::fs::write(documents.join("config.json"), "{}").expect("a file");
     let (is_done, told) = run(&["model", "install", "reranker", from, "--replace"], &documents);
-    assert!(!is_done && told.contains("holds no model"), "{told}");
+    assert!(!is_done && told.contains("contains no model"), "{told}");
     assert_eq!(std::fs::read(documents.join("config.json")).expect("it is still there"), b"{}");
     std::fs::remove_dir_all(&documents).expect("a directory");
     let entries = std::fs::read_dir(installation.dir.path()).expect("a directory").count();
@@ -202,14 +202,14 @@ fn a_downloaded_directory_is_installed_where_the_server_looks() {
     let install = ["model", "install", "embedding", &from, "--model-dir", &to];
     let none = folder.join("none");
     let (is_done, told) = run(&[&install[..], &["--as", "a/b"]].concat(), &none);
-    assert!(!is_done && told.contains("not the name of one folder"), "{told}");
+    assert!(!is_done && told.contains("must be the name of a single folder"), "{told}");
     let (is_done, told) = run(&[&install[..], &["--as", "mine"]].concat(), &none);
     assert!(is_done && told.contains(&format!("--model-dir {}", text(&models.join("mine")))));
 
     let mut serve = lodestone(&["serve", "--listen", "127.0.0.1:0", "--model-dir", &to]);
     let refused = serve.arg("--data-dir").arg(installation.data()).output().expect("it runs");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("beside it: mine"), "{told}");
+    assert!(!refused.status.success() && told.contains("next to it: mine"), "{told}");
 
     let (is_done, told) = run(&install, &none);
     assert!(is_done && told.contains("where a server looks"), "{told}");
@@ -261,7 +261,7 @@ fn an_embedding_model_is_installed_with_its_prefixes_and_served() {
     assert!(is_listed && told.contains(behind), "{told}");
     let (is_done, told) =
         run(&[&install[..2], &["reranker", from], &prefixes].concat(), &folder.join("none"));
-    assert!(!is_done && told.contains("no prefixes"), "{told}");
+    assert!(!is_done && told.contains("do not apply to a reranker"), "{told}");
 
     installation.model.clone_from(&installed);
     let (server, client) = installation.start();
@@ -346,7 +346,7 @@ fn a_tenant_of_another_model_is_searched_by_words_only() {
     let ready = ask(&client, "GET", "/readyz", Value::Null)["components"]["index"].clone();
     assert!(ready.as_str().expect("a text").contains("another model"), "{ready}");
     let log = server.kill();
-    assert!(log.contains("of another model"), "{log}");
+    assert!(log.contains("made by another model"), "{log}");
 
     let (data, model) = (installation.data(), &installation.model);
     let said_by = |verb: &str| {
@@ -354,7 +354,7 @@ fn a_tenant_of_another_model_is_searched_by_words_only() {
         let output = command.arg(&data).arg("--model-dir").arg(model).output().expect("it runs");
         String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
     };
-    assert!(said_by("doctor").contains("1 tenant with vectors of another model"));
+    assert!(said_by("doctor").contains("1 tenant with vectors made by another model"));
     let verified = said_by("verify");
     let line = |tenant: &str| verified.lines().find(|line| line.starts_with(tenant)).expect("one");
     assert!(line("acme: ").contains("made by another model"), "{verified}");

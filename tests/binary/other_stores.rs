@@ -147,7 +147,7 @@ fn a_shared_access_signature_is_used_and_not_told() {
         assert!(!said.contains(secret) && !said.contains("sig="), "{said}");
         said
     };
-    assert!(doctor(&[]).contains("of 16 requests at once one created a name, 8 times"));
+    assert!(doctor(&[]).contains("of 16 concurrent requests exactly one created a name, 8 times"));
     let wrong = [("AZURE_STORAGE_SAS_TOKEN", &*format!("?{signature}x"))];
     assert!(doctor(&wrong).contains("the store refused GET copying: 403"), "{}", doctor(&wrong));
     let far = [("AZURE_STORAGE_SERVICE_ENDPOINT", "http://store.example")];

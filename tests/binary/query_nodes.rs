@@ -325,16 +325,16 @@ fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     assert_eq!(found(&node.client, "saffron"), ["a"], "the writer has it in its cache");
     let state = ask(&node.client, "GET", "/readyz", Value::Null);
     let told = state["components"]["storage"].as_str().unwrap_or_default().to_owned();
-    assert!(told.contains("newest state"), "{state}");
+    assert!(told.contains("may be stale"), "{state}");
     assert!(scraped(503).contains("node_behind"), "never the numbers of another process");
     writer.server.kill();
     let reply = search(&node.client, "saffron");
     assert_eq!(reply.status, 503, "{}", reply.json());
-    let state = ready_with(&node.client, 503, "may not answer by itself");
+    let state = ready_with(&node.client, 503, "cannot answer on its own");
     assert_eq!(state["status"], "unavailable", "{state}");
     store.fail(0);
     assert_eq!(found_again(&node.client), ["a"]);
-    ready_with(&node.client, 200, "searches go on");
+    ready_with(&node.client, 200, "searches continue");
 }
 
 /// Polls a node's readiness until its status and its storage message are as expected.
@@ -405,7 +405,7 @@ fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
     }
     assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
     let told = ask(&node.client, "GET", "/readyz", Value::Null)["components"]["storage"].clone();
-    assert!(told.as_str().is_some_and(|told| told.contains("process that writes")), "{told}");
+    assert!(told.as_str().is_some_and(|told| told.contains("writer")), "{told}");
     writer.signal(Signal::CONT);
     passed_on(&node.client, "POST", path, &body);
     writer.server.kill();

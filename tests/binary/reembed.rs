@@ -403,7 +403,7 @@ fn tenants_have_models_of_their_own() {
     }
     assert_eq!(told_by_search(&client, "core"), (json!("usual"), json!([])));
     let output = server.kill();
-    let told = format!("{0} holds the same model as {0}", usual.display());
+    let told = format!("{0} contains the same model as {0}", usual.display());
     assert!(output.contains(&told), "{output}");
 
     let namesake = model("elsewhere/wide", 64, 1);

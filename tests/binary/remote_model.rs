@@ -223,7 +223,7 @@ fn uploads_wait_while_it_fails_and_searches_go_by_words() {
             assert!(!patience.is_over(place.there.asked().len()), "{name} is not embedded");
         }
     }
-    let failing = "the embedding server has failed since 2";
+    let failing = "the embedding server has been failing since 2";
     let listed = ask(&client, "GET", "/jobs?tenant_id=acme&status=queued&limit=1", Value::Null);
     let running = ask(&client, "GET", "/jobs?tenant_id=acme&status=in_progress", Value::Null);
     for told in [&listed, &running].iter().flat_map(|page| page["jobs"].as_array().expect("jobs")) {
@@ -245,13 +245,13 @@ fn uploads_wait_while_it_fails_and_searches_go_by_words() {
     };
     assert!(client_of(&["jobs", "ls"]).contains(failing));
     let told = client_of(&["search", "granite"]);
-    assert!(told.contains("by words alone") && told.contains(failing), "{told}");
+    assert!(told.contains("keyword search only") && told.contains(failing), "{told}");
     client_of(&["tenant", "create", "empty"]);
     let told = client_of(&["search", "granite", "--tenant", "empty"]);
     assert!(told.contains("new texts wait") && told.contains(failing), "{told}");
     place.turn(Way::Unauthorised);
     let (_, told) = place.told(&["doctor"], &width);
-    assert!(told.contains("is embedding-key right?"), "{told}");
+    assert!(told.contains("check embedding-key"), "{told}");
     let output = server.kill();
     assert!(output.contains("the embedding server fails") && !output.contains(KEY_THERE));
 
@@ -270,7 +270,7 @@ fn uploads_wait_while_it_fails_and_searches_go_by_words() {
         assert!(!patience.is_over(()), "searches stay degraded");
     }
     let output = server.kill();
-    assert!(output.contains("the embedding server answers again"), "{output}");
+    assert!(output.contains("the embedding server is working again"), "{output}");
     assert!(!output.contains(KEY_THERE));
 }
 
@@ -307,12 +307,12 @@ fn a_refused_text_fails_alone() {
 fn a_start_without_it_needs_the_width() {
     let place = Place::new(Way::Unauthorised);
     let (is_started, told) = place.told(&["serve"], &[]);
-    assert!(!is_started && told.contains("embedding-dimension says it"), "{told}");
+    assert!(!is_started && told.contains("set embedding-dimension"), "{told}");
     let (_, told) = place.told(&["doctor"], &[]);
     assert!(told.contains("! model") && told.contains("embedding-dimension"), "{told}");
     place.turn(Way::Well);
     let (is_started, told) = place.told(&["serve"], &["--embedding-dimension", "17"]);
-    assert!(!is_started && told.contains("have 16 numbers and embedding-dimension says 17"));
+    assert!(!is_started && told.contains("have 16 dimensions, but embedding-dimension is 17"));
     place.turn(Way::Unauthorised);
     let (server, client) = place.start(&["--embedding-dimension", "16"]);
     let (status, ready) = text_of(&client, "/readyz");

@@ -69,11 +69,11 @@ fn the_device_is_chosen_and_explained() {
         (run.status.success(), String::from_utf8(run.stdout).expect("UTF-8"))
     };
     let (is_well, told) = doctor("cpu");
-    assert!(is_well && told.contains("device     CPU, as LODESTONE_DEVICE says"), "{told}");
+    assert!(is_well && told.contains("device     CPU, set by LODESTONE_DEVICE"), "{told}");
     for part in ["version", "memory", "model", "data", "listen"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    assert!(told.contains("read in processes confined by"), "{told}");
+    assert!(told.contains("parsed in processes confined by"), "{told}");
     assert!(!installation.data().exists(), "looking changes nothing");
     let (has_gpu, told) = doctor("cuda");
     let (is_well, by_itself) = doctor("auto");
@@ -91,7 +91,7 @@ fn the_device_is_chosen_and_explained() {
     let (server, _) =
         installation.start_with(&[("LODESTONE_DEVICE", "auto"), ("RUST_LOG", "info")]);
     let told = server.kill();
-    assert!(told.contains("no GPU is used"), "{told}");
+    assert!(told.contains("CPU only, no GPU"), "{told}");
 }
 
 /// Goal: a log at the most detailed level, including lines of the model and network libraries,

@@ -146,18 +146,17 @@ fn doctor_asks(store: &Store, nodes: &[Node], writer: u16) {
     let release = env!("CARGO_PKG_VERSION");
     for url in [&first, &second] {
         let line = format!(
-            "  node       {url} answers, of release {release}; follows the process that writes; \
-             takes shares of searches\n"
+            "  node       {url} answers, release {release}; follows the writer; shares searches\n"
         );
         assert!(said.contains(&line), "{said}");
     }
-    let line = format!("not used now: {writer} is the process that writes, and no query node\n");
+    let line = format!("currently not used: {writer} is the writer, not a query node\n");
     assert!(said.contains(&line), "{said}");
-    assert!(said.contains(&format!("not used now: {nobody}")), "{said}");
+    assert!(said.contains(&format!("currently not used: {nobody}")), "{said}");
     let said = doctor(&"k".repeat(32), &nobody);
-    assert!(said.contains("it has another node-key"), "{said}");
-    assert!(said.contains("searches go on without one") && !said.contains('!'), "{said}");
-    assert!(said.contains("not known whom it follows"), "{said}");
+    assert!(said.contains("its node-key differs"), "{said}");
+    assert!(said.contains("without a writer, searches work") && !said.contains('!'), "{said}");
+    assert!(said.contains("cannot tell whom it follows"), "{said}");
 }
 
 /// Checks that a node searches its share only for holders of the nodes' key.

@@ -137,7 +137,7 @@ fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     let mut all = lodestone(&["reembed", "--discard", "--server", &address, "--api-key", KEY]);
     let run = all.output().expect("it runs");
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.code() == Some(2) && told.contains("of acme: --yes is needed"), "{told}");
+    assert!(run.status.code() == Some(2) && told.contains("of acme: --yes is required"), "{told}");
     let state = ask(&client, "GET", "/admin/reembed?tenant_id=acme", Value::Null);
     assert!(state["tenants"][0]["other_model"].is_string(), "nothing was given up: {state}");
 

@@ -132,7 +132,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     let said = doctor(&store, &writers, &a.installation.model);
     let url = |place: &Place| format!("http://127.0.0.1:{}", place.port);
     assert!(said.contains(&format!("{} writes to a bucket", url(&a))), "{said}");
-    assert!(said.contains(&format!("{} waits for the place", url(&b))), "{said}");
+    assert!(said.contains(&format!("{} is a standby", url(&b))), "{said}");
 
     // Killed: the other has everything that was acknowledged, and the restarted one stands by.
     first.kill();

@@ -145,9 +145,9 @@ fn bad_certificates_are_refused_at_the_start() {
     let (garbage, missing) = (authority.path("names"), authority.path("missing.pem"));
     let cases = [
         (&expired, &its_key, &expired, "has expired"),
-        (&good, &other, &other, "is not the key of the certificate"),
-        (&garbage, &key, &garbage, "no certificate"),
-        (&good, &garbage, &garbage, "no private key"),
+        (&good, &other, &other, "does not match the certificate"),
+        (&garbage, &key, &garbage, "no PEM certificate"),
+        (&good, &garbage, &garbage, "no PEM private key"),
         (&missing, &key, &missing, "No such file"),
         (&good, &missing, &missing, "No such file"),
     ];
@@ -186,7 +186,7 @@ fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     secure.wait_for(&new, "/readyz", r#""tls":"degraded"#);
     assert_eq!(secure.get(&second.agent(), "/readyz").expect("the old one stays").0, 200);
     let said = secure.server.output().to_owned();
-    assert!(said.contains("cert.pem") && said.contains("the old one stays"), "{said}");
+    assert!(said.contains("cert.pem") && said.contains("keeping the old one"), "{said}");
     let (expired, its_key) = second.certificate("expired", -1);
     secure.replace(&(expired, its_key));
     secure.wait_for(&new, "/metrics", "lodestone_tls_reloads_total{outcome=\"refused\"} 2");
@@ -333,9 +333,12 @@ fn clients_trust_the_authorities_of_a_file() {
     let (is_done, said) = ingest(&right.path("ca.pem"));
     assert!(is_done, "{said}");
     let (is_done, said) = ingest(&right.path("names"));
-    assert!(!is_done && said.contains("no certificate in PEM"), "{said}");
+    assert!(!is_done && said.contains("no PEM certificate"), "{said}");
     let (is_done, said) = ingest(&wrong.path("ca.pem"));
-    assert!(!is_done && said.contains("--ca-file names the certificate"), "{said}");
+    assert!(
+        !is_done && said.contains("set the certificate of its authority with --ca-file"),
+        "{said}"
+    );
     let key = secure.installation.dir.path().join("key");
     std::fs::write(&key, KEY).expect("a file");
     let mut backup = lodestone(&["backup", "/tmp/elsewhere", "--server", &url, "--api-key-file"]);

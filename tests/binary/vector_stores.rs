@@ -151,7 +151,7 @@ fn files_come_back_from_a_backup() {
     run(&["backup", place], &installation.data());
     std::fs::remove_dir_all(installation.data()).expect("a data directory");
     run(&["restore", place], &installation.data());
-    assert!(run(&["verify"], &installation.data()).contains("1 uploaded file too"));
+    assert!(run(&["verify"], &installation.data()).contains("also 1 uploaded file"));
     let (_server, operator) = installation.start();
     let client = new_key(&operator);
     assert_eq!(content(&client, &file), (200, TEXT.to_owned()));

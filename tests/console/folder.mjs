@@ -74,7 +74,7 @@ try {
   await page.getByText("The server does not answer").waitFor();
   step(`killed at "${await progress.innerText()}"`);
   server = await start(binary, data, port, log);
-  await page.getByText(`${FILES} uploads: ${FILES - TORN} searchable, ${TORN} failed, 0 on the way`).waitFor({ timeout: 300_000 });
+  await page.getByText(`${FILES} uploads: ${FILES - TORN} searchable, ${TORN} failed, 0 in progress`).waitFor({ timeout: 300_000 });
   const longest = await page.evaluate(() => window.longest);
   step(`${FILES} files: ${FILES - TORN} searchable, ${TORN} say why not; longest task ${Math.round(longest)} ms`);
   assert.ok(longest < TASK_MS_MAX, `a task of ${longest} ms`);

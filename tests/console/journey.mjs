@@ -142,7 +142,7 @@ try {
   await linked.getByRole("button", { name: "Try a small sample" }).waitFor();
   assert.ok(!linked.url().includes("sign-in"), "the key left the address");
   const again = await open(fresh.link);
-  await again.getByRole("alert").getByText("This link has been used").waitFor();
+  await again.getByRole("alert").getByText("This link has already been used").waitFor();
   await again.getByLabel("API key").waitFor();
   const sitting = await linked.evaluate(() => sessionStorage.getItem("lodestone.key"));
   const asSitting = () => fetch(new URL("/jobs", fresh.link), { headers: { authorization: `Bearer ${sitting}` } });
@@ -156,7 +156,7 @@ try {
   const next = await startOnTerminal(binary, path.join(work, "fresh"), await freePort());
   const refuse = (route) => (route.request().method() === "DELETE" ? route.abort() : route.continue());
   const kept = await open(next.link, (page) => page.route("**/admin/api_keys/*", refuse));
-  await kept.locator(".banner", { hasText: "could not be revoked. It ends by itself" }).waitFor();
+  await kept.locator(".banner", { hasText: "could not be revoked. It expires" }).waitFor();
   await kept.getByRole("button", { name: "Try a small sample" }).waitFor();
   await Promise.all([kept.context().close(), kill(next.child)]);
   step("a link signed in, once, and signing out revoked its key");
@@ -184,9 +184,9 @@ try {
   await signIn(page);
   await page.getByRole("button", { name: "Add your documents" }).waitFor();
   await look(page, "no-tenant");
-  await page.getByRole("link", { name: "Make one with another name" }).click();
+  await page.getByRole("link", { name: "Create one with another name" }).click();
   await page.getByLabel("Name").fill("workshop");
-  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Make", exact: true }))).length, 1, "a tenant is made once");
+  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Create", exact: true }))).length, 1, "a tenant is made once");
   await page.getByText("No documents yet").waitFor();
   await look(page, "no-documents");
   step("signed in, made a tenant");
@@ -209,7 +209,7 @@ try {
   const sent = page.waitForResponse((response) => response.url().includes("/upload/update_document"));
   await page.locator("tr", { hasText: "torn.pdf" }).getByRole("button", { name: "Try again" }).click();
   assert.equal((await sent).status(), 200);
-  await page.getByText("1 upload: 0 searchable, 1 failed, 0 on the way").waitFor();
+  await page.getByText("1 upload: 0 searchable, 1 failed, 0 in progress").waitFor();
   step("what failed is tried again");
 
   await go(page, "Ask");
@@ -282,7 +282,7 @@ try {
   await page.getByRole("alert").getByText(/^Filters:/).waitFor();
   // --- warnings with a search and an answer -------------------------------------------------------
   const wrongType = "{\"document_metadata\": {\"team\": 5}}";
-  const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers and its values are texts" });
+  const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers, but its stored values are texts" });
   await page.getByLabel("Filters (JSON)").fill(wrongType);
   await page.getByRole("button", { name: "Search" }).click();
   await why.waitFor();
@@ -299,7 +299,7 @@ try {
   await page.getByText("Options").click();
   await page.getByLabel("Filters (JSON)").fill(wrongType);
   await ask(page, QUESTION.text, "");
-  await page.locator(".turn").first().getByRole("status").filter({ hasText: "its values are texts" }).waitFor();
+  await page.locator(".turn").first().getByRole("status").filter({ hasText: "its stored values are texts" }).waitFor();
   await look(page, "ask-warning");
   step("searched, and was told why a filter lets nothing pass");
 
@@ -329,7 +329,7 @@ try {
     fillDisk(small, disk);
     await full.locator("input[type=file][multiple]").setInputFiles(write({ "wide.txt": "There is no room for this.\n" }));
     await full.locator(".uploads .badge.refused").waitFor();
-    await full.getByText("The disk of the server is full: uploads wait, search goes on.").waitFor();
+    await full.getByText("The server's disk is full: uploads wait, search still works.").waitFor();
     await look(full, "full-disk");
     await go(full, "Ask");
     await ask(full, "How much does the lamp weigh?", "3.2 kilograms");
@@ -346,7 +346,7 @@ try {
   await page.getByLabel("Title").fill(HOSTILE_TITLE);
   await page.getByLabel("Text", { exact: true }).fill(`Zinnober pasted ${HOSTILE["hostile.md"]}`);
   await page.getByRole("button", { name: "Add the text" }).click();
-  await page.getByText(/ 0 on the way/).waitFor();
+  await page.getByText(/ 0 in progress/).waitFor();
   await look(page, "hostile-sources");
   await go(page, "Ask");
   const hostile = await ask(page, "What is zinnober?", "");
@@ -370,7 +370,7 @@ try {
   await page.waitForTimeout(400);
   await page.getByLabel("Entity").fill("Alba");
   await page.getByLabel("Path to").fill("Norvik");
-  await page.getByText("nothing joins these two").or(page.getByText("from the one to the other")).waitFor();
+  await page.getByText("no path connects these two").or(page.getByText("from the one to the other")).waitFor();
   await page.getByLabel("Entity").fill("Tessera Mills");
   await page.getByText("1 statement, from the one to the other").waitFor();
   await look(page, "graph");
@@ -390,7 +390,7 @@ try {
   await page.locator("tr", { hasText: "torn.pdf" }).first().locator(".badge.errored").waitFor();
   // The earlier upload has been replaced by the one from the page of sources.
   await tries.last().click();
-  await page.getByRole("alert").getByText("a later upload has replaced it").waitFor();
+  await page.getByRole("alert").getByText("superseded by a later upload of its source").waitFor();
   await go(page, "System");
   await page.getByText("Embedding model").waitFor();
   await page.getByText("free disk").waitFor();
@@ -414,7 +414,7 @@ try {
   await go(page, "Keys");
   await page.getByLabel("Name").fill("reader");
   await page.getByLabel("Reaches").selectOption("workshop");
-  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Make the key" }))).length, 1, "a key is made once");
+  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Create the key" }))).length, 1, "a key is made once");
   const reader = await page.locator(".secret").innerText();
   await look(page, "keys");
   await go(page, "Tenants");
@@ -441,7 +441,7 @@ try {
   await ask(limited, QUESTION.text, QUESTION.words);
   await go(limited, "Sources");
   await limited.locator("input[type=file][multiple]").setInputFiles(write({ "no.txt": "no" }));
-  await limited.getByText("This key may read only").waitFor();
+  await limited.getByText("This key is read-only").waitFor();
 
   // --- a key for one tenant, or for one of its sub-tenants, selects it ---------------------------
   for (const [sub, shown] of [[undefined, "default"], [["attic"], "attic"]]) {
@@ -463,7 +463,7 @@ try {
   await limited.getByLabel("Question").fill(QUESTION.text);
   await limited.keyboard.press("Enter");
   const broken = limited.locator(".turn").first();
-  await broken.getByRole("alert").getByText("broke off").waitFor();
+  await broken.getByRole("alert").getByText("ended early").waitFor();
   await limited.unroute("**/search/qna");
   await broken.getByRole("button", { name: "Ask again" }).click();
   await broken.locator(".answer", { hasText: QUESTION.words }).waitFor();
@@ -474,7 +474,7 @@ try {
   });
   await limited.getByLabel("Question").fill(QUESTION.text);
   await limited.keyboard.press("Enter");
-  await limited.locator(".turn").first().getByRole("alert").getByText("broke off").waitFor();
+  await limited.locator(".turn").first().getByRole("alert").getByText("ended early").waitFor();
   await limited.reload();
   await limited.getByRole("textbox", { name: "Tenant", exact: true }).waitFor();
   await ask(limited, QUESTION.text, QUESTION.words);
@@ -506,7 +506,7 @@ try {
   await limited.reload();
   await limited.route("**/admin/api_keys/*", (route) => route.abort());
   await limited.getByRole("button", { name: "Sign out" }).click();
-  await limited.locator(".banner", { hasText: "could not revoke the key of this sitting" }).waitFor();
+  await limited.locator(".banner", { hasText: "could not revoke the key of this session" }).waitFor();
   await limited.getByLabel("API key").waitFor();
   await limited.close();
   step("what fails is told, and signing out leaves nothing");

@@ -83,7 +83,7 @@ fn a_history_keeps_to_its_limits() {
             body["message"].as_str().unwrap().to_owned()
         };
         let both = refused(json!({"history": history(), "session_id": "s"}), "conflicting_values");
-        assert_eq!(both, "history and session_id are given both; one of them is enough");
+        assert_eq!(both, "history and session_id are mutually exclusive");
         let turns = |count: usize| json!({"history": vec![history()[0].clone(); count]});
         server.ask(search, FOLLOW_UP, &turns(10)).ok();
         refused(turns(11), "too_many_items");

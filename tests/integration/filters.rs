@@ -361,7 +361,7 @@ fn a_context_list_does_not_reach_into_another_scope() {
 fn values_of_another_type_than_the_stored_are_told() {
     let server = orchard();
     let field = "document_metadata.price";
-    let told = format!("{field} is compared with texts and its values are numbers");
+    let told = format!("{field} is compared with texts, but its stored values are numbers");
     let filter = json!({"document_metadata": {"price": {"$lt": "2"}}});
     let check = |warnings: &Value| {
         let warning = &warnings[0];

@@ -528,7 +528,12 @@ fn failed_jobs_are_tried_again() {
 
     send();
     let replaced = server.post(&path(&failed), json!({})).error(409, "job_not_retried");
-    assert!(replaced["message"].as_str().unwrap().ends_with("a later upload has replaced it"));
+    assert!(
+        replaced["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("superseded by a later upload of its source")
+    );
     server.index("acme", "default", "note", "apples fall");
     let done = server.get("/jobs?status=success").ok()["jobs"][0].clone();
     assert_eq!(done["attempts"], 1);

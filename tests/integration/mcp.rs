@@ -108,7 +108,10 @@ fn a_key_has_the_tools_of_its_role_and_the_tenants_of_its_scope() {
     for tenant in ["other", "absent"] {
         let uri = format!("lodestone://{tenant}/default/secret");
         let read = ask(&server, &reader, "", "resources/read", json!({"uri": uri}));
-        assert!(read["error"]["message"].as_str().unwrap().contains("no such resource"), "{read}");
+        assert!(
+            read["error"]["message"].as_str().unwrap().contains("resource not found"),
+            "{read}"
+        );
     }
     let uri = "lodestone://acme/default/lamps";
     let read = ask(&server, &reader, "", "resources/read", json!({"uri": uri}));
@@ -136,9 +139,9 @@ fn a_wrong_argument_is_told_by_its_name() {
     let server = TestServer::start();
     server.post("/user/create_tenant?tenant_id=acme", Value::Null).ok();
     let cases = [
-        ("search", json!({"query": 5}), "wrong arguments: query: invalid type"),
-        ("search", json!({"query": "x", "limit": "5"}), "wrong arguments: limit: invalid type"),
-        ("search", json!({"limit": 5}), "wrong arguments: missing field `query`"),
+        ("search", json!({"query": 5}), "invalid arguments: query: invalid type"),
+        ("search", json!({"query": "x", "limit": "5"}), "invalid arguments: limit: invalid type"),
+        ("search", json!({"limit": 5}), "invalid arguments: missing field `query`"),
         ("search", json!({"query": "x", "filter": {"a": {"$like": 1}}}), "filter.a.$like is not"),
         ("ask", json!({"question": "x", "file_ids": ["a/b"]}), "file_ids"),
         ("add_text", json!({"text": " "}), "text must not be blank"),

@@ -124,8 +124,8 @@ fn what_cannot_be_drawn_says_why() {
         (json!({"width": 2049}), "width"),
         (json!({"format": "webp"}), "format"),
         (json!({"page": 5001}), "page must be from 1 to 5000"),
-        (json!({"highlight": vec![&area; 65]}), "highlight holds more than 64"),
-        (json!({"highlight": vec![&area; 1025]}), "highlight holds more than 1024"),
+        (json!({"highlight": vec![&area; 65]}), "highlight must have at most 64"),
+        (json!({"highlight": vec![&area; 1025]}), "highlight must have at most 1024"),
         (json!({"highlight": [{"x": 1, "y": 1, "width": -1, "height": 1}]}), "highlight[0].width"),
     ] {
         let reply = page(&server, "birds", 1, wrong);

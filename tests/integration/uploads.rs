@@ -205,7 +205,7 @@ fn a_replacement_that_fails_leaves_the_old_text() {
     let status = server.settled("acme", "default", "a");
     assert_eq!((&status["status"], &status["error_code"]), (&json!("errored"), &json!("NO_TEXT")));
     let message = status["message"].as_str().expect("a text");
-    assert!(message.ends_with("; the version before it, v1, is still searchable"), "{message}");
+    assert!(message.ends_with("; the previous version, v1, is still searchable"), "{message}");
     assert_eq!((&status["searchable"], &status["version"]), (&json!(true), &json!("v2")));
     assert_eq!(server.full_text("acme", "default", "apples")[0]["version"], "v1");
     assert_eq!(server.retrieve("acme", "default", "apples").len(), 1);

@@ -247,7 +247,7 @@ fn requests_of_a_minute_are_counted_exactly_and_refused_with_the_time_to_wait() 
     let ask = || server.get("/tenant/stats?tenant_id=acme");
     let replies = at_once(30, |_| ask());
     assert_eq!((with_status(&replies, 200), with_status(&replies, 429)), (7, 23));
-    let told = "limit of 7 requests per minute is reached: it has made 7";
+    let told = "limit of 7 requests per minute is reached (7 made)";
     for reply in replies.iter().filter(|reply| reply.status == 429) {
         check_error(reply, told);
         let body = reply.error(429, "tenant_rate_limited");

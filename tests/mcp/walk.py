@@ -98,14 +98,14 @@ async def walk(client, name):
     assert contents[0].text == TEXT, contents
     assert (await client.list_resource_templates()).resource_templates[0].uri_template.startswith("lodestone://")
 
-    await refused(client, "search", "wrong arguments", "querry", querry="cars")
+    await refused(client, "search", "invalid arguments", "querry", querry="cars")
     await refused(client, "search", "limit", query="cars", limit=5000)
     await refused(client, "read_source", "does not exist", file_id="nothing")
     for wrong in ("lodestone://other/default/x", "file:///etc/passwd"):
         try:
             await client.read_resource(wrong)
         except MCPError as error:
-            assert "no such resource" in str(error), error
+            assert "resource not found" in str(error), error
         else:
             raise AssertionError(wrong)
     try:
