@@ -76,7 +76,7 @@ fn an_older_catalog_drops_nothing() {
     let (is_sound, said) = verify(&installation.data());
     assert!(!is_sound, "{said}");
     assert!(said.contains("acme: catalog.sqlite is older"), "{said}");
-    assert!(said.contains("later: described"), "{said}");
+    assert!(said.contains("later: has a descriptor"), "{said}");
 
     let (server, client) = installation.start();
     assert_eq!(found(&client, "quartz"), ["doc"]);

@@ -312,7 +312,7 @@ fn a_profile_names_server_key_and_tenant() {
     assert!(code == Some(4) && message.contains("missing_api_key"), "{message}");
 
     let (code, message) = failed(&mut bare(&installation, &["sources", "ls", "--profile", "no"]));
-    assert!(code == Some(2) && message.contains("no profile no"), "{message}");
+    assert!(code == Some(2) && message.contains("profile no not found"), "{message}");
     write_profiles(&installation, &work, 0o640);
     let (code, message) = failed(&mut bare(&installation, &list));
     assert!(code == Some(2) && message.contains("chmod 600"), "{message}");

@@ -196,7 +196,7 @@ fn sources_whose_files_are_gone_are_deleted_when_asked() {
     let asked = emptied().output().expect("the binary starts");
     let told = String::from_utf8_lossy(&asked.stderr).into_owned();
     assert_eq!(asked.status.code(), Some(2), "the folder may be one that is not mounted: {told}");
-    assert!(told.contains("delete 4 sources") && told.contains("--yes"), "{told}");
+    assert!(told.contains("delete its 4 sources") && told.contains("--yes"), "{told}");
     assert_eq!(total(&client), 5, "nothing is deleted unasked");
     let (code, summary) = run(emptied().arg("--yes"));
     assert_eq!((code, &summary["deleted"]), (Some(0), &json!(4)), "{summary}");

@@ -184,7 +184,7 @@ fn refuses_strangers(client: &Client) {
     greedy["step"] = json!({"Tops": TopsTask { k: TASK_ROWS_MAX + 1, ..TopsTask::default() }});
     let reply = node.call("POST", SHARE, &greedy).expect("an answer");
     let told = reply.json().to_string();
-    assert!(reply.status == 400 && told.contains("step.Tops.k is 11002, of 11001"), "{told}");
+    assert!(reply.status == 400 && told.contains("k is 11002; it must be at most 11001"), "{told}");
     greedy["step"]["Tops"]["k"] = TASK_ROWS_MAX.into();
     assert_ne!(status(&node, &greedy), 400, "as many as a search asks for");
     let body = json!({"tenant_id": "acme", "query": "copper"});
