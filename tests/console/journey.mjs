@@ -282,7 +282,7 @@ try {
   await page.getByRole("alert").getByText(/^Filters:/).waitFor();
   // --- warnings with a search and an answer -------------------------------------------------------
   const wrongType = "{\"document_metadata\": {\"team\": 5}}";
-  const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers, but its stored values are texts" });
+  const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers but its stored values are texts" });
   await page.getByLabel("Filters (JSON)").fill(wrongType);
   await page.getByRole("button", { name: "Search" }).click();
   await why.waitFor();

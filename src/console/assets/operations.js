@@ -42,7 +42,7 @@ export async function operations(_params, leaving) {
     }
   }
   return h("div", {}, h("h1", {}, "API"),
-    h("p", { class: "muted" }, "Generated from ", h("a", { href: "openapi.json" }, "openapi.json"), "; as one page for printing: ", h("a", { href: "docs" }, "docs"), ". Requests made here use your key and take effect."),
+    h("p", { class: "muted" }, "Source: ", h("a", { href: "openapi.json" }, "openapi.json"), "; as one page for printing: ", h("a", { href: "docs" }, "docs"), ". Requests made here use your key and take effect."),
     field("Find an operation", words), list);
 }
 

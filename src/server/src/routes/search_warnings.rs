@@ -72,7 +72,7 @@ fn told(
         let [given, stored] = [given, stored]
             .map(|types| types.iter().map(ValueType::to_string).collect::<Vec<_>>().join(" and "));
         let message = format!(
-            "{field} is compared with {given}, but its stored values are {stored}; values are not \
+            "{field} is compared with {given} but its stored values are {stored}; values are not \
              converted"
         );
         SearchWarning { code: "filter_type_mismatch".to_owned(), field, message }
