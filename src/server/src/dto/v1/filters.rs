@@ -170,7 +170,10 @@ mod tests {
             (json!({"type": "eq", "key": "a"}), "filters.value must be a string"),
             (json!({"type": "eq", "key": "a", "value": {"$gt": 1}}), "filters.value must be"),
             (json!({"type": "in", "key": "a", "value": "x"}), "filters.value must be an array"),
-            (json!({"type": "in", "key": "a", "value": vec![1; 1001]}), "filters.value must have at most"),
+            (
+                json!({"type": "in", "key": "a", "value": vec![1; 1001]}),
+                "filters.value must have at most",
+            ),
             (json!({"type": "and", "filters": []}), "filters.filters must not be empty"),
             (json!({"type": "or", "filters": [7]}), "filters.filters[0] must be a JSON object"),
             (
