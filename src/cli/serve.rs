@@ -267,7 +267,7 @@ fn generator(engine: &Engine) -> String {
     let generator = writer.generator();
     let (model, place, window) = (generator.model(), generator.place(), generator.context_tokens());
     let otherwise = match engine.settings().llm_fallback {
-        true => "extracted answers if it fails",
+        true => "extractive answers if it fails",
         false => "no answers if it fails",
     };
     let graph = if engine.settings().llm_graph { "; also extracts the graph" } else { "" };
@@ -353,7 +353,7 @@ fn banner(
         None => line("reranker", "none: see lodestone model install"),
     }
     if engine.reader().is_some() {
-        line("reader", "built in, for extracted answers");
+        line("reader", "built in, for extractive answers");
     }
     if let Some(sparse) = engine.sparse() {
         line("sparse", &format!("{}, with vectors and keywords", sparse.name()));

@@ -67,7 +67,7 @@ pub(super) fn lacking(metadata: &Value) -> Vec<String> {
             "the reranker ran out of time: not all results were reranked".to_owned()
         }
         "generator_unavailable" => {
-            "the language model failed: this answer is extracted from the documents".to_owned()
+            "the generator failed: this answer is extracted from the documents".to_owned()
         }
         "session_not_remembered" => "this turn could not be stored in the session".to_owned(),
         word => one_line(word),

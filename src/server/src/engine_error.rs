@@ -381,7 +381,7 @@ fn outcome_unknown(id: Option<&SourceId>) -> ApiError {
 }
 
 fn generation() -> ApiError {
-    unavailable("generation_unavailable", "the language model is currently unavailable")
+    unavailable("generation_unavailable", "the generator is currently unavailable")
 }
 
 fn queue_full() -> ApiError {

@@ -31,7 +31,7 @@ pub fn standby_routers() -> (Router, Router) {
 
 async fn elsewhere(headers: HeaderMap) -> Response {
     let id = request_id(&headers, &RandomIds, &SystemClock);
-    let message = "this process is a standby; it takes over when the active one is gone";
+    let message = "this process is a standby: it takes over when the writer is gone";
     let error = ApiError::new(Condition::Unavailable, "standby", message);
     let mut response = error.with_retry_after(RETRY_SECONDS).into_response(&id);
     let id = HeaderValue::try_from(&*id).expect("request ids are plain ASCII");

@@ -49,7 +49,7 @@ pub enum GenerateError {
     Empty,
     /// Question, rules, tools and their results fill the context window.
     #[error(
-        "the question, with tools and their results, takes {tokens} tokens of the language model's \
+        "the question, with tools and their results, takes {tokens} tokens of the generator's \
          window of {window}, which leaves no room for sources"
     )]
     QuestionTooLong {

@@ -32,7 +32,7 @@ const CHUNKS: usize = 10;
 pub(super) async fn complete(app: App, call: Call, chat: Chat) -> Result<ChatReply, ApiError> {
     if let Some(tools) = chat.tools.as_ref().filter(|_| app.engine.writer().is_none()) {
         let name = if tools.offered.is_empty() { "messages" } else { "tools" };
-        let problem = "need a language model (--llm-base-url), which this server does not have";
+        let problem = "need a generator (--llm-base-url), which this server does not have";
         return Err(ApiError::field("unsupported_parameter", Location::Body, name, problem));
     }
     let is_named_by_model = chat.is_named_by_model;
