@@ -41,7 +41,7 @@ pub async fn wait(
     let (certificates, limits) = (listeners.certificates.clone(), ListenSettings::of(settings));
     let served = serve(listener, certificates, router, limits, ended);
     let served = tokio::spawn(served);
-    eprintln!("\nLodestone\n  standby    waiting to take over from the active process\n");
+    eprintln!("\nLodestone\n  standby    waiting to take over from the writer\n");
     let mut stopped = signals.clone();
     let has_turn = tokio::select! {
         has_turn = &mut turn => has_turn?,
@@ -54,7 +54,7 @@ pub async fn wait(
     end.send_replace(Stop::Now);
     served.await?;
     match has_turn {
-        true => tracing::info!("taking over as the active process"),
+        true => tracing::info!("taking over as the writer"),
         false => tracing::info!("stopped while on standby"),
     }
     Ok(has_turn.then_some(signals))

@@ -107,12 +107,12 @@ fn vecs<T>(
     let width = u32::from_le_bytes(head.try_into().expect("four bytes")) as usize;
     let row_bytes = 4 + width * 4;
     if width == 0 || !bytes.len().is_multiple_of(row_bytes) {
-        return Err(wrong(path, "is truncated, or its rows differ in width"));
+        return Err(wrong(path, "is truncated, or its rows differ in dimension"));
     }
     let mut values = Vec::with_capacity(bytes.len() / 4);
     for row in bytes.chunks_exact(row_bytes) {
         if row[..4] != *head {
-            return Err(wrong(path, "its rows differ in width"));
+            return Err(wrong(path, "its rows differ in dimension"));
         }
         values.extend(row[4..].chunks_exact(4).map(&element));
     }

@@ -119,7 +119,7 @@ impl<'a> Sender<'a> {
             (Contents::Vectors, Some(vector))
                 if *self.width.get_or_insert(vector.len()) != vector.len() =>
             {
-                self.tally.refuse(name, "a vector of another width than the first");
+                self.tally.refuse(name, "a vector of another dimension than the first");
             }
             (_, vector) => {
                 self.numbers += vector.as_ref().map_or(0, Vec::len);
