@@ -179,7 +179,7 @@ fn found_reranker(settings: &Settings) -> Finding {
     };
     model.close();
     let place = settings.reranker_path();
-    Ok(format!("{}, f32 on the CPU, in {}", model.name(), place.display()))
+    Ok(format!("{}, on the CPU, in {}", model.name(), place.display()))
 }
 
 /// Reports the sparse model used by searches, if there is one.
