@@ -11,7 +11,7 @@ pub struct BesideSettings {
     /// [default: reranker beside the embedding model, if present].
     #[arg(long, env = "LODESTONE_RERANKER_DIR", value_name = "PATH")]
     pub reranker_dir: Option<PathBuf>,
-    /// Whether the built-in reader scores the passages of extracted answers. It supports English
+    /// Whether the built-in reader scores the passages of extractive answers. It supports English
     /// only, and only with the embedding model all-MiniLM-L6-v2.
     #[arg(
         long,
