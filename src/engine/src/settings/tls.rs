@@ -17,9 +17,10 @@ pub struct TlsSettings {
     /// PEM file with the certificate's private key, without a password; required with tls-cert.
     #[arg(long, env = "LODESTONE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// PEM file with the certificate authorities trusted for all outgoing connections (page fetches,
-    /// webhooks, buckets, the generator, the embedding server, other nodes and the trace
-    /// collector), for example /etc/ssl/certs/ca-certificates.crt [default: Mozilla's, which are built in].
+    /// PEM file with the certificate authorities trusted for all outgoing connections (page
+    /// fetches, webhooks, buckets, the generator, the embedding server, other nodes and the trace
+    /// collector), for example /etc/ssl/certs/ca-certificates.crt [default: Mozilla's, which are
+    /// built in].
     #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 }
