@@ -40,8 +40,9 @@ STUCK_SECONDS = 180
 FAILURES = (0, 6, 20)
 # Longer than a standby waits for the writer, and longer than an ingest node may take for a task.
 SLEEP_SECONDS = 18, 25
-# Why a process may end: another has succeeded it, or the store failed while it was taking over.
-ENDS = "another process has taken over", "no valid response"
+# Why a process may end: another has succeeded it, or the store failed while it was taking over (in the
+# words of this release, and of earlier ones).
+ENDS = "another process has taken over", "no valid response", "no usable answer"
 # The ways to ask for all documents of a tenant.
 LOOKS = {
     "/search/full-text-search": {"query": "stone", "max_chunks": 100},

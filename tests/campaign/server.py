@@ -45,7 +45,7 @@ class Server:
         while not url:
             ended = self.process.poll()
             url = re.search(r"url +http://([0-9.]+):(\d+)\n(?s:.*?)\n\n", self.log())
-            if not url and "waiting to take over" in self.log():
+            if not url and "\n  standby " in self.log():
                 url = (None, "127.0.0.1", port)
             if not url and ended is not None:
                 raise Refused(f"exit {ended}: {self.log()[-2000:]}")
