@@ -51,7 +51,7 @@ impl Connection {
             return Err(Failure::Usage(problem));
         }
         if !names_host(&server) {
-            let problem = format!("server {server}: not a valid address, such as {SERVER}");
+            let problem = format!("server {server}: must be an address such as {SERVER}");
             return Err(Failure::Usage(problem));
         }
         // The key for one server must not be sent to another.
