@@ -206,8 +206,8 @@ fn a_commit_of_several_entries_counts_once_it_is_whole() {
 }
 
 #[test]
-fn a_hundred_thousand_jobs_of_many_callers() {
-    const JOBS: usize = 100_000;
+fn forty_thousand_jobs_of_many_callers() {
+    const JOBS: usize = 40_000;
     const CALLERS: usize = 32;
     let limits = LogLimits { base_entries: 400, ..LogLimits::default() };
     let machines = Machines::new(limits);

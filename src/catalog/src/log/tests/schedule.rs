@@ -27,62 +27,72 @@ const SEEDS: u64 = 2500;
 const SEEDS_WITHOUT: u64 = 800;
 
 /// Lets one process at a time take a step, in an order determined by a seed.
-#[derive(Default)]
 struct Turns {
     state: Mutex<Turn>,
-    changed: Condvar,
+    /// Wakes one process each: waking all of them at every step would cost more than the steps.
+    granted: [Condvar; PROCESSES],
 }
 
-#[derive(Default)]
 struct Turn {
+    dice: Dice,
     holder: Option<usize>,
     waiting: BTreeSet<usize>,
     ended: BTreeSet<usize>,
+    /// The step until which each process sleeps.
+    asleep: [u64; PROCESSES],
+    step: u64,
+}
+
+impl Turn {
+    /// Chooses the next process, once all others are waiting or have ended. Occasionally one falls
+    /// asleep for long instead.
+    fn choose(&mut self) -> Option<usize> {
+        if self.waiting.is_empty() || self.waiting.len() + self.ended.len() < PROCESSES {
+            return None;
+        }
+        loop {
+            self.step += 1;
+            let awake = self.waiting.iter().copied().filter(|n| self.asleep[*n] <= self.step);
+            let awake: Vec<usize> = awake.collect();
+            let Some(next) = awake.get(self.dice.roll(awake.len().max(1) as u64) as usize) else {
+                self.step = *self.asleep.iter().max().unwrap_or(&0);
+                continue;
+            };
+            if self.dice.roll(12) > 0 {
+                return Some(*next);
+            }
+            self.asleep[*next] = self.step + 20 + self.dice.roll(300);
+        }
+    }
 }
 
 impl Turns {
+    fn new(mut dice: Dice) -> Self {
+        let asleep = [0; PROCESSES].map(|_: u64| dice.roll(300));
+        let (waiting, ended) = (BTreeSet::new(), BTreeSet::new());
+        let state = Turn { dice, holder: None, waiting, ended, asleep, step: 0 };
+        Self { state: Mutex::new(state), granted: Default::default() }
+    }
+
     /// Waits for the next turn of `process`, which lasts until it waits again or ends.
     fn wait(&self, process: usize) {
         let mut state = self.state.lock();
-        state.holder = None;
         state.waiting.insert(process);
-        self.changed.notify_all();
-        self.changed.wait_while(&mut state, |state| state.holder != Some(process));
+        self.pass(&mut state);
+        self.granted[process].wait_while(&mut state, |state| state.holder != Some(process));
         state.waiting.remove(&process);
     }
 
     fn end(&self, process: usize) {
         let mut state = self.state.lock();
-        state.holder = None;
         state.ended.insert(process);
-        self.changed.notify_all();
+        self.pass(&mut state);
     }
 
-    /// Hands out turns until all processes have ended. Occasionally one falls asleep for long.
-    fn run(&self, dice: &mut Dice) {
-        let mut asleep = [0; PROCESSES].map(|_: u64| dice.roll(300));
-        let mut step = 0;
-        loop {
-            let mut state = self.state.lock();
-            self.changed.wait_while(&mut state, |state| {
-                state.holder.is_some() || state.waiting.len() + state.ended.len() < PROCESSES
-            });
-            if state.ended.len() == PROCESSES {
-                return;
-            }
-            step += 1;
-            let awake = state.waiting.iter().copied().filter(|n| asleep[*n] <= step);
-            let awake: Vec<usize> = awake.collect();
-            let Some(next) = awake.get(dice.roll(awake.len().max(1) as u64) as usize) else {
-                step = *asleep.iter().max().unwrap_or(&0);
-                continue;
-            };
-            if dice.roll(12) == 0 {
-                asleep[*next] = step + 20 + dice.roll(300);
-                continue;
-            }
-            state.holder = Some(*next);
-            self.changed.notify_all();
+    fn pass(&self, state: &mut Turn) {
+        state.holder = state.choose();
+        if let Some(next) = state.holder {
+            self.granted[next].notify_one();
         }
     }
 }
@@ -273,7 +283,8 @@ impl Process<'_> {
 /// Runs one schedule; returns the observations.
 fn run(seed: u64, rules: Rules) -> Facts {
     let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
-    let (turns, facts) = (Arc::new(Turns::default()), Mutex::new(Facts::default()));
+    let turns = Turns::new(Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)));
+    let (turns, facts) = (Arc::new(turns), Mutex::new(Facts::default()));
     std::thread::scope(|scope| {
         for number in 0..PROCESSES {
             let (turns, facts, memory) = (Arc::clone(&turns), &facts, Arc::clone(&memory));
@@ -312,7 +323,6 @@ fn run(seed: u64, rules: Rules) -> Facts {
                 facts.lock().fenced += usize::from(matches!(end, Err(CatalogError::Fenced)));
             });
         }
-        turns.run(&mut Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)));
     });
     let mut facts = facts.into_inner();
     let store = Arc::clone(&memory);
