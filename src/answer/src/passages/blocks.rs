@@ -26,7 +26,9 @@ mod records;
 
 use std::ops::Range;
 
-use self::lines::{Line, has_columns, heading, is_asked, is_fence, is_rule, is_stamped, lines};
+use self::lines::{
+    Line, has_columns, heading, is_asked, is_fence, is_reference, is_rule, is_stamped, lines,
+};
 use crate::passages::tables::{Table, named_cells, tables};
 use crate::text::sentences;
 
@@ -353,8 +355,12 @@ impl Parser<'_> {
         if items.len() < COUNTED_ITEMS_MIN { Vec::new() } else { items }
     }
 
-    /// Adds an item, or its sentences if it is long.
+    /// Adds an item, or its sentences if it is long; works that the text refers to are left out.
     fn push_item(&mut self, bytes: Range<usize>) {
+        let heading = self.headings.last().map_or("", |(_, heading)| heading);
+        if is_reference(&self.text[bytes.clone()], heading) {
+            return;
+        }
         if self.text[bytes.clone()].chars().count() <= ITEM_CHARS_MAX {
             self.push(Kind::Item, bytes);
         } else {
@@ -412,6 +418,19 @@ mod tests {
         assert!(list.is_numbered && list.units.len() == 2);
         let lead = blocks.units.last().unwrap().lead.clone().unwrap();
         assert_eq!(&text[lead], "To open:");
+    }
+
+    #[test]
+    fn works_that_a_text_refers_to_are_left_out() {
+        let works = "12. ^ Ada Moss. \"Ferns\". Retrieved 2012-12-23.\n13. Moss (2001). Mosses.\n\
+            14. See [moss.example](https://moss.example).\n15. Ring Ada Moss before noon.";
+        let told_below = |heading: &str| {
+            let text = format!("# {heading}\n\n{works}\n");
+            let numbers = told(&text).into_iter().map(|(_, item, _)| item[..2].to_owned());
+            numbers.collect::<Vec<_>>()
+        };
+        assert_eq!(told_below("References:"), ["15"]);
+        assert_eq!(told_below("Steps"), ["13", "14", "15"]);
     }
 
     #[test]

@@ -16,6 +16,11 @@ const ENTRY_CHARS_MAX: usize = 40;
 const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
 /// Maximum number of characters in a line at the top of a text about its edition, author or date.
 const FRONT_CHARS_MAX: usize = 200;
+/// Headings of lists of works that a text refers to.
+const BIBLIOGRAPHY: &str = "\
+    references|bibliography|literature|literature cited|works cited|citations|footnotes|\
+    notes and references|literatur|einzelnachweise|références|bibliographie|referencias|\
+    bibliografía|bibliografia|литература|примечания";
 
 /// A line without surrounding white space.
 #[derive(Debug, Clone)]
@@ -142,6 +147,15 @@ pub(super) fn is_edition(content: &str) -> bool {
     let is_remark = first.split_whitespace().count() <= REMARK_WORDS_MAX;
     content.chars().count() <= FRONT_CHARS_MAX
         && (content.matches(": ").count() > 1 || (is_remark && !values::days(content).is_empty()))
+}
+
+/// Whether an item only names a work that the text refers to: "3. ^ Ada Moss (2001). Ducks."
+pub(super) fn is_reference(item: &str, heading: &str) -> bool {
+    let work = item.trim_start_matches(|c: char| c.is_ascii_digit() || "[]). ".contains(c));
+    let is_listed = words::is_entry(BIBLIOGRAPHY, heading.trim().trim_end_matches(':'));
+    let mut words = work.split(|c: char| !c.is_alphanumeric());
+    work.starts_with('^')
+        || (is_listed && words.any(|word| word.starts_with("http") || values::year(word).is_some()))
 }
 
 #[cfg(test)]
