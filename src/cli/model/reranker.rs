@@ -40,8 +40,10 @@ pub fn load_reader(
     let threads = (settings.embed_threads / 2).max(1);
     let precision = settings.embedding_precision;
     let place = settings.model_dir.clone();
+    let texts =
+        || ModelFiles::read_without_weights(&settings.model_dir, &|path| std::fs::read(path));
     let source = move || ModelFiles::read(&place, &|path| std::fs::read(path));
-    let reader = CrossEncoder::reader(model.fingerprint(), source, threads, precision);
+    let reader = CrossEncoder::reader(model.fingerprint(), texts, source, threads, precision);
     reader.map_err(|error| format!("reader next to {}: {error}", settings.model_dir.display()))
 }
 

@@ -111,6 +111,19 @@ impl ModelFiles {
         Ok(Self { name, encoder, config, tokenizer, weights, parts })
     }
 
+    /// Reads the files of `directory` through `read`, except for the encoder's weights, which stay
+    /// empty.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_without_weights(
+        directory: &Path,
+        read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self, EmbedError> {
+        let is_weights = |path: &Path| path.ends_with(REQUIRED_FILES[2]);
+        Self::read(directory, &|path| if is_weights(path) { Ok(Vec::new()) } else { read(path) })
+    }
+
     /// Returns the file that must be read before [`Self::part_files`] can list all files of a model
     /// with this `modules.json`, if there is one.
     pub fn router_file(modules: &[u8]) -> Option<&'static str> {

@@ -57,3 +57,8 @@ pub(super) fn fingerprint(
     }
     hex::encode(hash.finalize())
 }
+
+/// Returns the fingerprint of a model that consists of another one and an adapter.
+pub(super) fn adapted(base: &str, adapter: &[u8]) -> String {
+    hex::encode(Sha256::new().chain_update(base).chain_update(adapter).finalize())
+}

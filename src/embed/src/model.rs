@@ -80,14 +80,14 @@ struct Known {
 }
 
 /// A model that is parsed, before its workers are started.
-struct Parts {
+struct Parts<'f> {
     known: Known,
-    forward: Passes,
+    forward: Passes<'f>,
 }
 
 /// The forward pass of a model: with kernels for a device, or CPU only.
-enum Passes {
-    Bert { config: Box<ModelConfig>, bert: Arc<Bert>, weights: Box<Weights> },
+enum Passes<'f> {
+    Bert { config: Box<ModelConfig>, bert: Arc<Bert>, weights: Box<Weights<'f>> },
     Other(Arc<dyn Forward>),
 }
 
@@ -130,8 +130,8 @@ impl Model {
         precision: Precision,
         device: Option<EmbedDevice>,
     ) -> Result<Self, EmbedError> {
-        let Parts { known, forward } = Parts::of(&source()?, precision)?;
-        drop(forward);
+        let files = source()?;
+        let Parts { known, .. } = Parts::of(&files, precision)?;
         let (fingerprint, name) = (known.fingerprint.clone(), known.name.clone());
         let (all_workers, bounds) = match &device {
             None => (workers, BOUNDS),
@@ -139,7 +139,8 @@ impl Model {
         };
         let load = move || {
             let begun = Instant::now();
-            let parts = Parts::of(&source()?, precision)?;
+            let files = source()?;
+            let parts = Parts::of(&files, precision)?;
             if parts.known.fingerprint != fingerprint {
                 let file = "model.safetensors".to_owned();
                 let problem =
@@ -305,8 +306,8 @@ impl Embedder for Model {
     }
 }
 
-impl Parts {
-    fn of(files: &ModelFiles, precision: Precision) -> Result<Self, EmbedError> {
+impl<'f> Parts<'f> {
+    fn of(files: &'f ModelFiles, precision: Precision) -> Result<Self, EmbedError> {
         let steps = Steps::of(files)?;
         let config = ModelConfig::parse(&files.config, steps.pooling)?;
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
@@ -338,7 +339,7 @@ impl Parts {
     }
 }
 
-impl Passes {
+impl Passes<'_> {
     /// Returns the forward pass, on the CPU alone or on a device with a CPU fallback, with the
     /// number of workers to start and the bounds of their queue.
     fn behind(

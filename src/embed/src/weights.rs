@@ -1,9 +1,12 @@
 //! Reads `model.safetensors` into the tensors of an encoder, checking every shape.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use candle_core::{DType, Device, Tensor};
+#[cfg(any(test, feature = "candle-cuda"))]
+use candle_core::{Device, Tensor};
 use half::{bf16, f16};
+use safetensors::{Dtype, SafeTensors};
 
 use crate::EmbedError;
 use crate::config::ModelConfig;
@@ -35,31 +38,47 @@ impl Dense {
 
 /// The tensors of a file by name, without the prefixes that some exports add.
 #[derive(Debug)]
-pub(super) struct Weights {
+pub(super) struct Weights<'f> {
     /// Folder of the file within the model's directory, empty or ending in `/`.
     folder: String,
-    tensors: HashMap<String, Tensor>,
+    tensors: HashMap<String, Stored<'f>>,
 }
 
-impl Weights {
-    /// Parses the bytes of a safetensors file. Copies them: mapping the file would require unsafe
-    /// code here, and modifying the file would change the vectors of a running server.
-    pub fn parse(bytes: &[u8]) -> Result<Self, EmbedError> {
+/// A tensor as stored in a file, little endian, or computed from such tensors.
+#[derive(Debug, Clone)]
+struct Stored<'f> {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Cow<'f, [u8]>,
+}
+
+impl Stored<'_> {
+    fn computed(numbers: &[f32], shape: &[usize]) -> Self {
+        let bytes = bytemuck::must_cast_slice::<f32, u8>(numbers).to_vec().into();
+        Self { dtype: Dtype::F32, shape: shape.to_vec(), bytes }
+    }
+}
+
+impl<'f> Weights<'f> {
+    /// Parses the bytes of a safetensors file. Each tensor is copied once, when it is requested;
+    /// mapping the file instead of reading it would require unsafe code here.
+    pub fn parse(bytes: &'f [u8]) -> Result<Self, EmbedError> {
         Self::parse_in("", bytes)
     }
 
     /// Parses a safetensors file in a folder of the model's directory.
-    pub fn parse_in(folder: &str, bytes: &[u8]) -> Result<Self, EmbedError> {
+    pub fn parse_in(folder: &str, bytes: &'f [u8]) -> Result<Self, EmbedError> {
         let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let file = format!("{folder}model.safetensors");
         let malformed = |problem| EmbedError::Malformed { file: file.clone(), problem };
-        let loaded = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)
-            .map_err(|error| malformed(error.to_string()))?;
-        let mut tensors = HashMap::with_capacity(loaded.len());
-        for (name, tensor) in loaded {
+        let found =
+            SafeTensors::deserialize(bytes).map_err(|error| malformed(error.to_string()))?;
+        let mut tensors = HashMap::with_capacity(found.len());
+        for (name, view) in found.tensors() {
             let bare = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
             let bare = bare.unwrap_or(&name).to_owned();
-            if tensors.insert(bare, tensor).is_some() {
+            let (shape, bytes) = (view.shape().to_vec(), Cow::Borrowed(view.data()));
+            if tensors.insert(bare, Stored { dtype: view.dtype(), shape, bytes }).is_some() {
                 return Err(malformed(format!("two tensors of the name {name}")));
             }
         }
@@ -72,25 +91,24 @@ impl Weights {
     ///
     /// # Errors
     /// [`EmbedError::MissingTensor`] and [`EmbedError::WrongShape`] if the adapter does not fit.
-    pub fn adapt(&mut self, adapter: &Self) -> Result<(), EmbedError> {
+    pub fn adapt(&mut self, adapter: &Weights<'f>) -> Result<(), EmbedError> {
         for name in adapter.tensors.keys() {
             let (adapted, tensor) = match name.rsplit_once('.') {
                 Some((_, "down" | "scale")) => continue,
                 Some((layer, "up")) => {
                     let down = format!("{layer}.down");
-                    let (outputs, rank) = adapter.tensor(name)?.dims2()?;
-                    let inputs = adapter.tensor(&down)?.dims2()?.1;
+                    let [outputs, rank] = adapter.sides(name)?;
+                    let [_, inputs] = adapter.sides(&down)?;
                     adapter.shaped(&down, &[rank, inputs])?;
                     let (up, down) = (adapter.unpacked(name)?, adapter.unpacked(&down)?);
                     let weight = format!("{layer}.weight");
                     let mut sum = self.table(&weight, outputs, inputs)?;
                     add_product(&mut sum, &up, &down, inputs);
-                    (weight, Tensor::from_vec(sum, (outputs, inputs), &Device::Cpu)?)
+                    (weight, Stored::computed(&sum, &[outputs, inputs]))
                 }
                 _ if adapter.contains(&format!("{name}.scale")) => {
-                    let shape = adapter.tensor(name)?.dims2()?;
                     let numbers = adapter.unpacked(name)?;
-                    (name.clone(), Tensor::from_vec(numbers, shape, &Device::Cpu)?)
+                    (name.clone(), Stored::computed(&numbers, &adapter.sides(name)?))
                 }
                 _ => (name.clone(), adapter.tensor(name)?.clone()),
             };
@@ -102,7 +120,7 @@ impl Weights {
     /// Returns the values of a matrix in row-major order. A byte tensor with a `name.scale` next to
     /// it is quantised: values are offset by 128, and each row has its own scale.
     fn unpacked(&self, name: &str) -> Result<Vec<f32>, EmbedError> {
-        let (rows, width) = self.tensor(name)?.dims2()?;
+        let [rows, width] = self.sides(name)?;
         let mut numbers = self.table(name, rows, width)?;
         let scale = format!("{name}.scale");
         if self.contains(&scale) {
@@ -258,33 +276,43 @@ impl Weights {
         Ok(Norm { scale, shift, epsilon })
     }
 
-    fn tensor(&self, name: &str) -> Result<&Tensor, EmbedError> {
+    fn tensor(&self, name: &str) -> Result<&Stored<'f>, EmbedError> {
         let missing = || EmbedError::MissingTensor { tensor: format!("{}{name}", self.folder) };
         self.tensors.get(name).ok_or_else(missing)
     }
 
-    fn shaped(&self, name: &str, expected: &[usize]) -> Result<&Tensor, EmbedError> {
+    /// Returns the rows and columns of a matrix.
+    fn sides(&self, name: &str) -> Result<[usize; 2], EmbedError> {
+        let shape = &self.tensor(name)?.shape;
+        <[usize; 2]>::try_from(&shape[..]).map_err(|_| self.misshapen(name, vec![0, 0], shape))
+    }
+
+    fn shaped(&self, name: &str, expected: &[usize]) -> Result<&Stored<'f>, EmbedError> {
         let tensor = self.tensor(name)?;
-        if tensor.dims() != expected {
-            return Err(EmbedError::WrongShape {
-                tensor: format!("{}{name}", self.folder),
-                expected: expected.to_vec(),
-                found: tensor.dims().to_vec(),
-            });
+        if tensor.shape != expected {
+            return Err(self.misshapen(name, expected.to_vec(), &tensor.shape));
         }
         Ok(tensor)
     }
 
-    /// Converts a tensor to f32. Handles only the types that weights come in, because candle's
-    /// generic conversion would compile code for every pair of types.
+    fn misshapen(&self, name: &str, expected: Vec<usize>, found: &[usize]) -> EmbedError {
+        let tensor = format!("{}{name}", self.folder);
+        EmbedError::WrongShape { tensor, expected, found: found.to_vec() }
+    }
+
+    /// Converts a tensor to f32, from the types that weights come in.
     fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
-        let flat = self.shaped(name, shape)?.flatten_all()?;
-        Ok(match flat.dtype() {
-            DType::F32 => flat.to_vec1()?,
-            DType::F64 => flat.to_vec1()?.into_iter().map(|number: f64| number as f32).collect(),
-            DType::F16 => flat.to_vec1()?.into_iter().map(f16::to_f32).collect(),
-            DType::BF16 => flat.to_vec1()?.into_iter().map(bf16::to_f32).collect(),
-            DType::U8 => flat.to_vec1::<u8>()?.into_iter().map(f32::from).collect(),
+        let Stored { dtype, bytes, .. } = self.shaped(name, shape)?;
+        let halves = || bytes.chunks_exact(2).map(|two| [two[0], two[1]]);
+        Ok(match dtype {
+            Dtype::F32 => plain_numbers(bytes),
+            Dtype::F64 => {
+                let eight = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().expect("eight"));
+                bytes.chunks_exact(8).map(|bytes| eight(bytes) as f32).collect()
+            }
+            Dtype::F16 => halves().map(|two| f16::from_le_bytes(two).to_f32()).collect(),
+            Dtype::BF16 => halves().map(|two| bf16::from_le_bytes(two).to_f32()).collect(),
+            Dtype::U8 => bytes.iter().copied().map(f32::from).collect(),
             other => {
                 return Err(EmbedError::Unsupported {
                     field: "the type of a tensor",
@@ -294,6 +322,13 @@ impl Weights {
             }
         })
     }
+}
+
+/// Copies the bytes of f32 numbers at once: weights are most of what a start reads.
+fn plain_numbers(bytes: &[u8]) -> Vec<f32> {
+    let mut numbers = vec![0.0; bytes.len() / 4];
+    bytemuck::must_cast_slice_mut::<f32, u8>(&mut numbers).copy_from_slice(bytes);
+    numbers
 }
 
 /// Adds the product of `up`, (outputs, rank), and `down`, (rank, inputs), to `sum`.
@@ -334,10 +369,9 @@ fn beside_each_other(parts: &[&[f32]], inputs: usize) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    fn weights(tensors: &[(&str, &[f32], &[usize])]) -> Weights {
+    fn weights(tensors: &[(&str, &[f32], &[usize])]) -> Weights<'static> {
         let tensor = |(name, numbers, shape): &(&str, &[f32], &[usize])| {
-            let tensor = Tensor::from_slice(numbers, *shape, &Device::Cpu).expect("a tensor");
-            ((*name).to_owned(), tensor)
+            ((*name).to_owned(), Stored::computed(numbers, shape))
         };
         let tensors = tensors.iter().map(tensor).collect();
         Weights { folder: String::new(), tensors }
@@ -368,13 +402,14 @@ mod tests {
     fn numbers_of_every_type_of_weights_are_read_and_others_refused() {
         let mut model = weights(&[]);
         let tensors = [
-            ("f16", Tensor::new(&[f16::from_f32(1.5), f16::from_f32(-2.0)], &Device::Cpu)),
-            ("bf16", Tensor::new(&[bf16::from_f32(1.5), bf16::from_f32(-2.0)], &Device::Cpu)),
-            ("f64", Tensor::new(&[1.5_f64, -2.0], &Device::Cpu)),
-            ("ids", Tensor::new(&[1_i64, 2], &Device::Cpu)),
+            ("f16", Dtype::F16, [1.5, -2.0].map(|n| f16::from_f32(n).to_le_bytes()).concat()),
+            ("bf16", Dtype::BF16, [1.5, -2.0].map(|n| bf16::from_f32(n).to_le_bytes()).concat()),
+            ("f64", Dtype::F64, [1.5_f64, -2.0].map(f64::to_le_bytes).concat()),
+            ("ids", Dtype::I64, [1_i64, 2].map(i64::to_le_bytes).concat()),
         ];
-        for (name, tensor) in tensors {
-            model.tensors.insert(name.to_owned(), tensor.expect("a tensor"));
+        for (name, dtype, bytes) in tensors {
+            let tensor = Stored { dtype, shape: vec![2], bytes: bytes.into() };
+            model.tensors.insert(name.to_owned(), tensor);
         }
         for name in ["f16", "bf16", "f64"] {
             assert_eq!(model.vector(name, 2).expect("a vector"), [1.5, -2.0], "{name}");
@@ -391,7 +426,8 @@ mod tests {
             ("layer.down", &[1.0, 10.0], &[1, 2]),
             ("head.weight.scale", &[0.5, 0.25], &[2]),
         ]);
-        let bytes = Tensor::from_slice(&[130_u8, 124], &[2, 1], &Device::Cpu).expect("a tensor");
+        let bytes = vec![130_u8, 124].into();
+        let bytes = Stored { dtype: Dtype::U8, shape: vec![2, 1], bytes };
         adapter.tensors.insert("layer.up".to_owned(), bytes.clone());
         adapter.tensors.insert("head.weight".to_owned(), bytes);
         model.adapt(&adapter).expect("they fit");

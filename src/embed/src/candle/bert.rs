@@ -42,7 +42,7 @@ struct Layer {
 
 /// Loads tensors from a file and copies them to the device.
 struct Source<'a> {
-    weights: &'a Weights,
+    weights: &'a Weights<'a>,
     device: &'a Device,
     epsilon: f64,
 }

@@ -36,7 +36,8 @@ fn own(config: &ModelConfig, weights: &Weights) -> Bert {
 /// Every activation and pooling, passages of every length, in groups of one and of all.
 #[test]
 fn vectors_are_those_of_our_own_forward_pass() {
-    let weights = Weights::parse(&tiny_weights(&tiny_shapes(), "")).expect("weights");
+    let file = tiny_weights(&tiny_shapes(), "");
+    let weights = Weights::parse(&file).expect("weights");
     let lengths = [3, 1, 16, 7, 2, 16];
     let passages: Vec<Vec<u32>> =
         lengths.iter().map(|length| (0..*length).map(|at| at * 5 % 17).collect()).collect();
@@ -84,7 +85,8 @@ fn the_real_model_gives_the_vectors_of_the_reference() {
 #[test]
 fn a_check_tells_models_apart() {
     let (config, shapes) = (config("gelu", false), tiny_shapes());
-    let weights = Weights::parse(&tiny_weights(&shapes, "")).expect("weights");
+    let file = tiny_weights(&shapes, "");
+    let weights = Weights::parse(&file).expect("weights");
     let other = weights_of(&shapes, "", |salt, i| ((i * 3 + salt) as f32).cos() * 0.5);
     let other = Weights::parse(&other).expect("weights");
     let bert = own(&config, &weights);
@@ -108,7 +110,8 @@ fn groups_waste_little_and_hold_every_passage_once() {
 /// Not every device checks its reads.
 #[test]
 fn passages_that_the_model_lacks_are_refused() {
-    let weights = Weights::parse(&tiny_weights(&tiny_shapes(), "")).expect("weights");
+    let file = tiny_weights(&tiny_shapes(), "");
+    let weights = Weights::parse(&file).expect("weights");
     let bert = padded(&config("gelu", false), &weights);
     for bad in [&[][..], &[17], &[1; 17]] {
         assert!(bert.forward(&[&[1], bad]).is_err(), "{bad:?}");

@@ -33,13 +33,14 @@ const WINDOW: usize = 160;
 
 impl CrossEncoder {
     /// Opens the reader on top of the model with fingerprint `base`; `None` for any other model
-    /// than the one it was trained for. `source` reads the files of that model, now and with the
-    /// first pair.
+    /// than the one it was trained for. `files` reads that model now, its weights may be left out;
+    /// `source` reads all of it with the first pair.
     ///
     /// # Errors
     /// [`EmbedError`] naming the malformed part of the files.
     pub fn reader(
         base: &str,
+        files: impl FnOnce() -> Result<ModelFiles, EmbedError>,
         source: impl Fn() -> Result<ModelFiles, EmbedError> + Send + Sync + 'static,
         workers: usize,
         precision: Precision,
@@ -47,22 +48,21 @@ impl CrossEncoder {
         if base != BASE {
             return Ok(None);
         }
-        let files = source()?;
+        let files = files()?;
         let config = ModelConfig::parse(&files.config, Pooling::First)?;
         let window = config.window().min(WINDOW);
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, window)?;
         let pairs = Pairs::new(tokeniser, config.token_types)?;
-        let known = fingerprints::fingerprint(&config, &files, "", &[ADAPTER]);
-        let fingerprint = known.clone();
         let load = move || {
             let files = source()?;
-            let config = ModelConfig::parse(&files.config, Pooling::First)?;
-            if fingerprints::fingerprint(&config, &files, "", &[ADAPTER]) != known {
+            let embeds = ModelConfig::parse(&files.config, Pooling::Mean)?;
+            if fingerprints::fingerprint(&embeds, &files, "", &[]) != BASE {
                 let file = "model.safetensors".to_owned();
                 let problem =
                     "the model files have changed since the start: restart the server".to_owned();
                 return Err(EmbedError::Malformed { file, problem });
             }
+            let config = ModelConfig::parse(&files.config, Pooling::First)?;
             let mut weights = Weights::parse(&files.weights)?;
             weights.adapt(&Weights::parse(ADAPTER)?)?;
             let head = Head::new(&config, &files.config, &weights, 1)?;
@@ -70,6 +70,7 @@ impl CrossEncoder {
             Ok(Arc::new(PairScorer { encoder, head }) as Arc<dyn Forward>)
         };
         let queue = Queue::start(Arc::new(OnDemand::new(Box::new(load), AGAIN)), workers, BOUNDS);
+        let fingerprint = fingerprints::adapted(BASE, ADAPTER);
         Ok(Some(Self { name: "built-in".to_owned(), fingerprint, pairs, queue }))
     }
 }
