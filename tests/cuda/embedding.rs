@@ -223,7 +223,7 @@ fn compare_golden(test: &str, words_max: u64, fixture: fn(&str, &ModelFiles) -> 
 /// Only short texts, because the emulator is slow.
 #[test]
 fn the_real_model_embeds_on_the_device() {
-    compare_golden("the_real_model_embeds_on_the_device", 20, Fixture::emulated);
+    compare_golden("the_real_model_embeds_on_the_device", 12, Fixture::emulated);
 }
 
 #[test]

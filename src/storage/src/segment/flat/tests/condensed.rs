@@ -36,7 +36,7 @@ fn condensed_filters_find_what_brute_force_finds() {
                 rows.unit(at * 149 % ROWS, &mut unit);
                 unit.iter().map(|value| value + 0.05 * uniform(&ids)).collect::<Vec<f32>>()
             };
-            let vectors: Vec<Vec<f32>> = (0..20).map(near).collect();
+            let vectors: Vec<Vec<f32>> = (0..8).map(near).collect();
             let metrics: &[Metric] = match kind {
                 FullKind::F16 => &[Metric::Cosine],
                 FullKind::F32 => &[Metric::Cosine, Metric::Dot, Metric::L2],
