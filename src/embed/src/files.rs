@@ -111,8 +111,7 @@ impl ModelFiles {
         Ok(Self { name, encoder, config, tokenizer, weights, parts })
     }
 
-    /// Reads the files of `directory` through `read`, except for the encoder's weights, which stay
-    /// empty.
+    /// Reads the files of `directory` through `read`, except for weights, which stay empty.
     ///
     /// # Errors
     /// As [`Self::read`].

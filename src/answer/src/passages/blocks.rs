@@ -19,6 +19,7 @@
 //! ```
 
 mod aligned;
+mod forms;
 mod labelled;
 mod lines;
 mod prose;
@@ -157,6 +158,7 @@ impl Parser<'_> {
         } else if let Some((level, heading)) = heading(content) {
             let heading = heading.to_owned();
             self.open_section(level, heading);
+            self.fact(at);
             at + 1
         } else if content.starts_with('|') && content.ends_with('|') && content.len() > 2 {
             self.rows(at, None, |content| content.starts_with('|'))
@@ -281,6 +283,11 @@ impl Parser<'_> {
     }
 
     fn rows_between(&mut self, from: usize, to: usize, head: Option<Range<usize>>) {
+        let rows: Vec<_> = self.lines[from..to].iter().map(|line| line.bytes.clone()).collect();
+        if self.form(head.clone(), &rows) {
+            self.lead = None;
+            return;
+        }
         self.begin(Form::Table);
         let names = head.clone().map(|head| &self.text[head]);
         for line in from..to {
@@ -535,5 +542,7 @@ mod tests {
         assert_eq!(&text[found.units[1].bytes.clone()], "Pay there.");
         assert!(found.units[2].is_lead);
         assert_eq!(found.units[3].lead, Some(found.units[2].bytes.clone()));
+        let record = "ID: 7\nQuestion: May I park?\nAnswer: Yes.\nExtra: behind the old house\n";
+        assert_eq!(told(record), [(Kind::Sentence, "Yes.", "May I park?".to_owned())]);
     }
 }

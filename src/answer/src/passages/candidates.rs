@@ -346,10 +346,13 @@ impl Reader<'_> {
         }
     }
 
-    /// A setting, prefixed with the name of the part it belongs to.
+    /// A setting, prefixed with the name of the part it belongs to, or a value of a form.
     fn field(&self, unit: &Unit) -> String {
         let text = &self.stretch.text;
         let own = &text[unit.bytes.clone()];
+        if unit.head.is_none() && own.contains('|') {
+            return told(&unit.cells);
+        }
         let above = unit.head.clone().map_or("", |head| &text[head]);
         // A comment after the name remains accessible at its place in the document.
         let above = above.split('#').next().unwrap_or_default().trim();

@@ -7,6 +7,11 @@ use super::lines::{Line, entry};
 use super::{Cell, Form, Group, Kind, Parser};
 use crate::passages::keyed::{self, KeyedLine};
 use crate::text::sentences::SENTENCE_CHARS_MAX;
+use crate::text::words::is_entry;
+
+/// Names of the field that answers the question of a record. Without one, it is the longest.
+const ANSWER_NAMES: &str =
+    "a|answer|reply|response|antwort|réponse|reponse|respuesta|resposta|ответ";
 
 /// The fields of a YAML flow mapping on one line, `{open: "9:00", seats: 4}`, and a trailing
 /// comment as a field without a name. Empty if the value is not a flow mapping.
@@ -102,8 +107,12 @@ impl Parser<'_> {
             end - run[line].value.len()..end
         };
         let question = run.iter().position(|line| line.value.ends_with(['?', '\u{FF1F}']));
-        let longest = (0..run.len()).max_by_key(|line| run[*line].value.len());
-        if let (Some(question), Some(text)) = (question, longest)
+        let is_answer = |line: &usize| {
+            !run[*line].value.is_empty() && is_entry(ANSWER_NAMES, keyed::leaf(&run[*line].key))
+        };
+        let longest = || (0..run.len()).max_by_key(|line| run[*line].value.len());
+        let text = (0..run.len()).find(is_answer).or_else(longest);
+        if let (Some(question), Some(text)) = (question, text)
             && question != text
         {
             let (question, text) = (value_of(question), value_of(text));
