@@ -436,8 +436,8 @@ mod tests {
             let numbers = told(&text).into_iter().map(|(_, item, _)| item[..2].to_owned());
             numbers.collect::<Vec<_>>()
         };
-        assert_eq!(told_below("References:"), ["15"]);
-        assert_eq!(told_below("Steps"), ["13", "14", "15"]);
+        assert_eq!(told_below("Works cited:"), ["15"]);
+        assert_eq!(told_below("References"), ["13", "14", "15"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!
 //! | Mallard  |          |                           fact box: a title, then two cells a line
 //! | -------- | -------- |
-//! | A drake  |          |                           caption, which is left out
+//! | A drake  |          |                           caption, a sentence without the title
 //! | Family   | Anatidae |
 //! ```
 
@@ -56,12 +56,18 @@ impl Parser<'_> {
         let Some(found) = found else { return false };
         let pairs: usize = found.iter().map(Vec::len).sum();
         // The first line of any other table names its columns.
-        let is_form = is_box || !found[0].is_empty();
+        let is_form = is_box || found.first().is_some_and(|pairs| !pairs.is_empty());
         if !is_form || pairs < PAIRS_MIN || (is_box && 2 * pairs < rows.len()) {
             return false;
         }
         self.begin(Form::Settings);
         for (line, pairs) in lines.iter().zip(found) {
+            let is_caption = is_box && pairs.is_empty() && *line != lines[0];
+            if let [caption] = &filled(&self.text[line.clone()])[..]
+                && is_caption
+            {
+                self.push(Kind::Sentence, line.start + caption.start..line.start + caption.end);
+            }
             for (label, value) in pairs {
                 let bytes = line.start + label.start..line.start + value.end;
                 let text = &self.text[line.clone()];
@@ -148,10 +154,12 @@ mod tests {
     }
 
     #[test]
-    fn captions_of_a_fact_box_are_left_out() {
+    fn a_fact_box_has_captions_and_values() {
         let facts = "| Duck | |\n| --- | --- |\n| A drake |  |\n| Order: | Anseriformes |\n\
             | Family | Anatidae |\n";
         assert_eq!(told(facts), ["Order=Anseriformes", "Family=Anatidae"]);
+        let first = &blocks(facts).units[0];
+        assert_eq!((first.kind, &facts[first.bytes.clone()]), (Kind::Sentence, "A drake"));
     }
 
     #[test]

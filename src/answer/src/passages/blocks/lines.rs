@@ -16,11 +16,11 @@ const ENTRY_CHARS_MAX: usize = 40;
 const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
 /// Maximum number of characters in a line at the top of a text about its edition, author or date.
 const FRONT_CHARS_MAX: usize = 200;
-/// Headings of lists of works that a text refers to.
+/// Headings of lists of works that a text refers to. "References" may be customers or projects,
+/// and footnotes may state facts.
 const BIBLIOGRAPHY: &str = "\
-    references|bibliography|literature|literature cited|works cited|citations|footnotes|\
-    notes and references|literatur|einzelnachweise|références|bibliographie|referencias|\
-    bibliografía|bibliografia|литература|примечания";
+    bibliography|literature cited|works cited|literatur|einzelnachweise|bibliographie|\
+    bibliografía|bibliografia|литература";
 
 /// A line without surrounding white space.
 #[derive(Debug, Clone)]
