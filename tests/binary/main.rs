@@ -146,11 +146,18 @@ impl Installation {
     }
 }
 
-/// Sends a request that must succeed; returns its body.
+/// Sends a request that must succeed; returns its body. While a server is still fetching the tenant
+/// from its bucket for another request, repeats it, as clients do.
 fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
-    let reply = client.call(method, path, &body).expect("an answer");
-    assert_eq!(reply.status, 200, "{method} {path}: {}", reply.json());
-    reply.json()
+    let mut patience = Patience::new();
+    loop {
+        let reply = client.call(method, path, &body).expect("an answer");
+        let told = reply.json();
+        if told["reason"] != "node_behind" || patience.is_over(()) {
+            assert_eq!(reply.status, 200, "{method} {path}: {told}");
+            return told;
+        }
+    }
 }
 
 fn upload(client: &Client, id: &str, content: &str) {
@@ -163,15 +170,7 @@ fn settled(client: &Client, id: &str) -> String {
     let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
     let mut patience = Patience::new();
     loop {
-        let reply = client.call("POST", &path, &Value::Null).expect("an answer");
-        let status = reply.json();
-        // A tenant in a bucket takes time to open.
-        if status["reason"] == "node_behind" {
-            let state = (status["reason"].clone(), Value::Null);
-            assert!(!patience.is_over(state), "{id}: {status}");
-            continue;
-        }
-        assert_eq!(reply.status, 200, "{path}: {status}");
+        let status = ask(client, "POST", &path, Value::Null);
         if let Some(ended @ ("success" | "errored")) = status["status"].as_str() {
             return ended.to_owned();
         }
