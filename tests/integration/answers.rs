@@ -102,6 +102,20 @@ fn an_answer_rests_on_what_it_cites() {
     assert!(!citations(server.qna(QUESTION, &json!({}))["answer"].as_str().unwrap()).is_empty());
 }
 
+/// Goal: a row far below the header of a long table is told with the names of its columns, although
+/// the header is not among what was read.
+#[test]
+fn rows_of_a_long_table_have_the_names_of_their_columns() {
+    let server = TestServer::start();
+    let row = |n: u32| format!("| K{n} | {} EUR | hall {} |\n", n + 7, n % 9);
+    let rows: String = (1000..2200).map(row).collect();
+    let table = format!("# Spare parts\n\n| Part | Price | Stored |\n| --- | --- | --- |\n{rows}");
+    server.index_items("acme", "default", &[json!({"file_id": "parts", "content": table})]);
+    let found = server.qna("What is the price of part K1650?", &json!({}));
+    let answer = found["answer"].as_str().expect("an answer");
+    assert!(answer.starts_with("Part: K1650; Price: 1657 EUR; Stored: hall 3"), "{answer}");
+}
+
 /// Goal: `chunks` lists all retrieved chunks, and `sources` each of their sources once.
 #[test]
 fn chunks_and_sources_point_at_each_other() {

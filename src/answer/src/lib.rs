@@ -25,9 +25,9 @@
 //! - Every passage of an answer occurs in the source it cites, at the position it names, apart from
 //!   white space and those marks. It also occurs in the chunk it cites; if a chunk boundary cuts
 //!   the passage, that chunk holds the larger part. Text of documents is copied, never obeyed.
-//! - A table row is shown value by value, each prefixed with its column name; the citation also
-//!   names the header that holds these names. The fields of a record are shown on one line, a
-//!   setting after the name of the section it belongs to.
+//! - A table row is shown value by value, each prefixed with its column name; if the header that
+//!   holds these names was read, the citation also names it. The fields of a record are shown on
+//!   one line, a setting after the name of the section it belongs to.
 //! - Every retrieved chunk has its source in `sources`, and each source appears once. Text read
 //!   around the retrieved chunks belongs to these sources.
 //! - The same question and chunks always give the same answer.

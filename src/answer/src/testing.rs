@@ -30,6 +30,7 @@ pub fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk
         joined: Vec::new(),
         index,
         text: text.to_owned(),
+        above: String::new(),
         place: ChunkPlace {
             document_start: index * 1000,
             page_start: 0,

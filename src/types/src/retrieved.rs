@@ -18,6 +18,9 @@ pub struct RetrievedChunk {
     pub index: u32,
     /// The text.
     pub text: String,
+    /// The lines above the text that it needs: its headings, outermost first without the title,
+    /// then the header row of its table or the first line of its record; empty if there are none.
+    pub above: String,
     /// Position of the text in the source.
     pub place: ChunkPlace,
     /// Bounding rectangles of the text, one per page; empty without a fixed page layout.

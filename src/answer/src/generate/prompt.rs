@@ -9,6 +9,7 @@
 //!         >>> FENCE
 //!         Question: ...
 //! ```
+//! A chunk is preceded by the headings above it and the header of a table that it is cut from.
 //! Chunks that do not fit into the window are left out whole, the least relevant first. Only a
 //! first chunk that is too long by itself is cut, after a sentence, and marked as cut. Past turns
 //! are quoted like sources, because their answers contain text of documents.
@@ -170,7 +171,7 @@ fn passages(sources: &[AnswerSource], chunks: &[RetrievedChunk]) -> Vec<ShownChu
     let shown = chunks.iter().enumerate().map(|(chunk, found)| ShownChunk {
         chunk,
         number: numbers[chunk],
-        text: plain(&found.text).trim().to_owned(),
+        text: plain(&format!("{}\n{}", found.above, found.text)).trim().to_owned(),
     });
     shown.filter(|passage| !passage.text.is_empty()).collect()
 }

@@ -18,6 +18,7 @@
 //! 2025-01-02 10:00 started        stamped line of a log or chat
 //! ```
 
+mod above;
 mod aligned;
 mod forms;
 mod labelled;
@@ -28,7 +29,8 @@ mod records;
 use std::ops::Range;
 
 use self::lines::{
-    Line, has_columns, heading, is_asked, is_fence, is_reference, is_rule, is_stamped, lines,
+    Line, has_columns, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped,
+    lines,
 };
 use crate::passages::tables::{Table, named_cells, tables};
 use crate::text::sentences;
@@ -115,8 +117,9 @@ fn bare_number(content: &str) -> Option<usize> {
     number.parse().ok().filter(|_| is_item && number.len() <= 2)
 }
 
-/// Splits a text into units.
-pub(crate) fn blocks(text: &str) -> Blocks {
+/// Splits a text into units. If it does not begin its document, `above` has the lines above it that
+/// it needs: headings, and the header of a table that it begins in.
+pub(crate) fn blocks(text: &str, above: Option<&str>) -> Blocks {
     let mut parser = Parser {
         text,
         lines: lines(text),
@@ -126,7 +129,7 @@ pub(crate) fn blocks(text: &str) -> Blocks {
         section: 0,
         lead: None,
     };
-    let mut at = 0;
+    let mut at = above.map_or(0, |above| parser.below(above));
     while at < parser.lines.len() {
         at = parser.block(at).max(at + 1);
     }
@@ -152,7 +155,7 @@ impl Parser<'_> {
         if content.is_empty() || is_rule(content) {
             at + 1
         } else if is_fence(content) {
-            self.fenced(at)
+            self.code(at + 1)
         } else if let Some(table) = self.table_at(at) {
             self.table(at, &table)
         } else if let Some((level, heading)) = heading(content) {
@@ -212,7 +215,7 @@ impl Parser<'_> {
 
     fn push(&mut self, kind: Kind, bytes: Range<usize>) -> Option<&mut Unit> {
         let piece = &self.text[bytes.clone()];
-        if !piece.contains(char::is_alphanumeric) {
+        if !piece.contains(char::is_alphanumeric) || is_contents(piece) {
             return None;
         }
         let start = bytes.start + piece.len() - piece.trim_start().len();
@@ -234,14 +237,14 @@ impl Parser<'_> {
         self.found.units.last_mut()
     }
 
-    fn fenced(&mut self, at: usize) -> usize {
-        let inside = self.lines[at + 1..].iter();
-        let count = inside.take_while(|line| !is_fence(line.content)).count();
+    /// Adds the lines of code from `at` on and returns the line after the fence that ends them.
+    fn code(&mut self, at: usize) -> usize {
+        let count = self.lines[at..].iter().take_while(|line| !is_fence(line.content)).count();
         self.begin(Form::Lines);
-        for line in at + 1..at + 1 + count {
+        for line in at..at + count {
             self.push_bounded(Kind::Line, self.lines[line].bytes.clone());
         }
-        at + 2 + count
+        at + 1 + count
     }
 
     /// Parses a run of lines that are each a unit.
@@ -397,7 +400,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str) -> Vec<(Kind, &str, String)> {
-        let found = blocks(text);
+        let found = blocks(text, None);
         let section = |unit: &Unit| found.sections[unit.section].join(" / ");
         let units = found.units.iter().filter(|unit| !unit.is_lead);
         units.map(|unit| (unit.kind, &text[unit.bytes.clone()], section(unit))).collect()
@@ -420,7 +423,7 @@ mod tests {
                 (Kind::Item, "2. Wait until\n   it opens.", format!("{spare} / To open:")),
             ]
         );
-        let blocks = blocks(text);
+        let blocks = blocks(text, None);
         let list = blocks.groups.iter().find(|group| group.form == Form::List).unwrap();
         assert!(list.is_numbered && list.units.len() == 2);
         let lead = blocks.units.last().unwrap().lead.clone().unwrap();
@@ -479,7 +482,7 @@ mod tests {
         let text = "| Code | Meaning |\n|---|---|\n| A1 | Low |\n\n\
             name: Ada\nroom: 12\n\nname: Tom\nroom: 9\n\n\
             server:   # one\n  port: 80   # behind a proxy\n";
-        let found = blocks(text);
+        let found = blocks(text, None);
         let cells: Vec<Vec<(&str, &str)>> = found
             .units
             .iter()
@@ -516,7 +519,7 @@ mod tests {
     fn terms_with_explanations_are_records() {
         let text = "WORDS\n\nAFR ....... a grown-up who pays\nload . people at once\n\
             turnover .... the whole volume\n       goes through once\n\nThat is all.\n";
-        let found = blocks(text);
+        let found = blocks(text, None);
         let cells: Vec<(&str, &str)> = found
             .units
             .iter()
@@ -537,7 +540,7 @@ mod tests {
     fn questions_in_records_and_chats_announce() {
         let text = "items.q: How do I park?\nitems.a: Behind the house. Pay there.\n\n\
             [2025-03-20 15:21] ann: which form for horses\n[2025-03-20 15:50] bob: form E-7";
-        let found = blocks(text);
+        let found = blocks(text, None);
         assert_eq!(found.sections[found.units[0].section], ["How do I park?"]);
         assert_eq!(&text[found.units[1].bytes.clone()], "Pay there.");
         assert!(found.units[2].is_lead);

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::passages::blocks::{Blocks, Cell, Form, Kind, Unit, blocks};
 use crate::passages::document::{Stretch, stretches};
+use crate::passages::offsets::CharOffsets;
 use crate::passages::registers;
 use crate::passages::tables::{bare, told};
 use crate::text::notes;
@@ -73,6 +74,8 @@ pub(crate) struct Candidate {
     /// The nearest heading, which may be empty, and all headings together.
     pub(crate) heading: String,
     pub(crate) context: String,
+    /// Whether it is the first unit below its heading.
+    pub(crate) opens_section: bool,
     /// Whether it announces a text instead of being one.
     pub(crate) is_lead: bool,
     /// Whether the next sentence denies it without giving a correction.
@@ -156,9 +159,9 @@ pub(crate) fn read(
         let reader = Reader {
             position,
             stretch,
-            blocks: blocks(&stretch.text),
+            blocks: blocks(&stretch.text, stretch.above.as_deref()),
             has_marks: notes::are_in(&stretch.text),
-            places: Places::new(&stretch.text),
+            offsets: CharOffsets::new(&stretch.text),
         };
         let from = reading.candidates.len();
         reader.read(&mut reading.candidates);
@@ -171,43 +174,12 @@ pub(crate) fn read(
     Ok(reading)
 }
 
-/// Index that converts byte offsets to character offsets.
-struct Places(Vec<usize>);
-
-impl Places {
-    /// Bytes between remembered offsets.
-    const STEP: usize = 256;
-
-    fn new(text: &str) -> Self {
-        let mut counts = Vec::with_capacity(text.len() / Self::STEP + 1);
-        let mut chars = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            if at % Self::STEP == 0 {
-                counts.push(chars);
-            }
-            // Continuation bytes of UTF-8 begin no character.
-            chars += usize::from(byte & 0xC0 != 0x80);
-        }
-        Self(counts)
-    }
-
-    fn chars(&self, text: &str, bytes: &Range<usize>) -> Range<usize> {
-        let count = |at: usize| {
-            let from = (at / Self::STEP).min(self.0.len().saturating_sub(1));
-            let before = self.0.get(from).copied().unwrap_or(0);
-            let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
-            before + text.as_bytes()[from * Self::STEP..at].iter().filter(begins).count()
-        };
-        count(bytes.start)..count(bytes.end)
-    }
-}
-
 struct Reader<'t> {
     position: usize,
     stretch: &'t Stretch,
     blocks: Blocks,
     has_marks: bool,
-    places: Places,
+    offsets: CharOffsets,
 }
 
 impl Reader<'_> {
@@ -273,7 +245,7 @@ impl Reader<'_> {
         let compared: Vec<&str> = compared.into_iter().filter(|part| !part.is_empty()).collect();
         let is_asked = |heading: &&String| sentences::announces(heading) && lead.is_empty();
         let question = path.last().filter(is_asked).map_or(lead, String::as_str);
-        let place = self.places.chars(text, &(units[0].bytes.start..unit.bytes.end));
+        let place = self.offsets.chars(text, &(units[0].bytes.start..unit.bytes.end));
         let hit = self.stretch.hit(&place);
         // A candidate that ends with the denial still begins with the denied statement.
         let mut behind = self.blocks.units[from + 1..].iter().take(to - from);
@@ -296,6 +268,10 @@ impl Reader<'_> {
             lead: question.to_owned(),
             heading: above.to_owned(),
             context: path.join(" "),
+            opens_section: !above.is_empty()
+                && from
+                    .checked_sub(1)
+                    .is_none_or(|at| self.blocks.units[at].section != unit.section),
             is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
             is_denied: denial.is_some_and(|denial| !tells_number(denial)),
             is_put_right: denial.is_some_and(tells_number),
@@ -316,9 +292,9 @@ impl Reader<'_> {
             Kind::Field => (self.field(unit), unit.head.clone()),
             Kind::Sentence | Kind::Item | Kind::Line => (text[bytes.clone()].to_owned(), None),
         };
-        let stands = self.places.chars(text, &bytes);
+        let stands = self.offsets.chars(text, &bytes);
         let placed = self.stretch.place(&stands)?;
-        let head = head.and_then(|head| self.stretch.place(&self.places.chars(text, &head)));
+        let head = head.and_then(|head| self.stretch.place(&self.offsets.chars(text, &head)));
         Some(Part {
             chunk: placed.chunk,
             chars: placed.in_chunk,

@@ -26,6 +26,9 @@ pub(crate) struct Stretch {
     pub(crate) is_whole: bool,
     /// The joined text.
     pub(crate) text: String,
+    /// The headings above it, and the header of the table that it begins in, one per line; `None`
+    /// if it begins its source.
+    pub(crate) above: Option<String>,
     /// Character offset of the text in its source.
     pub(crate) document_start: usize,
     /// Position of the source's best chunk among those given.
@@ -113,6 +116,7 @@ fn of_source(chunks: &[&RetrievedChunk], mut positions: Vec<usize>, hits: usize)
         if !found.last_mut().is_some_and(|stretch| stretch.append(position, start, text)) {
             found.push(Stretch {
                 text: text.to_owned(),
+                above: (start > 0).then(|| chunks[position].above.clone()),
                 document_start: start,
                 best,
                 is_whole: false,

@@ -1,6 +1,6 @@
 //! Lines of the form `name: value`: records, settings, the headers of a mail.
 
-use crate::text::sentences;
+use crate::text::sentences::{self, WRAPPED_COLUMNS_MIN};
 
 /// Limits on a name.
 struct Limits {
@@ -27,8 +27,8 @@ pub(crate) struct KeyedLine {
 
 /// The keyed lines at the start of `lines`, each given with its indent, up to the first line that
 /// is not keyed. Empty if the first one is not, or if they are likely prose: a single line whose
-/// name no program would use, or sentences after a word amid other sentences. `before` is the line
-/// above the first.
+/// name no program would use or that goes on with a sentence, or sentences after a word amid other
+/// sentences. `before` is the line above the first.
 pub(crate) fn run<'t>(
     before: &str,
     lines: impl Iterator<Item = (usize, &'t str)>,
@@ -54,6 +54,9 @@ pub(crate) fn run<'t>(
     match run.as_slice() {
         [one] if !is_identifier(&one.key) || one.value.is_empty() || is_title(one) => Vec::new(),
         [one] if are_notes(one) => Vec::new(),
+        // A line of prose that goes on with the one above, or that the next one goes on with.
+        [one] if is_wrapped(before) && one.key.starts_with(char::is_lowercase) => Vec::new(),
+        [_] if behind.starts_with(char::is_lowercase) => Vec::new(),
         [_, ..] if (is_prose(before) || is_prose(behind)) && are_prose() => Vec::new(),
         [] | [_, ..] => run,
     }
@@ -64,6 +67,11 @@ impl KeyedLine {
     fn is_long(&self) -> bool {
         self.key.chars().count() > FIRST.chars || self.key.split(' ').count() > FIRST.words
     }
+}
+
+/// Whether a line was ended by wrapping, within a sentence.
+fn is_wrapped(line: &str) -> bool {
+    sentences::columns(line) >= WRAPPED_COLUMNS_MIN && !sentences::is_ended(line)
 }
 
 /// Whether a text is a sentence or the end of one.
@@ -144,6 +152,13 @@ mod tests {
     }
 
     #[test]
+    fn a_line_within_a_sentence_is_no_setting() {
+        let before = "The server is stopped first. Its data directory contains";
+        assert!(run(before, [(0, "everything: keys, jobs.")].into_iter()).is_empty());
+        assert_eq!(run("Pumps in the east", [(0, "as_of: 2025-04-01")].into_iter()).len(), 1);
+    }
+
+    #[test]
     fn names_and_prose_are_told_apart() {
         assert_eq!(keys("Name: Ada\nRoom: 12\nThat is all."), ["Name", "Room"]);
         assert_eq!(keys("server:\n  port: 80 # x\nother = 2"), ["server", "port", "other"]);
@@ -158,6 +173,7 @@ mod tests {
         assert!(keys("Discussion: it was long.").is_empty());
         assert!(keys("He said, on his way home: no.").is_empty());
         assert!(keys("The steps are:").is_empty());
+        assert!(keys("prefix: it holds the lock for a minute and\nthen ends.").is_empty());
         assert!(
             keys("Note: the lathe is used after a talk.\nThe key is with the porter.").is_empty()
         );

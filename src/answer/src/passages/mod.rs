@@ -4,6 +4,7 @@
 //! - `candidates`: single sentences, items, rows, records and settings, and whole lists and tables
 //! - `document`: neighbouring chunks joined together
 //! - `keyed`: lines of the form `name: value`
+//! - `offsets`: positions in a text, in characters
 //! - `registers`: register entries that are ended by others
 //! - `tables`: rows with their header
 
@@ -11,5 +12,6 @@ pub(crate) mod blocks;
 pub(crate) mod candidates;
 pub(crate) mod document;
 pub(crate) mod keyed;
+pub(crate) mod offsets;
 pub(crate) mod registers;
 pub(crate) mod tables;

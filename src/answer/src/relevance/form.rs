@@ -11,6 +11,7 @@ use crate::question::phrases::ENDED;
 use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::score::{is_labelled_cause, tells_cause};
+use crate::relevance::suppositions::supposes;
 use crate::rows::ranges::{range_holds, span_holds};
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money};
@@ -39,6 +40,12 @@ const POINTER_MALUS: f32 = 0.6;
 const CAUSELESS_MALUS: f32 = 0.3;
 /// A line of a log or of code should only answer as a last resort.
 const LINE_MALUS: f32 = 0.05;
+/// Malus for a line of JSON if it is asked what something is.
+const DATA_MALUS: f32 = 0.3;
+/// Bonus for the first passage below a heading that names the steps asked for.
+const BELOW_BONUS: f32 = 0.1;
+/// Malus for a sentence that supposes what the question asks how to do.
+const SUPPOSED_MALUS: f32 = 0.15;
 /// A passage in exactly the form asked for gains as much as for a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
 /// Bonus for a passage that states a negation, or has one above it, if one is asked for.
@@ -61,6 +68,11 @@ const MAIL_HEAD: &str = "\
     from|to|cc|bcc|subject|date|sent|reply to|von|an|betreff|datum|gesendet|de|à|objet|envoyé|para|\
     asunto|fecha|enviado";
 const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
+
+/// Characters that begin a line of JSON.
+const JSON: [char; 3] = ['"', '{', '['];
+/// Characters before a command that is typed into a terminal.
+const PROMPT: &str = "$ ";
 
 /// Words in the names of columns that hold people, and the number of words in a full name.
 const PERSON_COLUMNS: &str = "\
@@ -144,9 +156,11 @@ pub(crate) fn form(
         form -= ENDED_MALUS;
     }
     form += of_words(question, candidate, &shown);
-    if candidate.shape == Shape::Unit(Kind::Line) {
-        form -= LINE_MALUS;
-    }
+    form -= value_if(is_poor_line(question, candidate, &shown), LINE_MALUS);
+    let is_data = || candidate.shape == Shape::Unit(Kind::Line) && shown.starts_with(JSON);
+    form -= value_if(question.thing.is_some() && is_data(), DATA_MALUS);
+    form += value_if(is_below_its_name(question, candidate), BELOW_BONUS);
+    form -= value_if(supposes(question, &shown), SUPPOSED_MALUS);
     let tells_why = || is_labelled_cause(&shown) || tells_cause(&shown);
     if question.wanted == Wanted::Cause && candidate.has_values() && !tells_why() {
         form -= CAUSELESS_MALUS;
@@ -179,6 +193,23 @@ pub(crate) fn form(
         form -= RANGE_MALUS;
     }
     form
+}
+
+/// Whether a passage is the first one below a heading whose words are all in a question for steps.
+fn is_below_its_name(question: &Question, candidate: &Candidate) -> bool {
+    let named = || {
+        let heading = terms(&candidate.heading);
+        !heading.is_empty() && heading.is_subset(&terms(question.last()))
+    };
+    let is_first = candidate.opens_section && matches!(candidate.shape, Shape::Unit(_));
+    question.wanted == Wanted::Steps && is_first && named()
+}
+
+/// Whether a passage is a line of a log, a chat or code other than the command for the steps asked
+/// for.
+fn is_poor_line(question: &Question, candidate: &Candidate, shown: &str) -> bool {
+    let is_command = question.wanted == Wanted::Steps && shown.starts_with(PROMPT);
+    candidate.shape == Shape::Unit(Kind::Line) && !is_command
 }
 
 /// The part that comes from phrases in the passage.

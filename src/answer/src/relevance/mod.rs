@@ -5,6 +5,7 @@
 //! - `form`: signs for and against a passage besides its words
 //! - `score`: all of these combined
 //! - `siblings`: passages about another thing of the same kind
+//! - `suppositions`: sentences that suppose what is asked for
 //! - `synonyms`: other words for those of a question
 //! - `weights`: the weight of each term of a question
 
@@ -13,5 +14,6 @@ pub(crate) mod evidence;
 pub(crate) mod form;
 pub(crate) mod score;
 pub(crate) mod siblings;
+pub(crate) mod suppositions;
 pub(crate) mod synonyms;
 pub(crate) mod weights;

@@ -15,7 +15,7 @@ pub const SENTENCE_CHARS_MAX: usize = 400;
 
 /// Minimum width, in columns, of a line that may have been ended by wrapping. Wide characters count
 /// two columns.
-const WRAPPED_COLUMNS_MIN: usize = 45;
+pub(crate) const WRAPPED_COLUMNS_MIN: usize = 45;
 /// Maximum width, in columns, of a line that is taken for a heading because no sentence ends in it.
 const HEADING_COLUMNS_MAX: usize = 80;
 /// Maximum width, in columns, of an opening in bold that is not a sentence of its own.

@@ -57,6 +57,7 @@ impl Query {
                     joined: Vec::new(),
                     index: segment.index(row),
                     text,
+                    above: segment.context(row).to_owned(),
                     place: segment.place(row),
                     boxes: segment.boxes(row),
                     lines: lines_of(segment, row)?,

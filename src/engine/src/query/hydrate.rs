@@ -78,6 +78,7 @@ pub(super) fn hydrate(
             joined: Vec::new(),
             index: segment.index(row),
             text: texts.text(address)?,
+            above: segment.context(row).to_owned(),
             place: segment.place(row),
             boxes: segment.boxes(row),
             lines: lines_of(segment, row)?,

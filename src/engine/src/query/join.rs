@@ -102,6 +102,7 @@ pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedC
     let (mut text, mut boxes) = (String::new(), Vec::new());
     let mut lines: Vec<LineBox> = Vec::new();
     let mut place = chunks[0].place;
+    let above = std::mem::take(&mut chunks[0].above);
     let mut end = place.document_start;
     for chunk in &chunks {
         append(&mut text, chunk, end);
@@ -112,7 +113,8 @@ pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedC
         lines.extend(chunk.lines.iter().filter(|line| line.end > known));
     }
     place.chars = end - place.document_start;
-    RetrievedChunk { text, place, boxes, lines, joined: uuids, ..chunks.swap_remove(best) }
+    let best = chunks.swap_remove(best);
+    RetrievedChunk { text, above, place, boxes, lines, joined: uuids, ..best }
 }
 
 /// Appends the part of a chunk from character `end` on, where the text ends so far. Chunks that do
@@ -233,11 +235,13 @@ mod tests {
             }
             let drafts = lodestone_text::chunk::chunk(&text, &[], &Words, sizes);
             let chunks: Vec<RetrievedChunk> = drafts.iter().zip(0..).map(|(draft, index)| {
-                RetrievedChunk { place: draft.place, ..chunk("s", index, &draft.text, 0.5) }
+                let above = index.to_string();
+                RetrievedChunk { place: draft.place, above, ..chunk("s", index, &draft.text, 0.5) }
             }).collect();
             let whole = joined(chunks.clone(), chunks.len() / 2);
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             prop_assert_eq!(words(&whole.text), words(&text));
+            prop_assert_eq!(whole.above, "0", "what is above the first is above them all");
             prop_assert_eq!(whole.place.chars as usize, whole.text.chars().count());
             prop_assert_eq!(whole.uuid, chunks[chunks.len() / 2].uuid.clone());
             prop_assert_eq!(whole.joined.len(), if chunks.len() > 1 { chunks.len() } else { 0 });

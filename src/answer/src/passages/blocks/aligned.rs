@@ -79,18 +79,18 @@ mod tests {
     fn columns_of_white_space_are_rows() {
         let text = "The rates:\n\n  Ada & Co    Loft    104 EUR\n  Bo          Attic   98 EUR\n  \
                     Cy Ltd      Cellar  79 EUR   (from 5: 70)\n\nBefore. That was.";
-        let found = blocks(text);
+        let found = blocks(text, None);
         let list = found.groups.iter().find(|group| group.form == Form::List).unwrap();
         let items = &found.units[list.units.clone()];
         assert_eq!(items.len(), 3);
         assert!(items.iter().all(|item| item.kind == Kind::Item && item.lead.is_some()));
         let text = "Pump     Litres\nNorth    42\nSouth    7\nWest     12";
-        let found = blocks(text);
+        let found = blocks(text, None);
         let cells = |at: usize| {
             found.units[at].cells.iter().map(|cell| (cell.name.as_str(), cell.value.as_str()))
         };
         assert_eq!(cells(1).collect::<Vec<_>>(), [("Pump", "South"), ("Litres", "7")]);
         let prose = "It rains.  We stay.\nIt snows.  We go.\nIt thaws.  We swim.";
-        assert!(blocks(prose).groups.iter().all(|group| group.form == Form::Paragraph));
+        assert!(blocks(prose, None).groups.iter().all(|group| group.form == Form::Paragraph));
     }
 }

@@ -138,7 +138,7 @@ mod tests {
     use crate::passages::blocks::{Kind, Unit, blocks};
 
     fn told(text: &str) -> Vec<String> {
-        let fields = blocks(text).units.into_iter().filter(|unit| unit.kind == Kind::Field);
+        let fields = blocks(text, None).units.into_iter().filter(|unit| unit.kind == Kind::Field);
         let cell = |unit: Unit| format!("{}={}", unit.cells[0].name, unit.cells[0].value);
         fields.map(cell).collect()
     }
@@ -158,7 +158,7 @@ mod tests {
         let facts = "| Duck | |\n| --- | --- |\n| A drake |  |\n| Order: | Anseriformes |\n\
             | Family | Anatidae |\n";
         assert_eq!(told(facts), ["Order=Anseriformes", "Family=Anatidae"]);
-        let first = &blocks(facts).units[0];
+        let first = &blocks(facts, None).units[0];
         assert_eq!((first.kind, &facts[first.bytes.clone()]), (Kind::Sentence, "A drake"));
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn a_heading_with_a_label_and_a_number_is_a_fact() {
         let text = "# Orders\n\n## Total revenue: $12,500.00\n\n## Step 2: wait 3 days\n\n\
             ## Note: for members\n\nAda pays.\n";
-        let found = blocks(text);
+        let found = blocks(text, None);
         let units: Vec<_> = found.units.iter().map(|unit| &text[unit.bytes.clone()]).collect();
         assert_eq!(units, ["Total revenue: $12,500.00", "Ada pays."]);
         assert_eq!(found.sections[found.units[0].section][0], "Orders");

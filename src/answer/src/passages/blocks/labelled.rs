@@ -52,7 +52,7 @@ mod tests {
     fn lines_with_a_word_and_a_number_are_items() {
         let text = "To the minutes of 3 May\n item 1: the boat is blue, not red.\n \
             item 4: it was sold for 900 EUR.\n\nRoom 1: Ada\nRoom 2: Bo\n";
-        let found = blocks(text);
+        let found = blocks(text, None);
         let units: Vec<_> = found.units.iter().filter(|unit| !unit.is_lead).collect();
         let kinds: Vec<Kind> = units.iter().map(|unit| unit.kind).collect();
         assert_eq!(kinds, [Kind::Item, Kind::Item, Kind::Record]);

@@ -149,6 +149,18 @@ pub(super) fn is_edition(content: &str) -> bool {
         && (content.matches(": ").count() > 1 || (is_remark && !values::days(content).is_empty()))
 }
 
+/// Whether a text consists of links to sections of its own page, as in a table of contents.
+pub(super) fn is_contents(text: &str) -> bool {
+    let (mut rest, mut links) = (text, 0);
+    let is_word = |text: &str| text.contains(char::is_alphanumeric);
+    while let Some((before, link)) = rest.split_once('[') {
+        let target = link.split_once("](#").and_then(|(_, target)| target.split_once(')'));
+        let Some((_, behind)) = target.filter(|_| !is_word(before)) else { return false };
+        (rest, links) = (behind, links + 1);
+    }
+    links > 0 && !is_word(rest)
+}
+
 /// Whether an item only names a work that the text refers to: "3. ^ Ada Moss (2001). Ducks."
 pub(super) fn is_reference(item: &str, heading: &str) -> bool {
     let work = item.trim_start_matches(|c: char| c.is_ascii_digit() || "[]). ".contains(c));
@@ -161,6 +173,16 @@ pub(super) fn is_reference(item: &str, heading: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_contents_are_seen() {
+        assert!(is_contents("[Install](#install): [package](#package) \u{B7} [archive](#archive)"));
+        for text in
+            ["See [Install](#install)", "[Install](#install) first", "[Site](a.example)", "1"]
+        {
+            assert!(!is_contents(text), "{text}");
+        }
+    }
 
     #[test]
     fn days_and_times_before_a_line_are_seen() {

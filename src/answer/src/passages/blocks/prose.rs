@@ -20,7 +20,8 @@ impl Parser<'_> {
         while end < self.lines.len() && !self.begins_block(end) {
             end += 1;
         }
-        let is_front = !self.headings.is_empty() && self.found.units.is_empty();
+        let is_front =
+            self.begins_document() && !self.headings.is_empty() && self.found.units.is_empty();
         self.begin(Form::Paragraph);
         let mut line = at;
         while line < end {
