@@ -18,14 +18,12 @@ use lodestone_embed::{
     Arithmetic, DeviceLimits, EmbedDevice, Embedder, Engine, Model, ModelFiles, Precision,
 };
 use lodestone_engine::backup::{BackupError, Opener, wait};
-use lodestone_engine::nodes::writer_at;
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{
     CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store,
 };
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
-use lodestone_fetch::Forwarder;
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::count_foreign_models;
@@ -74,7 +72,7 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     ];
     let parts = parts.into_iter().filter_map(|(name, found)| Some((name, found?)));
     let sparse = found_sparse(settings).transpose().map(|found| ("sparse", found));
-    let writer = writer(settings).transpose().map(|found| ("writer", found));
+    let writer = nodes::writer(settings).transpose().map(|found| ("writer", found));
     let nodes = nodes::found(settings, fingerprint.as_deref()).into_iter();
     let nodes = nodes.map(|found| ("node", Ok(found)));
     let mut problems = 0;
@@ -94,8 +92,11 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
             }
             Ok(())
         }
-        1 => Err("a server would not start: see the line marked !".into()),
-        _ => Err(format!("a server would not start: {problems} problems, marked !").into()),
+        1 => Err("a server would not start or not work: see the line marked !".into()),
+        _ => {
+            Err(format!("a server would not start or not work: {problems} problems, marked !")
+                .into())
+        }
     }
 }
 
@@ -222,24 +223,6 @@ fn store(settings: &Settings) -> Finding {
             since.elapsed().as_secs_f64()
         )),
     }
-}
-
-/// Reports the writer and its standbys, as reached by a query node, which starts even without them.
-fn writer(settings: &Settings) -> Result<Option<String>, String> {
-    if !settings.store.nodes.only_reads() {
-        return Ok(None);
-    }
-    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
-    let (mut told, mut has_writer) = (Vec::new(), false);
-    for url in settings.store.nodes.writers() {
-        let writer = writer_at(&Forwarder::new(url, &authorities)?);
-        has_writer |= writer.is_ok();
-        told.push(writer.map_or_else(|problem| problem, |_| format!("{url} writes to a bucket")));
-    }
-    if !has_writer {
-        told.push("without a writer, searches work and changes are refused".to_owned());
-    }
-    Ok(Some(told.join("; ")))
 }
 
 /// Reports the destination of backups. A server starts if the store does not respond, but not

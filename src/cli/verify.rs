@@ -49,11 +49,15 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
 }
 
 /// A temporary directory that is removed when dropped.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Self, Box<dyn Error>> {
-        let name = format!("lodestone-verify-{}", RandomIds.uuid().simple());
+    /// Creates the directory, for the current user only.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub(super) fn new() -> Result<Self, Box<dyn Error>> {
+        let name = format!("lodestone-{}", RandomIds.uuid().simple());
         let path = std::env::temp_dir().join(name);
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| format!("{}: {error}", path.display()))?;

@@ -284,6 +284,15 @@ fn a_second_server_is_refused_and_a_sleeping_one_is_fenced() {
     let output = second.output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("is in use by process"), "{said}");
+    for standby in ["false", "true"] {
+        let mut doctor = store.command(&["doctor", "--store", PLACE, "--standby", standby]);
+        doctor.arg("--data-dir").arg(elsewhere.data()).arg("--model-dir").arg(&elsewhere.model);
+        doctor.args(["--device", "cpu", "--listen", "127.0.0.1:0"]);
+        let output = doctor.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_refused = said.contains("is in use by process");
+        assert_eq!((output.status.success(), is_refused), (standby == "true", standby == "false"));
+    }
 
     let signal = |name| rustix::process::kill_process(process_of(&first), name).expect("it lives");
     signal(rustix::process::Signal::STOP);

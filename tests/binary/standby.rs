@@ -20,6 +20,7 @@ use crate::process::patience::Patience;
 use crate::query_nodes::{Node, delete, free_port, spawn, try_search};
 use crate::s3::Store;
 use crate::shared_store::PLACE;
+use crate::stand_in::{StandIn, Told};
 use crate::{Installation, KEY, found, settled, upload};
 
 const WAITS: [(&str, &str); 2] =
@@ -131,8 +132,13 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
 
     let said = doctor(&store, &writers, &a.installation.model);
     let url = |place: &Place| format!("http://127.0.0.1:{}", place.port);
-    assert!(said.contains(&format!("{} writes to a bucket", url(&a))), "{said}");
+    assert!(said.contains(&format!("{} writes to the bucket", url(&a))), "{said}");
     assert!(said.contains(&format!("{} is a standby", url(&b))), "{said}");
+    let other = json!({"writer": "00000000-0000-4000-8000-000000000000"});
+    let other = StandIn::start(move |_| Told::json(200, &other));
+    let said = doctor(&store, &other.url, &a.installation.model);
+    let problem = format!("! writer     {} writes to another bucket or prefix", other.url);
+    assert!(said.contains(&problem), "{said}");
 
     // Killed: the other has everything that was acknowledged, and the restarted one stands by.
     first.kill();

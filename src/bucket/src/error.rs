@@ -22,7 +22,10 @@ pub enum SharedStoreError {
         problem: String,
     },
     /// Another process writes to the prefix.
-    #[error("{place} is in use by {holder}: stop it, or choose another prefix")]
+    #[error(
+        "{place} is in use by {holder}: stop it, or choose another prefix; a second server \
+             waits for it with --standby true"
+    )]
     InUse {
         /// The bucket and prefix.
         place: String,

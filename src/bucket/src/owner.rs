@@ -19,7 +19,7 @@ use lodestone_types::Timestamp;
 /// The object that names the writing process; not a blob.
 pub(crate) const OWNER: &str = "owner";
 /// File in the data directory that names the process using it.
-const OWN_FILE: &str = "cache/owner";
+pub(crate) const OWN_FILE: &str = "cache/owner";
 /// Time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
 /// Time without a renewal after which a process is considered gone.
@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Duration of a renewal after which the store is considered unresponsive.
 const SLOW: Duration = Duration::from_secs(2);
 /// Interval at which another process's name is polled.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The exclusive right to write to a prefix. Renewed in the background until dropped.
 #[derive(Debug)]
@@ -174,6 +174,14 @@ impl Watched {
     }
 }
 
+/// The error for a prefix that another process writes to.
+pub(crate) fn in_use(bucket: &Bucket, holder: &[u8]) -> SharedStoreError {
+    SharedStoreError::InUse {
+        place: bucket.url().to_string(),
+        holder: String::from_utf8_lossy(holder).into_owned(),
+    }
+}
+
 impl OwnerLease {
     /// Takes the lease once its last holder is gone: the holder released it, or it used this data
     /// directory, which no other process can be using now, or it has not renewed its name for 15
@@ -183,10 +191,6 @@ impl OwnerLease {
     /// [`SharedStoreError::InUse`] if the holder renews its name; errors of the bucket.
     pub fn take(bucket: &Arc<Bucket>, data: &Path, name: String) -> Result<Self, SharedStoreError> {
         let shared = Arc::new(Shared::new(bucket, data, name));
-        let in_use = |holder: &[u8]| SharedStoreError::InUse {
-            place: bucket.url().to_string(),
-            holder: String::from_utf8_lossy(holder).into_owned(),
-        };
         let mut watched = Watched::default();
         loop {
             let holder = shared.look()?;
@@ -196,13 +200,17 @@ impl OwnerLease {
                     tracing::warn!(%place, %holder, "another process wrote here last: checking \
                         whether it still runs");
                 }
-                (Some(last), Holder::Other(other)) if *last != holder => return Err(in_use(other)),
+                (Some(last), Holder::Other(other)) if *last != holder => {
+                    return Err(in_use(bucket, other));
+                }
                 _ => {}
             }
             if watched.note(holder.clone()) {
                 match shared.claim(&holder)? {
                     true => break,
-                    false => return Err(in_use(&bucket.get(OWNER)?.unwrap_or_default())),
+                    false => {
+                        return Err(in_use(bucket, &bucket.get(OWNER)?.unwrap_or_default()));
+                    }
                 }
             }
             if bucket.pause(LOOK) {

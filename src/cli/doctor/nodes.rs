@@ -1,9 +1,50 @@
 //! Nodes of other roles that a server would use. It starts even if they do not respond.
 
+use lodestone_engine::backup::Opener;
 use lodestone_engine::ingest::nodes::describe;
 use lodestone_engine::nodes::{QueryNode, RELEASE, headers, writer_at};
+use lodestone_engine::read_store;
 use lodestone_engine::settings::{NodeSettings, Settings};
 use lodestone_fetch::{Authorities, Forwarder};
+
+use crate::cli::verify::Scratch;
+
+/// Reports the writer and its standbys, as reached by a query node, which starts even without them.
+pub fn writer(settings: &Settings) -> Result<Option<String>, String> {
+    if !settings.store.nodes.only_reads() {
+        return Ok(None);
+    }
+    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+    let followed = followed_writer(settings, &authorities);
+    let (mut told, mut has_writer) = (Vec::new(), false);
+    for url in settings.store.nodes.writers() {
+        let writer = writer_at(&Forwarder::new(url, &authorities)?);
+        has_writer |= writer.is_ok();
+        told.push(match (writer, &followed) {
+            (Err(problem), _) => problem,
+            (Ok(name), Some(followed)) if name.to_string() != *followed => {
+                let problem = "writes to another bucket or prefix, or no longer: check";
+                return Err(format!("{url} {problem} --writer-url and --store"));
+            }
+            (Ok(_), Some(_)) => format!("{url} writes to the bucket"),
+            (Ok(_), None) => format!("{url} writes to a bucket"),
+        });
+    }
+    if !has_writer {
+        told.push("without a writer, searches work and changes are refused".to_owned());
+    }
+    Ok(Some(told.join("; ")))
+}
+
+/// The name of the process that writes the data of the bucket, if they can be read.
+fn followed_writer(settings: &Settings, authorities: &Authorities) -> Option<String> {
+    let url = settings.store.store.as_ref()?;
+    let (settings, authorities) = (settings.backups.bucket.clone(), authorities.clone());
+    let scratch = Scratch::new().ok()?;
+    let opener = Opener { settings, authorities };
+    let (_store, log) = read_store(url, &opener, &scratch.0).ok()?;
+    Some(log.newest_writer().ok()??.to_string())
+}
 
 /// Returns a line for each node that the settings name.
 pub fn found(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {

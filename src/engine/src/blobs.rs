@@ -16,7 +16,8 @@ use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, CopyProgress, copy_store};
 use lodestone_bucket::{
-    BucketBlobs, LeaseState, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
+    BucketBlobs, LeaseState, OwnerLease, Probed, SharedStoreError, check_prefix, check_unused,
+    mark_prefix, probe,
 };
 use lodestone_catalog::{Catalog, LeaseCheck};
 use lodestone_fetch::Authorities;
@@ -287,10 +288,11 @@ fn bucket(
 }
 
 /// Checks that the bucket of the settings, if any, supports the operations that the data need, and
-/// leaves nothing behind. A process that only reads just checks that the bucket holds data.
+/// leaves nothing behind, and that no other process writes to it unless this one would wait for it.
+/// A process that only reads just checks that the bucket holds data.
 ///
 /// # Errors
-/// Errors of the store; a requirement that the store does not meet.
+/// Errors of the store; a requirement that the store does not meet; another writer.
 pub fn probe_store(
     settings: &Settings,
     authorities: &Authorities,
@@ -306,6 +308,9 @@ pub fn probe_store(
             true => Ok(Some((url.clone(), None))),
             false => Err(SharedStoreError::Unfit { place, problem }),
         };
+    }
+    if !settings.store.nodes.standby {
+        check_unused(&bucket, &settings.data_dir)?;
     }
     let token = RandomIds.uuid().simple().to_string();
     Ok(Some((url.clone(), Some(probe(&bucket, &token)?))))

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use super::entry::{self, Kind, Label, damaged};
 use super::pages::{Commits, read_in_place};
 use super::reader::{
-    Apply, End, FETCHES, Order, Plan, away, claim_of, entry_at, frames_of, label_at, newest,
+    Apply, End, FETCHES, Order, Plan, away, entry_at, frames_of, label_at, newest, newest_writer,
     numbers,
 };
 use super::restore::{fetch_base, local};
@@ -225,9 +225,7 @@ impl LogFollower {
     /// Unique name of the process that last took over the log, even if this release cannot read its
     /// entries.
     pub(crate) fn newest_writer(&self) -> Result<Option<Uuid>> {
-        let store = &*self.cursor.store;
-        let Some((_, label)) = newest(store)? else { return Ok(None) };
-        Ok(claim_of(store, &label)?.map(|claim| claim.nonce))
+        newest_writer(&*self.cursor.store)
     }
 
     /// Whether the writing process waits for followers before acknowledging a change.

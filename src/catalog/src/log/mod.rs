@@ -100,8 +100,9 @@ use entry::{Kind, Label};
 use limits::LogLimits;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{Clock, IdSource};
-use reader::{FETCHES, Plan, claim_of, fetch, newest, numbers};
+use reader::{FETCHES, Plan, claim_of, fetch, newest, newest_writer, numbers};
 use ship::Start;
+use uuid::Uuid;
 
 /// Maximum number of attempts at a restore while the log is being shortened concurrently.
 const RESTORES_MAX: usize = 5;
@@ -116,6 +117,14 @@ pub struct CatalogLog {
 }
 
 impl CatalogLog {
+    /// Unique name of the process that last took over the log, if one has.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn newest_writer(&self) -> Result<Option<Uuid>> {
+        newest_writer(&*self.store)
+    }
+
     /// Inspects the log in `store`. Changes nothing and does not disturb a process that appends to
     /// it.
     ///

@@ -6,6 +6,7 @@ use super::entry::{self, Base, Entry, Frames, Kind, Label, damaged};
 use crate::error::{CatalogError, Result};
 use lodestone_io::store::{BlobStore, Key, StoreError};
 use lodestone_types::ErrorKind;
+use uuid::Uuid;
 
 /// Entries fetched concurrently.
 pub(super) const FETCHES: usize = 8;
@@ -45,6 +46,12 @@ pub(super) fn claim_of(store: &dyn BlobStore, label: &Label) -> Result<Option<La
         Kind::Claim { .. } => Ok(Some(label.clone())),
         Kind::Frames(_) | Kind::Base(_) => label_at(store, label.claim),
     }
+}
+
+/// Unique name of the process that last took over the log.
+pub(super) fn newest_writer(store: &dyn BlobStore) -> Result<Option<Uuid>> {
+    let Some((_, label)) = newest(store)? else { return Ok(None) };
+    Ok(claim_of(store, &label)?.map(|claim| claim.nonce))
 }
 
 /// Lists the numbers of all entries, ascending.
@@ -177,7 +184,7 @@ pub(super) fn fetch(store: &Arc<dyn BlobStore>, numbers: &[u64]) -> Vec<Result<O
 pub(super) struct Order {
     /// Number of the newest base.
     pub(super) newest_base: u64,
-    parent: Option<uuid::Uuid>,
+    parent: Option<Uuid>,
     /// Number of the claim in force; 0 before the first entry.
     pub(super) claim: u64,
     /// The newest frames, unless a claim has ended their lap.
