@@ -95,7 +95,7 @@ impl Parser<'_> {
 
 /// Whether a text begins within code, judged by its fences: only one that opens names a language.
 fn begins_in_code<'a>(fences: impl Iterator<Item = &'a str>) -> bool {
-    let named = fences.map(|fence| fence.trim_start_matches(['`', '~']) != "");
+    let named = fences.map(|fence| !fence.trim_start_matches(['`', '~']).is_empty());
     let named: Vec<bool> = named.collect();
     let has_named = |first: usize| named.iter().skip(first).step_by(2).any(|named| *named);
     !has_named(0) && has_named(1)
