@@ -192,6 +192,9 @@ impl Follower {
                      requests to it"
                 );
             }
+            if !was_waited_for && is_waited_for {
+                tracing::info!("the writer waits for query nodes: this node answers by itself");
+            }
             was_waited_for = is_waited_for;
             let mut signals = self.signals.lock();
             if caught_up.is_ok_and(|has_changed| has_changed) {

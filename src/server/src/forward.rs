@@ -389,7 +389,8 @@ fn overloaded() -> ApiError {
 
 fn away(outcome: &str) -> ApiError {
     let message = format!(
-        "the writer does not answer: {outcome}; try again once /readyz of this node reports ready"
+        "the writer is unavailable: {outcome}; try again in a moment, or see what /readyz of this \
+         node says about it"
     );
     unavailable(AWAY, &message)
 }

@@ -27,7 +27,7 @@ pub(crate) struct Stretch {
     /// The joined text.
     pub(crate) text: String,
     /// The headings above it, and the header of the table that it begins in, one per line; `None`
-    /// if it begins its source.
+    /// if it begins its source, perhaps behind white space.
     pub(crate) above: Option<String>,
     /// Character offset of the text in its source.
     pub(crate) document_start: usize,
@@ -116,7 +116,8 @@ fn of_source(chunks: &[&RetrievedChunk], mut positions: Vec<usize>, hits: usize)
         if !found.last_mut().is_some_and(|stretch| stretch.append(position, start, text)) {
             found.push(Stretch {
                 text: text.to_owned(),
-                above: (start > 0).then(|| chunks[position].above.clone()),
+                above: (start > 0 && chunks[position].index > 0)
+                    .then(|| chunks[position].above.clone()),
                 document_start: start,
                 best,
                 is_whole: false,
