@@ -122,6 +122,35 @@ fn a_term_is_told_with_its_own_explanation() {
     assert_eq!(told, "shunter: tractor of the yard [1]");
 }
 
+/// The part of the relevance that comes from the form of the unit with a text.
+fn form_of(question: &str, text: &str, unit: &str) -> f32 {
+    use crate::passages::candidates::read;
+    let chunks = [chunk("guide", 0, text, 0.6)];
+    let chunks: Vec<&RetrievedChunk> = chunks.iter().collect();
+    let editions = crate::versions::editions::Editions::read(question, &chunks, Timestamp(0));
+    let reading = read(&RequestContext::default(), &chunks, (1, 1), |_| true).unwrap();
+    let asked = crate::question::wish::Question::new(question);
+    let candidates = &reading.candidates;
+    let (scores, _) = crate::relevance::score::by_words(&asked, candidates, &chunks, &editions);
+    let at = candidates.iter().position(|one| one.shown() == unit);
+    scores[at.unwrap_or_else(|| panic!("{unit}: {candidates:?}"))].form
+}
+
+/// Goal: JSON does not tell what something is; steps are told from the beginning of the section
+/// that is named after them, and not by what supposes them.
+#[test]
+fn definitions_and_steps_have_their_form() {
+    let json = "\"gamma\": \"a number\",";
+    let page = format!("# Errors\n\n```json\n{json}\n```\n\nGamma is a number.\n");
+    let loss = form_of("Is gamma a number?", &page, json) - form_of("What is gamma?", &page, json);
+    assert!(loss > 0.15, "{loss}");
+    let page = "# Install\n\nStop the line. Start the line. If a pump is installed, stop.\n";
+    let form = |unit| form_of("How do I install a pump?", page, unit);
+    let [first, next, supposed] =
+        ["Stop the line.", "Start the line.", "If a pump is installed, stop."].map(form);
+    assert!(first > next + 0.05 && next > supposed + 0.1, "{first} {next} {supposed}");
+}
+
 #[test]
 fn a_letter_beside_its_column_is_a_key() {
     let classes = titled(&[(

@@ -260,6 +260,16 @@ fn what_does_not_fit_is_left_out_from_the_end() {
     assert!(cut.messages[1].text.contains("without a pause.\n(the rest is not shown)\n"));
 }
 
+#[test]
+fn a_chunk_is_shown_below_the_lines_that_it_needs() {
+    let above = "Pumps\n| Pump | Litres |".to_owned();
+    let chunks = [RetrievedChunk { above, ..chunk("pumps", 3, "| A | 42 |", 0.9) }];
+    let sources = sources_only("pump", &chunks);
+    let shown = show(&asked("pump?", &[]), &sources, &chunks, 4096, &RandomIds).unwrap();
+    let text = &shown.messages[1].text;
+    assert!(text.contains("Pumps\n| Pump | Litres |\n| A | 42 |\n"), "{text}");
+}
+
 /// Goal: citations of the wrong source are detected and correct ones stay. Method: sentences of
 /// documents, verbatim and reworded, are marked with their own source and with another.
 #[test]
