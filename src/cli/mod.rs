@@ -10,7 +10,8 @@
 //! - `ingest`: client of a running server that uploads files and pages
 //! - `client`: interactive verbs that query a running server; `transport`: the HTTP client they
 //!   share
-//! - `bar`: progress line of a terminal; `progress`: progress in bytes
+//! - `bar`: progress line of a terminal; `progress`: progress in bytes; `scratch`: temporary
+//!   directories
 //! - `model`: models on this machine; the reranker and sparse model of a server
 //! - `bench`: measures parts of the product on your own data
 
@@ -33,6 +34,7 @@ mod ingest_node;
 mod model;
 mod origins;
 mod progress;
+mod scratch;
 mod serve;
 mod standby;
 mod store;

@@ -5,9 +5,7 @@
 
 use std::error::Error;
 use std::fmt::Display;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +19,12 @@ use lodestone_fetch::bucket::BucketUrl;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{Collection, CollectionCensus, VerifyEvent, uploads};
-use lodestone_types::{ErrorKind, IdSource, JobStatus, RandomIds, SystemClock};
+use lodestone_types::{ErrorKind, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
 use crate::cli::counted;
 use crate::cli::progress::Progress;
+use crate::cli::scratch::Scratch;
 
 /// Number of attempts to find the catalog row of a tenant whose descriptor was just written, and
 /// the time between them.
@@ -43,32 +42,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
         None => in_directory(options),
         Some(url) => {
             let scratch = Scratch::new()?;
-            in_bucket(options, url, &scratch.0)
-        }
-    }
-}
-
-/// A temporary directory that is removed when dropped.
-pub(super) struct Scratch(pub(super) PathBuf);
-
-impl Scratch {
-    /// Creates the directory, for the current user only.
-    ///
-    /// # Errors
-    /// Errors of the disk.
-    pub(super) fn new() -> Result<Self, Box<dyn Error>> {
-        let name = format!("lodestone-{}", RandomIds.uuid().simple());
-        let path = std::env::temp_dir().join(name);
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::debug!(%error, "removing a temporary directory failed");
+            in_bucket(options, url, scratch.path())
         }
     }
 }

@@ -137,7 +137,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     let other = json!({"writer": "00000000-0000-4000-8000-000000000000"});
     let other = StandIn::start(move |_| Told::json(200, &other));
     let said = doctor(&store, &other.url, &a.installation.model);
-    let problem = format!("! writer     {} writes to another bucket or prefix", other.url);
+    let problem = format!("! writer     {} does not write the data of the bucket", other.url);
     assert!(said.contains(&problem), "{said}");
 
     // Killed: the other has everything that was acknowledged, and the restarted one stands by.

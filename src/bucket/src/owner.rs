@@ -5,6 +5,8 @@
 //! second server, started by mistake, from taking over from the first, and tells one started after
 //! the loss of a machine how long to wait. Clocks of different machines are never compared.
 
+mod unused;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,7 +21,7 @@ use lodestone_types::Timestamp;
 /// The object that names the writing process; not a blob.
 pub(crate) const OWNER: &str = "owner";
 /// File in the data directory that names the process using it.
-pub(crate) const OWN_FILE: &str = "cache/owner";
+const OWN_FILE: &str = "cache/owner";
 /// Time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
 /// Time without a renewal after which a process is considered gone.
@@ -31,7 +33,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Duration of a renewal after which the store is considered unresponsive.
 const SLOW: Duration = Duration::from_secs(2);
 /// Interval at which another process's name is polled.
-pub(crate) const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The exclusive right to write to a prefix. Renewed in the background until dropped.
 #[derive(Debug)]
@@ -174,8 +176,7 @@ impl Watched {
     }
 }
 
-/// The error for a prefix that another process writes to.
-pub(crate) fn in_use(bucket: &Bucket, holder: &[u8]) -> SharedStoreError {
+fn in_use(bucket: &Bucket, holder: &[u8]) -> SharedStoreError {
     SharedStoreError::InUse {
         place: bucket.url().to_string(),
         holder: String::from_utf8_lossy(holder).into_owned(),

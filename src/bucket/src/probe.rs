@@ -1,13 +1,12 @@
 //! Tests of the guarantees of a store, made before any data depends on them.
 
-use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::SharedStoreError;
-use crate::owner::{LOOK, OWN_FILE, OWNER, in_use};
+use crate::owner::OWNER;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_types::Timestamp;
 
@@ -21,8 +20,6 @@ const PROBES: &str = "probe/";
 /// Number of requests that create one name simultaneously.
 const RACERS: usize = 16;
 const ROUNDS: usize = 8;
-/// Number of polls within which a process that is alive has renewed its name.
-const OWNER_LOOKS: usize = 7;
 
 /// Results of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,30 +219,6 @@ fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreErro
                  not enforce conditional creation, so commits could overwrite each other"
             ),
         ));
-    }
-    Ok(())
-}
-
-/// Checks that no process other than the one using the data directory `data` writes to the prefix.
-/// Blocks for up to seven seconds, to see whether the one that wrote last is alive.
-///
-/// # Errors
-/// [`SharedStoreError::InUse`] if it renews its name; errors of the bucket.
-pub fn check_unused(bucket: &Bucket, data: &Path) -> Result<(), SharedStoreError> {
-    let own = std::fs::read(data.join(OWN_FILE)).unwrap_or_default();
-    let first = bucket.get(OWNER)?;
-    let is_other = |holder: &Vec<u8>| own.is_empty() || !holder.starts_with(&own);
-    if !first.as_ref().is_some_and(is_other) {
-        return Ok(());
-    }
-    for _ in 0..OWNER_LOOKS {
-        if bucket.pause(LOOK) {
-            break;
-        }
-        let holder = bucket.get(OWNER)?;
-        if holder != first {
-            return holder.map_or(Ok(()), |holder| Err(in_use(bucket, &holder)));
-        }
     }
     Ok(())
 }

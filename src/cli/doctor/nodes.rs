@@ -7,7 +7,7 @@ use lodestone_engine::read_store;
 use lodestone_engine::settings::{NodeSettings, Settings};
 use lodestone_fetch::{Authorities, Forwarder};
 
-use crate::cli::verify::Scratch;
+use crate::cli::scratch::Scratch;
 
 /// Reports the writer and its standbys, as reached by a query node, which starts even without them.
 pub fn writer(settings: &Settings) -> Result<Option<String>, String> {
@@ -23,8 +23,8 @@ pub fn writer(settings: &Settings) -> Result<Option<String>, String> {
         told.push(match (writer, &followed) {
             (Err(problem), _) => problem,
             (Ok(name), Some(followed)) if name.to_string() != *followed => {
-                let problem = "writes to another bucket or prefix, or no longer: check";
-                return Err(format!("{url} {problem} --writer-url and --store"));
+                let problem = "does not write the data of the bucket: check --writer-url";
+                return Err(format!("{url} {problem} and --store"));
             }
             (Ok(_), Some(_)) => format!("{url} writes to the bucket"),
             (Ok(_), None) => format!("{url} writes to a bucket"),
@@ -42,7 +42,7 @@ fn followed_writer(settings: &Settings, authorities: &Authorities) -> Option<Str
     let (settings, authorities) = (settings.backups.bucket.clone(), authorities.clone());
     let scratch = Scratch::new().ok()?;
     let opener = Opener { settings, authorities };
-    let (_store, log) = read_store(url, &opener, &scratch.0).ok()?;
+    let (_store, log) = read_store(url, &opener, scratch.path()).ok()?;
     Some(log.newest_writer().ok()??.to_string())
 }
 

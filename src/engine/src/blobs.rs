@@ -16,8 +16,7 @@ use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, CopyProgress, copy_store};
 use lodestone_bucket::{
-    BucketBlobs, LeaseState, OwnerLease, Probed, SharedStoreError, check_prefix, check_unused,
-    mark_prefix, probe,
+    BucketBlobs, LeaseState, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
 };
 use lodestone_catalog::{Catalog, LeaseCheck};
 use lodestone_fetch::Authorities;
@@ -310,7 +309,7 @@ pub fn probe_store(
         };
     }
     if !settings.store.nodes.standby {
-        check_unused(&bucket, &settings.data_dir)?;
+        OwnerLease::check_unused(&bucket, &settings.data_dir)?;
     }
     let token = RandomIds.uuid().simple().to_string();
     Ok(Some((url.clone(), Some(probe(&bucket, &token)?))))

@@ -12,15 +12,18 @@ const BEING: &str = "is|are|was|were|been|being";
 /// Whether a text begins with a condition by which the thing that the question asks how to do is
 /// done already.
 pub(crate) fn supposes(question: &Question, text: &str) -> bool {
-    // "What happens when the alarm rings?" is answered by such a sentence.
-    let asked_how = spaced(question.last());
-    let has_condition = || asked_how.split(' ').any(|word| is_entry(CONDITIONS, word));
-    if question.wanted != Wanted::Steps || !contains(&asked_how, "how") || has_condition() {
+    if question.wanted != Wanted::Steps {
         return false;
     }
     let condition = spaced(text.split(',').next().unwrap_or_default());
     let words: Vec<&str> = condition.split_whitespace().collect();
     if !words.first().is_some_and(|first| is_entry(CONDITIONS, first)) {
+        return false;
+    }
+    // "What happens when the alarm rings?" is answered by such a sentence.
+    let asked_how = spaced(question.last());
+    let has_condition = || asked_how.split(' ').any(|word| is_entry(CONDITIONS, word));
+    if !contains(&asked_how, "how") || has_condition() {
         return false;
     }
     let asked = terms(question.last());
