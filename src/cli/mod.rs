@@ -36,10 +36,10 @@ mod origins;
 mod progress;
 mod scratch;
 mod serve;
-mod standby;
 mod store;
 mod transport;
 mod verify;
+mod waiting;
 mod watch;
 
 use std::error::Error;

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::{NodeSettings, Settings};
-use lodestone_engine::{Components, Engine, RemoteEmbedder, Standby, TakenDevice, take_device};
+use lodestone_engine::{Components, Engine, RemoteEmbedder, TakenDevice, Waiting, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
 use lodestone_server::{Certificates, ListenSettings, Product, Stop, TlsError};
@@ -22,7 +22,7 @@ use crate::cli::arguments::PARSE;
 use crate::cli::counted;
 use crate::cli::ingest_node;
 use crate::cli::model::{not_there, reranker};
-use crate::cli::standby;
+use crate::cli::waiting;
 use crate::cli::watch;
 use crate::memory::give_back_freed;
 
@@ -75,8 +75,8 @@ pub(super) struct Listeners {
     pub(super) for_metrics: Option<TcpListener>,
 }
 
-/// Starts the engine, waiting for its turn first if this is a standby process. Returns `None` if a
-/// signal stopped it while waiting.
+/// Starts the engine, after a wait if this is a standby or a query node without data. Returns `None`
+/// if a signal stopped it while waiting.
 fn start(
     runtime: &Runtime,
     settings: &Settings,
@@ -84,10 +84,10 @@ fn start(
     listeners: &Listeners,
 ) -> Result<Option<Arc<Engine>>, Box<dyn Error>> {
     loop {
-        let Some(standby) = Standby::new(settings)? else {
+        let Some(waiting) = Waiting::new(settings)? else {
             return Ok(Some(Engine::start(settings.clone(), components.clone())?));
         };
-        let Some(signals) = runtime.block_on(standby::wait(standby, settings, listeners))? else {
+        let Some(signals) = runtime.block_on(waiting::wait(waiting, settings, listeners))? else {
             return Ok(None);
         };
         match Engine::start(settings.clone(), components.clone()) {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -366,6 +366,52 @@ pub fn passed_on(client: &Client, method: &str, path: &str, body: &Value) {
 fn found_again(client: &Client) -> Vec<String> {
     until(client, 200, "saffron");
     found(client, "saffron")
+}
+
+/// Goal: a node that is started before the first writer answers health checks, refuses everything
+/// else with a reason, ends on a signal, and answers searches once the writer has started.
+#[test]
+fn a_node_waits_for_the_first_data() {
+    let test = "a_node_waits_for_the_first_data";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let elsewhere = another(&installation);
+    let (port, own) = (free_port(), free_port());
+    let url = format!("http://127.0.0.1:{port}");
+    let settings = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*url)];
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, own));
+    let client = Client { address, key: KEY.into() };
+    let until_it_waits = || {
+        let mut patience = Patience::new();
+        loop {
+            match client.call("GET", "/healthz", &Value::Null) {
+                Ok(reply) => return assert_eq!(reply.json()["waiting"], true, "{}", reply.json()),
+                Err(failure) => assert!(!patience.is_over(()), "{failure:?}"),
+            }
+        }
+    };
+    let mut node = spawn(&store, &elsewhere, own, &settings);
+    until_it_waits();
+    let health = ask(&client, "GET", "/healthz", Value::Null);
+    assert_eq!(health, json!({"status": "ok", "waiting": true}));
+    for reply in [
+        client.call("GET", "/readyz", &Value::Null).expect("an answer"),
+        client.call("POST", "/upload/upload_text?tenant_id=acme", &json!({})).expect("an answer"),
+        search(&client, "saffron"),
+    ] {
+        assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("node_behind")));
+        assert!(reply.json()["message"].to_string().contains("waits for the writer"));
+    }
+    node.terminate();
+    assert!(node.ended().expect("it ends").success(), "{}", node.output());
+
+    let mut node = spawn(&store, &elsewhere, own, &settings);
+    until_it_waits();
+    let writer = Node::writer(&store, installation, port);
+    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
+    assert_eq!(settled(&writer.client, "a"), "success");
+    node.ready();
+    assert_eq!(found(&client, "saffron"), ["a"]);
 }
 
 /// Goal: nodes do not follow a writer that was not told about query nodes, but forward every

@@ -3,7 +3,7 @@
 
 mod copy;
 mod reading;
-mod standby;
+mod waiting;
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
 pub use reading::read_store;
-pub use standby::Standby;
+pub use waiting::{Waiting, WaitsFor};
 
 /// File that marks a data directory as the cache of a bucket; holds the bucket's address.
 const STORE_FILE: &str = "store";
@@ -35,9 +35,6 @@ const COPYING_FILE: &str = "copying";
 /// Interval between checks for a successor. A process that was wrongly taken for dead may return
 /// outdated answers for that long.
 const LOOK: Duration = Duration::from_secs(5);
-/// Interval between checks for the first data of a bucket, and their maximum number.
-const FIRST_DATA_LOOK: Duration = Duration::from_secs(1);
-const FIRST_DATA_LOOKS: u32 = 120;
 /// Low bits of an epoch, which count claims of the catalog's log; the time of the mark is above
 /// them.
 const CLAIM_BITS: u32 = 20;
@@ -203,8 +200,9 @@ pub(super) fn open(
     let since = match only_reads {
         false => mark_prefix(&bucket, &token, None, clock.now())?,
         true => {
-            let has_data = || Ok(check_prefix(&bucket, None)?.then_some(()));
-            await_first_data(has_data, |time| bucket.pause(time), &at)?;
+            if !check_prefix(&bucket, None)? {
+                return Err(no_data(&bucket).into());
+            }
             clock.now()
         }
     };
@@ -228,29 +226,10 @@ pub(super) fn open(
     Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 
-/// Polls for the data that the writing process puts into a bucket at its first start, which may
-/// have begun at the same time.
-///
-/// # Errors
-/// Nothing appeared within two minutes; errors of `look`.
-pub(super) fn await_first_data<T>(
-    look: impl Fn() -> Result<Option<T>, EngineError>,
-    pause: impl Fn(Duration) -> bool,
-    at: &str,
-) -> Result<T, EngineError> {
-    for tries in 0..FIRST_DATA_LOOKS {
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if tries == 0 {
-            tracing::info!(store = at, "the bucket has no data yet: waiting for the writer");
-        }
-        if pause(FIRST_DATA_LOOK) {
-            break;
-        }
-    }
-    let problem = format!("is {at}, which has no data yet: start the writer first");
-    Err(InvalidSetting { name: "store", problem }.into())
+/// The error of a process that only reads and finds no data.
+pub(super) fn no_data(bucket: &Bucket) -> SharedStoreError {
+    let problem = "it has no data yet: start the writer first".to_owned();
+    SharedStoreError::Unfit { place: bucket.place(), problem }
 }
 
 /// Checks that a data directory fits the configured store; returns the bucket that it caches, if
@@ -301,11 +280,9 @@ pub fn probe_store(
     let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
     let has_data = check_prefix(&bucket, None)?;
     if settings.store.nodes.only_reads() {
-        let (place, problem) =
-            (bucket.place(), "it has no data yet: start the writer first".to_owned());
         return match has_data {
             true => Ok(Some((url.clone(), None))),
-            false => Err(SharedStoreError::Unfit { place, problem }),
+            false => Err(no_data(&bucket)),
         };
     }
     if !settings.store.nodes.standby {

@@ -77,7 +77,7 @@ use parking_lot::Mutex;
 
 pub use access::TenantAccess;
 pub use blobs::{
-    CopiedStore, CopyProgress, Standby, cached_store, copy_store, probe_store, read_store,
+    CopiedStore, CopyProgress, Waiting, WaitsFor, cached_store, copy_store, probe_store, read_store,
 };
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};

@@ -68,12 +68,10 @@ fn open_catalog(
     let (options, store) = (catalog_options(settings), Arc::clone(&opened.blobs) as _);
     let catalog = match (&opened.bucket, opened.shared()) {
         (Some(bucket), Some(shared)) if settings.store.nodes.only_reads() => {
-            let look = || {
-                let log = CatalogLog::open(Arc::clone(&shared), Arc::clone(ids))?;
-                Ok((!log.is_empty()).then_some(log))
-            };
-            let at = bucket.blobs.bucket().place();
-            let log = blobs::await_first_data(look, |time| bucket.pause(time), &at)?;
+            let log = CatalogLog::open(shared, Arc::clone(ids))?;
+            if log.is_empty() {
+                return Err(blobs::no_data(bucket.blobs.bucket()).into());
+            }
             let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
             Catalog::follow(&data.root().join(CATALOG_NAME), options, clock, ids, &log)?
         }

@@ -25,7 +25,7 @@
 //! - `listen`: sockets, connection limits, shutdown
 //! - `frame`: the order of checks, request ids, panics, CORS, the access log
 //! - `forward`: requests that a query node passes on to the writer
-//! - `nodes`: requests between nodes; `standby`: a process that waits to become the writer
+//! - `nodes`: requests between nodes; `waiting`: a process that waits for a bucket
 //! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: from bytes to typed input
@@ -61,7 +61,7 @@ pub mod request;
 pub mod response_notes;
 pub mod routes;
 pub mod sse;
-mod standby;
+mod waiting;
 pub mod watch;
 
 #[cfg(test)]
@@ -77,5 +77,5 @@ pub use listen::{
 pub use nodes::ingest_node;
 pub use product::{Product, product_router};
 pub use reply::{Json, Reply};
-pub use standby::standby_routers;
+pub use waiting::waiting_routers;
 pub use watch::serve_metrics;
