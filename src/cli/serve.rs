@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::{NodeSettings, Settings};
-use lodestone_engine::{Components, Engine, RemoteEmbedder, TakenDevice, Waiting, take_device};
+use lodestone_engine::{BucketWait, Components, Engine, RemoteEmbedder, TakenDevice, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
 use lodestone_server::{Certificates, ListenSettings, Product, Stop, TlsError};
@@ -84,7 +84,7 @@ fn start(
     listeners: &Listeners,
 ) -> Result<Option<Arc<Engine>>, Box<dyn Error>> {
     loop {
-        let Some(waiting) = Waiting::new(settings)? else {
+        let Some(waiting) = BucketWait::new(settings)? else {
             return Ok(Some(Engine::start(settings.clone(), components.clone())?));
         };
         let Some(signals) = runtime.block_on(waiting::wait(waiting, settings, listeners))? else {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lodestone_engine::settings::Settings;
-use lodestone_engine::{Waiting, WaitsFor};
+use lodestone_engine::{BucketWait, WaitsFor};
 use lodestone_server::{
     ListenSettings, Stop, serve, serve_metrics, stop_on_signals, waiting_routers,
 };
@@ -23,7 +23,7 @@ const AT_ONCE: Duration = Duration::from_secs(3);
 /// Answers requests as a waiting process until its engine can be started. Returns the receiver of
 /// later signals, or `None` if a signal stopped the process.
 pub async fn wait(
-    waiting: Waiting,
+    waiting: BucketWait,
     settings: &Settings,
     listeners: &Listeners,
 ) -> Result<Option<watch::Receiver<Stop>>, Box<dyn Error>> {

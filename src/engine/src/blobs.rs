@@ -26,7 +26,7 @@ use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
 pub use reading::read_store;
-pub use waiting::{Waiting, WaitsFor};
+pub use waiting::{BucketWait, WaitsFor};
 
 /// File that marks a data directory as the cache of a bucket; holds the bucket's address.
 const STORE_FILE: &str = "store";
@@ -138,11 +138,6 @@ impl OpenBucket {
             LeaseState::Held | LeaseState::Unknown => None,
             LeaseState::Lost => Some("another process may have taken over".to_owned()),
         }))
-    }
-
-    /// Waits for `time` or until this process ends; returns whether it is ending.
-    pub(super) fn pause(&self, time: Duration) -> bool {
-        self.stop.wait(time)
     }
 
     /// Whether the bucket did not respond when it was last checked.

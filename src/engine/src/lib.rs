@@ -77,7 +77,8 @@ use parking_lot::Mutex;
 
 pub use access::TenantAccess;
 pub use blobs::{
-    CopiedStore, CopyProgress, Waiting, WaitsFor, cached_store, copy_store, probe_store, read_store,
+    BucketWait, CopiedStore, CopyProgress, WaitsFor, cached_store, copy_store, probe_store,
+    read_store,
 };
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};

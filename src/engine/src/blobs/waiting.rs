@@ -30,7 +30,7 @@ pub enum WaitsFor {
 /// A process that waits before it opens the data of a bucket. It holds the lock of its data
 /// directory while it waits.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct BucketWait {
     waits_for: WaitsFor,
     bucket: Arc<Bucket>,
     blobs: Arc<dyn BlobStore>,
@@ -38,7 +38,7 @@ pub struct Waiting {
     stop: Arc<Stopping>,
 }
 
-impl Waiting {
+impl BucketWait {
     /// Prepares to wait; `None` if the process has nothing to wait for.
     ///
     /// # Errors
