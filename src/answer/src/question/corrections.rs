@@ -58,10 +58,12 @@ pub trait Vocabulary {
     /// The error of a failed look-up.
     type Error;
 
-    /// Returns the number of rows that contain a word in some inflection.
-    fn rows(&self, word: &str) -> Result<u64, Self::Error>;
+    /// Returns the number of rows that contain a word in some inflection; `None` if it is unknown,
+    /// because too many words have been looked up.
+    fn rows(&self, word: &str) -> Result<Option<u64>, Self::Error>;
 
-    /// Returns words that another may be a misspelling of: those with the same first letter.
+    /// Returns words that another may be a misspelling of: those with the same first letter. They
+    /// may include words that occur in no row.
     fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
 }
 
@@ -86,7 +88,7 @@ pub fn corrections<V: Vocabulary>(
         let is_rare = !is_listed(&lower) && may_be_misspelt(word, at);
         let may_be = short.is_some() || is_rare || (!is_word(&lower) && may_be_misspelt(word, at));
         let is_known = found.iter().any(|known| known.from == *word);
-        if is_known || !may_be || vocabulary.rows(&lower)? > 0 {
+        if is_known || !may_be || vocabulary.rows(&lower)?.is_none_or(|rows| rows > 0) {
             continue;
         }
         let meant = match short.or_else(|| asking(&lower).filter(|_| !is_word(&lower))) {
@@ -164,7 +166,7 @@ fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, 
     for distance in 1..=most {
         let mut best: Option<(u64, String)> = None;
         for (_, other) in near.iter().filter(|(far, _)| *far == distance) {
-            let rows = vocabulary.rows(other)?;
+            let rows = vocabulary.rows(other)?.unwrap_or(0);
             if rows > best.as_ref().map_or(0, |(most, _)| *most) {
                 best = Some((rows, other.clone()));
             }
@@ -180,10 +182,19 @@ fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, 
 /// swapped. "sumer" is read as "summer" if only that occurs.
 fn slip<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
     let edits = slips(word);
-    let mut found = vocabulary.neighbours(word)?;
-    found.retain(|other| edits.contains(other));
-    found.dedup();
+    let near: BTreeSet<_> = vocabulary.neighbours(word)?.into_iter().collect();
+    let mut found = Vec::new();
+    for other in near.intersection(&edits) {
+        if occurs(other, vocabulary)? {
+            found.push(other.clone());
+        }
+    }
     Ok(found.pop().filter(|_| found.is_empty()))
+}
+
+/// Whether a word is known to occur in the content.
+fn occurs<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<bool, V::Error> {
+    Ok(vocabulary.rows(word)?.is_some_and(|rows| rows > 0))
 }
 
 /// The only known word with one letter doubled or two letters swapped: "eror", "recieve". It need
@@ -219,8 +230,8 @@ fn parted<V: Vocabulary>(
         if is_long
             && is_word(first)
             && is_word(second)
-            && vocabulary.rows(first)? > 0
-            && vocabulary.rows(second)? > 0
+            && occurs(first, vocabulary)?
+            && occurs(second, vocabulary)?
         {
             return Ok(Some(format!("{first} {second}")));
         }
@@ -258,6 +269,8 @@ mod tests {
         ("martin", 1),
         ("form", 2),
         ("farm", 9),
+        // In the dictionary, but only in rows of other scopes.
+        ("summer", 0),
     ];
 
     struct Few;
@@ -265,8 +278,8 @@ mod tests {
     impl Vocabulary for Few {
         type Error = std::convert::Infallible;
 
-        fn rows(&self, word: &str) -> Result<u64, Self::Error> {
-            Ok(WORDS.iter().find(|(known, _)| *known == word).map_or(0, |(_, rows)| *rows))
+        fn rows(&self, word: &str) -> Result<Option<u64>, Self::Error> {
+            Ok(Some(WORDS.iter().find(|(known, _)| *known == word).map_or(0, |(_, rows)| *rows)))
         }
 
         fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error> {
@@ -277,9 +290,12 @@ mod tests {
 
     fn read(question: &str) -> String {
         let is_word = |word: &str| {
-            matches!(word, "feather" | "cash" | "limit" | "test" | "tets" | "how" | "there")
+            matches!(
+                word,
+                "feather" | "cash" | "limit" | "test" | "tets" | "sumer" | "how" | "there"
+            )
         };
-        let is_listed = |word: &str| is_word(word) && word != "tets";
+        let is_listed = |word: &str| is_word(word) && !matches!(word, "tets" | "sumer");
         let found = corrections(question, (is_word, is_listed), &Few).unwrap();
         corrected(question, &found)
     }
@@ -303,7 +319,8 @@ mod tests {
     fn what_is_right_or_not_a_word_stays() {
         for question in [
             "Whose feather is it?", "What does HV-2214 mean?", "Where is Marten?",
-            "Is there a frm E3?", "the ALRAM of x2vacine", "zzzzzz qqqqqqqqqq",
+            "Is there a frm E3?", "the ALRAM of x2vacine", "zzzzzz qqqqqqqqqq", "a test in sumer",
+            "a test in sumner",
         ] {
             assert_eq!(read(question), question);
         }

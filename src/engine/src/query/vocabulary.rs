@@ -58,16 +58,15 @@ struct Words<'a> {
 impl Vocabulary for Words<'_> {
     type Error = QueryError;
 
-    /// Beyond the limit, every word counts as one that occurs.
-    fn rows(&self, word: &str) -> Result<u64, QueryError> {
-        let Some(left) = self.looked_up.get().checked_sub(1) else { return Ok(1) };
+    fn rows(&self, word: &str) -> Result<Option<u64>, QueryError> {
+        let Some(left) = self.looked_up.get().checked_sub(1) else { return Ok(None) };
         self.looked_up.set(left);
         let mut rows = 0;
         for segment in self.segments {
             self.context.check()?;
             rows += segment.live.segment.text_index().rows_with(word, segment.scope.mask())?;
         }
-        Ok(rows)
+        Ok(Some(rows))
     }
 
     fn neighbours(&self, word: &str) -> Result<Vec<String>, QueryError> {
