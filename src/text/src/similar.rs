@@ -55,17 +55,22 @@ impl TextIndex {
                     word.rows = u64::from(rows);
                 }
                 similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
-                similar.truncate(SIMILAR_MAX);
                 let is_alone = similar.iter().all(|word| word.word == pattern.word);
-                if !mask.is_all() && !is_alone {
-                    for word in &mut similar {
+                let start = found.len();
+                for mut word in similar {
+                    if found.len() - start == SIMILAR_MAX {
+                        break;
+                    }
+                    // Words of other scopes must not take the places of those in this one.
+                    if !mask.is_all() && !is_alone {
                         let terms = std::slice::from_ref(&word.word);
                         let cursor = Cursor::open(field, Field::Words, terms, &mask)?;
                         word.rows = cursor.map_or(0, |cursor| cursor.count(&mask));
                     }
-                    similar.retain(|word| word.rows > 0);
+                    if word.rows > 0 {
+                        found.push(word);
+                    }
                 }
-                found.extend(similar);
             }
             Ok(SimilarWords(found))
         })

@@ -446,6 +446,18 @@ fn similar_words_are_those_of_the_scope() {
     assert_eq!(of(&index, &queries[0], Some(&first)), of(&alone, &queries[1], None));
 }
 
+/// Goal: frequent words of other scopes do not take the places of the scope's own.
+#[test]
+fn similar_words_of_other_scopes_take_no_places() {
+    let others = (b'a'..=b'z')
+        .flat_map(|a| (b'a'..=b'd').map(move |b| format!("jo{}{}", char::from(a), char::from(b))));
+    let others = others.collect::<Vec<_>>().join(" ");
+    let index = bodies(&[&others, &others, "jolanda"]);
+    let own = RoaringBitmap::from([2]);
+    let mut query = WordQuery::new("jo", Operator::Or, Fuzzy::Off, true);
+    assert_eq!(similar(&index, &mut query, Some(&own)), [2]);
+}
+
 #[test]
 fn similar_words_are_bounded() {
     let texts: Vec<String> = (0..400_u32)
