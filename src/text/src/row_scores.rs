@@ -27,6 +27,11 @@ impl RowScores {
         self.hits
     }
 
+    /// The rows with scores of at least `least`, in ascending order of rows.
+    pub fn from(&self, least: f32) -> Vec<Hit> {
+        self.hits.iter().filter(|hit| hit.score >= least).copied().collect()
+    }
+
     /// Drops the rows with scores below `least`.
     pub fn retain_from(&mut self, least: f32) {
         self.hits.retain(|hit| hit.score >= least);

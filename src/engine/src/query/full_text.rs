@@ -44,7 +44,7 @@ impl Query {
                     let is_enough = |share| confidence(None, share) >= request.min_confidence;
                     all.keep(context, &segments, &query, is_enough)?;
                 }
-                (all.top(wanted)?, Some(all))
+                (all.top(&segments, wanted), Some(all))
             }
             false => {
                 let here = |segments: &[SegmentScope]| {

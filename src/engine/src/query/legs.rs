@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use crate::query::hydrate::chunk_identity;
 use crate::query::{QueryError, condense, side_by_side};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
+use lodestone_rank::RankKey;
 use lodestone_storage::collection::{KeptFilters, LiveSegment, ScopeRows};
 use lodestone_storage::filter::canonical;
 use lodestone_storage::segment::flat::{
@@ -152,6 +154,12 @@ pub(super) fn addressed(segment: usize, hits: Vec<Hit>) -> impl Iterator<Item = 
 /// Scores closer than this count as equal: the step of [`lodestone_rank::settle`], on which results
 /// are compared.
 const TIE_WIDTH: f32 = 1e-6;
+
+/// The least score that counts as equal to `score`.
+pub(super) fn tied(score: f32) -> f32 {
+    score - TIE_WIDTH
+}
+
 /// Maximum rows kept beyond the wanted ones because they tie with the last of them.
 const TIES_MAX: usize = 10_000;
 /// Factor by which the number of requested rows grows while they tie with the last wanted one.
@@ -159,14 +167,31 @@ const TIES_MAX: usize = 10_000;
 /// searches.
 const TIES_GROWTH: usize = 4;
 
-/// The best `k` of some rows, plus those that tie with the last of them.
-pub(super) fn best_with_equals(hits: LegHits, k: usize) -> LegHits {
-    let mut hits = best(hits, k.saturating_add(TIES_MAX));
-    if let Some((_, wanted)) = k.checked_sub(1).and_then(|last| hits.get(last)) {
-        let least = wanted - TIE_WIDTH;
-        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
+/// The best `k` of some rows, plus those that tie with the last of them. Of very many ties, those
+/// are kept that come first in the final order, so that pages neither repeat nor skip rows.
+pub(super) fn best_with_equals(segments: &[SegmentScope], mut hits: LegHits, k: usize) -> LegHits {
+    let Some(last) = k.checked_sub(1) else { return LegHits::new() };
+    if last < hits.len() {
+        let by_score = |(_, a): &(_, f32), (_, b): &(_, f32)| b.total_cmp(a);
+        let least = tied(hits.select_nth_unstable_by(last, by_score).1.1);
+        hits.retain(|(_, score)| *score >= least);
     }
-    hits
+    let most = k.saturating_add(TIES_MAX);
+    if hits.len() > most {
+        let mut keyed: Vec<_> =
+            hits.into_iter().map(|hit| (rank_key(segments, hit.0, hit.1), hit)).collect();
+        keyed.select_nth_unstable_by(most, |(a, _), (b, _)| a.compare(b));
+        keyed.truncate(most);
+        hits = keyed.into_iter().map(|(_, hit)| hit).collect();
+    }
+    best(hits, most)
+}
+
+/// The key by which results are ordered, without recency.
+fn rank_key(segments: &[SegmentScope], address: RowAddress, score: f32) -> RankKey<u128> {
+    let segment = &segments[address.segment].live.segment;
+    let updated = segment.last_updated_at(segment.source_of(address.row));
+    RankKey { score, updated, chunk: chunk_identity(segment, address.row) }
 }
 
 /// The best `k` rows of a leg, plus those that tie with the last of them, without examining most
@@ -190,7 +215,7 @@ pub(super) fn best_with_threshold(
     for (at, found) in side_by_side::each(segments, rows(segments), find).into_iter().enumerate() {
         hits.extend(addressed(at, found?.into_hits()));
     }
-    Ok(best_with_equals(hits, k))
+    Ok(best_with_equals(segments, hits, k))
 }
 
 /// The scores of the given rows, which must ascend; 0 for rows without any term. `score` computes
@@ -225,7 +250,7 @@ pub(super) fn with_ties(
     let Some((_, wanted)) = k.checked_sub(1).and_then(|last| hits.get(last)) else {
         return Ok(hits);
     };
-    let least = wanted - TIE_WIDTH;
+    let least = tied(*wanted);
     let mut asked = k + 1;
     while hits.len() == asked && hits[asked - 1].1 >= least && asked < k + TIES_MAX {
         asked = (asked * TIES_GROWTH).min(k + TIES_MAX);

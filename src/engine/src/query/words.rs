@@ -5,8 +5,8 @@ use std::fmt;
 use roaring::RoaringBitmap;
 
 use crate::query::legs::{
-    LegHits, RowAddress, SegmentScope, addressed, best, best_with_threshold, rows, scores_of,
-    with_ties,
+    LegHits, RowAddress, SegmentScope, addressed, best, best_with_equals, best_with_threshold,
+    rows, scores_of, tied,
 };
 use crate::query::shares::{self, Shares};
 use crate::query::{QueryError, side_by_side};
@@ -220,14 +220,13 @@ impl KeywordScores {
     }
 
     /// The best `k` rows, plus those that tie with the last of them.
-    pub(super) fn top(&self, k: usize) -> Result<LegHits, QueryError> {
-        with_ties(k, self.first(k + 1), |k| Ok(self.first(k)))
-    }
-
-    /// The best `k` rows, best first.
-    pub(super) fn first(&self, k: usize) -> LegHits {
-        let scored = self.of_segments.iter().enumerate();
-        let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
-        best(hits.flat_map(|(at, scores)| addressed(at, scores.top(k))).collect(), k)
+    pub(super) fn top(&self, segments: &[SegmentScope], k: usize) -> LegHits {
+        let scored = || self.of_segments.iter().enumerate();
+        let scored = || scored().filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
+        let first = scored().flat_map(|(at, scores)| addressed(at, scores.top(k))).collect();
+        let first = best(first, k);
+        let least = first.get(k.saturating_sub(1)).map_or(f32::MIN, |(_, score)| tied(*score));
+        let hits = scored().flat_map(|(at, scores)| addressed(at, scores.from(least)));
+        best_with_equals(segments, hits.collect(), k)
     }
 }

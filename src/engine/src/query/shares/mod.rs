@@ -191,9 +191,9 @@ impl Shares<'_> {
             all.scores.extend(tops.scores);
             all.effort.join(tops.effort);
         }
-        all.near = all.near.into_iter().map(|hits| best_with_equals(hits, k)).collect();
-        all.words = best_with_equals(all.words, k);
-        all.sparse = best_with_equals(all.sparse, k);
+        all.near = all.near.into_iter().map(|hits| best_with_equals(segments, hits, k)).collect();
+        all.words = best_with_equals(segments, all.words, k);
+        all.sparse = best_with_equals(segments, all.sparse, k);
         Ok(all)
     }
 
