@@ -28,6 +28,8 @@ const SILENT_READERS: usize = 24;
 const DRIPPING: usize = 10;
 /// Concurrent requests with bodies of 15 MiB.
 const LARGE_BODIES: usize = 16;
+/// Sources whose metadata take some 5 MB each once they are read.
+const LARGE_METADATA: usize = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 fn connect(client: &Client) -> TcpStream {
@@ -90,6 +92,23 @@ fn settled_of_other(client: &Client, id: &str) {
     }
 }
 
+/// The peak of a server's private memory and that of its children while `work` runs.
+fn peak_during(process: u32, work: impl FnOnce()) -> u64 {
+    let peak = AtomicU64::new(0);
+    let (end, has_ended) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let peak = &peak;
+        scope.spawn(move || {
+            while has_ended.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
+                peak.fetch_max(own_bytes_of_tree(process), Ordering::Relaxed);
+            }
+        });
+        let _end = end;
+        work();
+    });
+    peak.into_inner()
+}
+
 /// Goal: whatever clients request, do not read and do not finish sending, a server on a machine of
 /// 1 GiB stays within that memory and serves others. Method: all of it at once against the real
 /// server, in a control group if one can be created, while its private memory is measured.
@@ -109,17 +128,8 @@ fn a_small_machine_survives_hostile_clients() {
     ask(client, "POST", "/upload/upload_text?tenant_id=other", kept);
     settled_of_other(client, "kept");
 
-    let peak = AtomicU64::new(0);
-    let (end, has_ended) = std::sync::mpsc::channel::<()>();
-    let process = server.id();
     let open: Mutex<Vec<TcpStream>> = Mutex::default();
-    std::thread::scope(|scope| {
-        let peak = &peak;
-        scope.spawn(move || {
-            while has_ended.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
-                peak.fetch_max(own_bytes_of_tree(process), Ordering::Relaxed);
-            }
-        });
+    let peak = peak_during(server.id(), || {
         let hostile = std::thread::scope(|clients| {
             let mut threads = Vec::new();
             let body = json!({"tenant_id": "acme", "file_id": "broken"}).to_string();
@@ -162,14 +172,80 @@ fn a_small_machine_survives_hostile_clients() {
             threads.into_iter().try_for_each(|thread| thread.join())
         });
         innocent_is_served(client, 10);
-        drop(end);
         hostile.expect("every client is answered");
     });
     settled_of_other(client, "during-10");
-    let peak = peak.into_inner();
     println!("private memory of the server and its children: {} MiB", peak >> 20);
     assert!(peak < MACHINE_BYTES, "{} MiB", peak >> 20);
     assert_eq!(open.into_inner().expect("no client fails").len(), 2 * SILENT_READERS + DRIPPING);
     assert!(!server.output().contains("\"level\":\"ERROR\""), "{}", server.output());
     upload(client, "after", "plums fall");
+}
+
+/// Goal: results whose metadata take far more memory than their text are refused rather than kill
+/// the server; smaller pages of them are served, and so is everybody else.
+#[test]
+fn results_with_large_metadata_stay_within_the_memory() {
+    let Some(installation) = Installation::new("results_with_large_metadata") else { return };
+    let group = MemoryGroup::new(MACHINE_BYTES);
+    if group.is_none() {
+        println!(
+            "SKIPPED the control group of results_with_large_metadata: it cannot be made here"
+        );
+    }
+    let limit = (MACHINE_BYTES / 2).to_string();
+    let variables = [("LODESTONE_MEMORY_LIMIT", limit.as_str())];
+    let (mut server, client) = installation.start_in(group.as_ref(), &variables);
+    let client = &client;
+    let digits = vec![0; 32_000];
+    for at in 0..LARGE_METADATA {
+        let body = json!({
+            "content": format!("lantern {at}"),
+            "file_id": format!("lantern-{at}"),
+            "document_metadata": {"digits": digits},
+        });
+        ask(client, "POST", "/upload/upload_text?tenant_id=acme", body);
+    }
+    let kept = json!({"content": "apples fall", "file_id": "kept"});
+    ask(client, "POST", "/upload/upload_text?tenant_id=other", kept);
+    settled_of_other(client, "kept");
+    for at in 0..LARGE_METADATA {
+        assert_eq!(settled(client, &format!("lantern-{at}")), "success");
+    }
+    let search = json!({
+        "tenant_id": "acme", "query": "lantern", "max_chunks": LARGE_METADATA, "alpha": 0,
+    });
+    let ids: Vec<_> = (0..LARGE_METADATA).map(|at| format!("lantern-{at}")).collect();
+    let by_id = json!({"tenant_id": "acme", "source_ids": ids});
+    let refused = AtomicU64::new(0);
+    let call = |method: &str, path: &str, body: &Value| {
+        let reply = client.call(method, path, body).expect("an answer");
+        match reply.status {
+            200 => {}
+            503 => {
+                assert_eq!(reply.json()["reason"], "overloaded", "{}", reply.json());
+                refused.fetch_add(1, Ordering::Relaxed);
+            }
+            status => panic!("{path}: {status}"),
+        }
+    };
+    let peak = peak_during(server.id(), || {
+        std::thread::scope(|clients| {
+            for _ in 0..4 {
+                clients.spawn(|| call("POST", "/search/retrieve", &search));
+                clients.spawn(|| call("POST", "/search/full-text-search", &search));
+                clients.spawn(|| call("GET", "/list/sources?tenant_id=acme", &Value::Null));
+                clients.spawn(|| call("POST", "/list/sources_by_id", &by_id));
+            }
+            let query = json!({"tenant_id": "other", "query": "apples"});
+            let found = ask(client, "POST", "/search/retrieve", query);
+            assert_eq!(found["chunks"][0]["source_id"], "kept");
+        });
+    });
+    println!("private memory of the server: {} MiB", peak >> 20);
+    assert!(peak < MACHINE_BYTES, "{} MiB", peak >> 20);
+    assert!(refused.into_inner() > 0, "the results fit: the test shows nothing");
+    let page = ask(client, "GET", "/list/sources?tenant_id=acme&limit=20", Value::Null);
+    assert_eq!(page["sources"].as_array().map(Vec::len), Some(20));
+    assert!(!server.output().contains("\"level\":\"ERROR\""), "{}", server.output());
 }

@@ -165,7 +165,7 @@ impl Engine {
             Listed::Waiting((_, id)) => self.source(access, &id),
             Listed::Visible(found) => match SourceId::parse(found.id()) {
                 Ok(id) if open.visible.contains_key(&id) => self.source(access, &id),
-                _ => Ok(SourceView::join(Some(found), None)?),
+                _ => Ok(SourceView::join(&access.context, Some(found), None)?),
             },
         }
     }

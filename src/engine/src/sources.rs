@@ -116,7 +116,8 @@ impl Engine {
         self.let_nodes_see(&job)?;
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
-        self.sound(collection, &snapshot, SourceView::join(snapshot.find(sub_tenant, id), job)?)
+        let view = SourceView::join(&access.context, snapshot.find(sub_tenant, id), job)?;
+        self.sound(collection, &snapshot, view)
     }
 
     /// The chunks of a source in reading order.

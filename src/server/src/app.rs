@@ -61,9 +61,11 @@ impl App {
         Self { engine, download, stop, watch, certificates, expensive, drawings }
     }
 
-    /// Returns the context of a search or an answer that starts now: its deadline and cancellation.
-    pub fn search_context(&self) -> RequestContext {
+    /// Returns the context of a search or an answer that starts now: its deadline, cancellation and
+    /// memory.
+    pub fn search_context(&self, call: &Call) -> RequestContext {
         RequestContext::with_limit(self.engine.settings().query_timeout)
+            .with_memory(Arc::clone(&call.results) as _)
     }
 
     /// Waits for a permit to run an expensive request on behalf of the tenant, after releasing the
@@ -160,7 +162,7 @@ where
 {
     move |app, call, request| {
         Box::pin(async move {
-            let context = app.search_context();
+            let context = app.search_context(&call);
             // Dropped together with this future when the client disconnects.
             let _listening = context.cancel().on_drop();
             off_thread(move || work(&app, &call, &context, request)).await

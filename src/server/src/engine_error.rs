@@ -355,6 +355,10 @@ impl From<Stopped> for ApiError {
                 let message = format!("{stopped} (query-timeout)");
                 unavailable("deadline_exceeded", &message)
             }
+            Stopped::OutOfMemory => {
+                let message = format!("{stopped}: try again later or request fewer results");
+                unavailable("overloaded", &message)
+            }
         }
     }
 }

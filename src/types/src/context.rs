@@ -9,7 +9,14 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::CollectionId;
 
-/// Tenant, deadline and cancellation of one request. Clones share the cancellation.
+/// The memory that the result of one request may take.
+pub trait ResultMemory: fmt::Debug + Send + Sync {
+    /// Reserves more bytes for the result; returns whether they are available.
+    fn reserve(&self, bytes: u64) -> bool;
+}
+
+/// Tenant, deadline, cancellation and memory of one request. Clones share the cancellation and the
+/// memory.
 ///
 /// Code that does a lot of work for a request calls [`Self::check`] between steps; code that blocks
 /// waits no longer than [`Self::deadline`].
@@ -18,6 +25,7 @@ pub struct RequestContext {
     tenant: Option<CollectionId>,
     limit: Option<(Duration, Instant)>,
     cancel: CancellationToken,
+    memory: Option<Arc<dyn ResultMemory>>,
 }
 
 /// The reason why work on a request stops before it is done.
@@ -32,6 +40,9 @@ pub enum Stopped {
         /// The time limit of the request.
         limit: Duration,
     },
+    /// The memory limit is in use by other requests.
+    #[error("the server's memory-limit is in use by other large requests")]
+    OutOfMemory,
 }
 
 impl RequestContext {
@@ -57,6 +68,23 @@ impl RequestContext {
         match self.limit {
             Some((limit, _)) => self.clone().limited(limit),
             None => self.clone(),
+        }
+    }
+
+    /// Draws the memory of the result on `memory`; without this it is not limited.
+    #[must_use]
+    pub fn with_memory(self, memory: Arc<dyn ResultMemory>) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// Reserves memory for a part of the result, until the request is over.
+    ///
+    /// # Errors
+    /// [`Stopped::OutOfMemory`] if it is not available.
+    pub fn reserve(&self, bytes: u64) -> Result<(), Stopped> {
+        match self.memory.as_ref().is_none_or(|memory| memory.reserve(bytes)) {
+            true => Ok(()),
+            false => Err(Stopped::OutOfMemory),
         }
     }
 

@@ -110,7 +110,7 @@ mod webhook;
 pub use access::{Grant, KeyScope, Role, Tally, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
-pub use context::{CancellationGuard, CancellationToken, RequestContext, Stopped};
+pub use context::{CancellationGuard, CancellationToken, RequestContext, ResultMemory, Stopped};
 pub use document::{Block, BlockKind, Extracted, PageStart};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};

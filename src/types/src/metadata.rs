@@ -51,6 +51,56 @@ pub struct Counts {
     pub values: usize,
 }
 
+/// Bytes of a value in memory besides its text: the value itself, a place in a table, and the spare
+/// room of lists.
+const VALUE_BYTES: u64 = 160;
+
+/// Sizes of a map in bytes, as upper estimates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Memory of the parsed map.
+    pub memory: u64,
+    /// Length of its JSON text.
+    pub json: u64,
+}
+
+impl Size {
+    /// Estimates the sizes of a map.
+    pub fn of(map: &Metadata) -> Self {
+        let mut size = Self::default();
+        size.add_map(map);
+        size
+    }
+
+    fn add_map(&mut self, map: &Metadata) {
+        self.add_text("");
+        for (key, value) in map {
+            self.add_text(key);
+            self.add(value);
+        }
+    }
+
+    fn add(&mut self, value: &Value) {
+        match value {
+            Value::Null | Value::Bool(_) => self.add_text("false"),
+            Value::Number(_) => self.add_text("-1.7976931348623157e308"),
+            Value::String(text) => self.add_text(text),
+            Value::Array(items) => {
+                self.add_text("");
+                items.iter().for_each(|item| self.add(item));
+            }
+            Value::Object(map) => self.add_map(map),
+        }
+    }
+
+    /// Adds an entry with quotes and a separator.
+    fn add_text(&mut self, text: &str) {
+        let bytes = text.len() as u64;
+        self.memory += VALUE_BYTES + bytes;
+        self.json += bytes + 3;
+    }
+}
+
 /// Checks size, depth and keys of a map. A dot in a key nests like a map inside a map.
 ///
 /// # Errors

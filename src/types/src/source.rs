@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Metadata, Sequence, SourceId, SubTenantId, Timestamp, Warning};
+use crate::{Metadata, Sequence, SourceId, SubTenantId, Timestamp, Warning, metadata};
+
+/// Bytes of a record besides its texts and maps.
+const RECORD_BYTES: u64 = 1024;
 
 /// The kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,6 +153,19 @@ pub struct SourceRecord {
 }
 
 impl SourceRecord {
+    /// Estimates the size of the record in memory and in a JSON response, in bytes.
+    pub fn size(&self) -> metadata::Size {
+        let maps = [&self.tenant_metadata, &self.document_metadata].into_iter();
+        let maps: Vec<_> = maps.chain(&self.detail.meta).map(metadata::Size::of).collect();
+        let [title, description, filename, url] =
+            [&self.title, &self.description, &self.filename, &self.url].map(|text| text.len());
+        let text = RECORD_BYTES + (title + description + filename + url) as u64;
+        metadata::Size {
+            memory: text + maps.iter().map(|map| map.memory).sum::<u64>(),
+            json: text + maps.iter().map(|map| map.json).sum::<u64>(),
+        }
+    }
+
     /// Creates the first version of a source, accepted and last changed `at` this time, with only
     /// its name and kind known.
     pub fn new(

@@ -24,7 +24,7 @@ use crate::ingest::Stopping;
 use lodestone_extract::PIXELS_MAX;
 use lodestone_extract::sandbox::MEMORY_BYTES_MAX;
 use lodestone_io::MemoryGauge;
-use lodestone_types::metadata;
+use lodestone_types::{ResultMemory, metadata};
 
 /// Interval at which a waiting worker checks the memory of the process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -116,6 +116,48 @@ pub(super) struct Share<'a> {
 pub struct MemoryShare {
     budget: Arc<MemoryBudget>,
     bytes: u64,
+}
+
+/// Bytes that a result takes without a reservation.
+const RESULT_BYTES_FREE: u64 = 4 << 20;
+/// Least bytes that a growing result reserves at a time.
+const RESULT_STEP: u64 = 8 << 20;
+
+/// Memory reserved for the result of one request as it grows; released on drop.
+#[derive(Debug)]
+pub struct ResultShare {
+    budget: Arc<MemoryBudget>,
+    taken: Mutex<ResultTaken>,
+}
+
+#[derive(Debug, Default)]
+struct ResultTaken {
+    used: u64,
+    reserved: u64,
+    shares: Vec<MemoryShare>,
+}
+
+impl ResultShare {
+    /// Prepares to reserve memory; small results need none.
+    pub fn new(budget: Arc<MemoryBudget>) -> Self {
+        let taken = ResultTaken { reserved: RESULT_BYTES_FREE, ..ResultTaken::default() };
+        Self { budget, taken: Mutex::new(taken) }
+    }
+}
+
+impl ResultMemory for ResultShare {
+    fn reserve(&self, bytes: u64) -> bool {
+        let mut taken = self.taken.lock();
+        let used = taken.used.saturating_add(bytes);
+        if used > taken.reserved {
+            let step = (used - taken.reserved).max(RESULT_STEP);
+            let Some(share) = self.budget.take(step, Duration::ZERO) else { return false };
+            taken.shares.push(share);
+            taken.reserved = taken.reserved.saturating_add(step);
+        }
+        taken.used = used;
+        true
+    }
 }
 
 impl MemoryBudget {
@@ -273,6 +315,28 @@ mod tests {
         fn own_bytes(&self) -> Option<u64> {
             Some(self.0.load(Ordering::SeqCst))
         }
+    }
+
+    /// Goal: small results cost nothing, large ones are counted as they grow, one alone always gets
+    /// its first share, and everything is given back.
+    #[test]
+    fn results_reserve_memory_as_they_grow() {
+        let budget = MemoryBudget::new(Box::new(Told::default()), Some(64 << 20), 0);
+        let budget = Arc::new(budget);
+        let small = ResultShare::new(Arc::clone(&budget));
+        assert!((0..4).all(|_| small.reserve(1 << 20)));
+        assert_eq!(budget.reserved_bytes(), 0);
+        let large = ResultShare::new(Arc::clone(&budget));
+        assert!((0..60).all(|_| large.reserve(1 << 20)));
+        assert_eq!(budget.reserved_bytes(), 56 << 20);
+        assert!(!large.reserve(16 << 20) && !small.reserve(16 << 20));
+        assert!(small.reserve(8 << 20));
+        drop(large);
+        assert!(small.reserve(16 << 20));
+        drop(small);
+        assert_eq!(budget.reserved_bytes(), 0);
+        let alone = ResultShare::new(budget);
+        assert!(alone.reserve(1 << 30) && !alone.reserve(1 << 30));
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(crate) use files::FILE_WORD;
 pub use files::NewFile;
 pub(crate) use import::NewTenant;
 pub use memories::{AddedMemory, NewMemory};
-pub use memory::{MemoryBudget, MemoryShare};
+pub use memory::{MemoryBudget, MemoryShare, ResultShare};
 pub(crate) use memory::{column_bytes, drawing_bytes};
 pub use reembed_estimate::ReembedEstimate;
 pub use reembed_runs::ReembedRun;

@@ -1,6 +1,7 @@
 //! Turns ranked rows into chunks with their text and source.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -57,27 +58,31 @@ pub(super) fn hydrate(
     segments: &[SegmentScope],
     ranked: &[Ranked],
 ) -> Result<Vec<RetrievedChunk>, QueryError> {
-    let mut records: BTreeMap<(usize, u32), Arc<SourceRecord>> = BTreeMap::new();
+    let mut records: BTreeMap<(usize, u32), (Arc<SourceRecord>, u64)> = BTreeMap::new();
     let texts = Texts::of(segments);
     let mut chunks = Vec::with_capacity(ranked.len());
     for Ranked { address, score, parts } in ranked.iter().copied() {
         context.check()?;
         let (segment, row) = (&segments[address.segment].live.segment, address.row);
         let position = segment.source_of(row);
-        let source = match records.get(&(address.segment, position)) {
-            Some(record) => Arc::clone(record),
-            None => {
-                let record = Arc::new(segment.record(position)?);
-                records.insert((address.segment, position), Arc::clone(&record));
-                record
+        let (source, json_bytes) = match records.entry((address.segment, position)) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(place) => {
+                let record = segment.record(position)?;
+                let size = record.size();
+                context.reserve(size.memory)?;
+                place.insert((Arc::new(record), size.json)).clone()
             }
         };
+        let text = texts.text(address)?;
+        // Once as it is, and twice in the response while that is written.
+        context.reserve(3 * text.len() as u64 + 2 * json_bytes)?;
         chunks.push(RetrievedChunk {
             uuid: chunk_uuid(segment, row),
             source,
             joined: Vec::new(),
             index: segment.index(row),
-            text: texts.text(address)?,
+            text,
             above: segment.context(row).to_owned(),
             place: segment.place(row),
             boxes: segment.boxes(row),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::query::QueryError;
 use lodestone_catalog::job::{JobRow, MetadataChange};
 use lodestone_storage::collection::FoundSource;
-use lodestone_types::{JobErrorCode, JobStatus, Metadata, Progress, SourceRecord, Timestamp};
+use lodestone_types::{
+    JobErrorCode, JobStatus, Metadata, Progress, RequestContext, SourceRecord, Timestamp,
+};
 
 /// A source in any state.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,11 +34,26 @@ pub struct SourceView {
 }
 
 impl SourceView {
-    /// Combines the visible version and the newest job; `None` if there is neither.
+    /// Combines the visible version and the newest job; `None` if there is neither. Its memory is
+    /// reserved for the request.
     ///
     /// # Errors
-    /// Malformed stored data.
+    /// Malformed stored data; [`QueryError::Stopped`] without memory.
     pub fn join(
+        context: &RequestContext,
+        visible: Option<FoundSource<'_>>,
+        job: Option<JobRow>,
+    ) -> Result<Option<Self>, QueryError> {
+        let view = Self::joined(visible, job)?;
+        if let Some(view) = &view {
+            let size = view.record.size();
+            // The response is held twice while it is written.
+            context.reserve(size.memory + 2 * size.json)?;
+        }
+        Ok(view)
+    }
+
+    fn joined(
         visible: Option<FoundSource<'_>>,
         job: Option<JobRow>,
     ) -> Result<Option<Self>, QueryError> {

@@ -25,6 +25,8 @@ use lodestone_types::{
 const NEAR_COSINE: f32 = 0.25;
 /// Number of chunks compared to find near memories, since a long memory has several.
 const NEAR_CHUNKS: usize = 8 * limits::MEMORIES_USED_MAX;
+/// Bytes of a listed memory besides its text.
+const MEMORY_BYTES: u64 = 512;
 /// Number of memories found by a search that requests no number.
 const DECIDED_MAX: usize = 10;
 /// Weight of meaning in searches of memories, as in other searches.
@@ -103,6 +105,8 @@ pub fn memories(
         let segment = &scoped.live.segment;
         for source in sources(&scoped) {
             let memory = Memory::of(&segment.record(source)?);
+            let bytes = memory.as_ref().map_or(0, |memory| memory.content.len() as u64);
+            context.reserve(MEMORY_BYTES + 3 * bytes)?;
             found.extend(memory.map(|memory| (segment.sequence(source), memory)));
         }
     }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::dto::graph::ExtraContext;
 use crate::dto::search_warning::SearchWarning;
-use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
+use crate::dto::source_maps::SourceMap;
+use lodestone_types::{ChunkPlace, PageArea, PageBox, PageRef, limits};
 
 /// Chunk found by retrieve or full-text search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -35,9 +36,9 @@ pub struct Chunk {
     /// Final score, a finite number.
     pub relevancy_score: Option<f32>,
     /// Metadata of the document.
-    pub document_metadata: Option<Metadata>,
+    pub document_metadata: Option<SourceMap>,
     /// Values of the tenant's schema.
-    pub tenant_metadata: Option<Metadata>,
+    pub tenant_metadata: Option<SourceMap>,
     /// Relations of the chunk, if graph context is on.
     pub extra_context: Option<ExtraContext>,
     /// Keys of `graph_relations.chunk_triplets`.
@@ -206,9 +207,9 @@ pub struct QnaSource {
     /// Score of its best chunk.
     pub relevancy_score: f32,
     /// Metadata of the document.
-    pub document_metadata: Metadata,
+    pub document_metadata: SourceMap,
     /// Values of the tenant's schema.
-    pub tenant_metadata: Metadata,
+    pub tenant_metadata: SourceMap,
     /// Ids of its chunks among the retrieved ones.
     pub chunk_uuids: Vec<String>,
     /// Whether the answer cites it; `false` while a generator is still writing.

@@ -47,6 +47,7 @@ pub mod pictures;
 pub mod reembed;
 pub mod search;
 pub mod search_warning;
+pub mod source_maps;
 pub mod sources;
 pub mod tenant_limits;
 pub mod tenants;

@@ -7,6 +7,7 @@ use crate::dto::inputs::{
     OTHER_THAN_FILE_ID, OTHER_THAN_SOURCE_IDS, SUB_TENANT_BODY, SUB_TENANT_QUERY, TENANT_BODY,
     TENANT_QUERY, body_scope, query_scope, required_source_id,
 };
+use crate::dto::source_maps::SourceMap;
 use crate::dto::upload::{Status, Warning};
 use crate::error::ApiError;
 use crate::request::fields::missing;
@@ -201,9 +202,9 @@ pub struct Source {
     /// Beginning of the text; empty until it is parsed.
     pub description: String,
     /// Metadata of the document.
-    pub document_metadata: Metadata,
+    pub document_metadata: SourceMap,
     /// Values of the tenant's schema.
-    pub tenant_metadata: Metadata,
+    pub tenant_metadata: SourceMap,
     /// Processing state.
     pub status: Status,
     /// Always equal to `status`.

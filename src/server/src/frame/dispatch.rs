@@ -34,6 +34,7 @@ use crate::request::names::Handling;
 use crate::request::spool::Spooler;
 use crate::request::{Call, Input, Payload, multipart};
 use crate::routes::{Effect, Media, Route, RouteSpec, ServingNode, openapi};
+use lodestone_engine::ingest::ResultShare;
 use lodestone_types::{Grant, Role, Tally, limits};
 
 /// State shared by all requests.
@@ -276,6 +277,7 @@ where
         idempotency,
         ignored: [].into(),
         memory: None,
+        results: Arc::new(ResultShare::new(Arc::clone(&shared.gate.memory))),
         admitted: None,
         gate: Arc::clone(&shared.gate),
         peer,

@@ -14,9 +14,12 @@ use tower::ServiceExt;
 use crate::frame::outer::RequestId;
 use crate::mcp::Counted;
 use crate::mcp::caller::Caller;
+use lodestone_types::{ResultMemory, Stopped};
 
 /// Largest response that a tool reads, in bytes.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Memory reserved per byte of a response: a number of one digit takes a value of 72 bytes.
+const BYTES_PER_ANSWER_BYTE: u64 = 40;
 
 /// A refused operation, explained in words that a model can act on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -106,7 +109,15 @@ impl Api {
         let response = self.table.clone().oneshot(request).await;
         let (parts, body) = response.unwrap_or_else(|never| match never {}).into_parts();
         let read = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let bytes = read.map_err(|error| Refusal::new(format!("{path}: {error}")))?.to_bytes();
+        let bytes = read.map_err(|_| {
+            let megabytes = ANSWER_BYTES_MAX >> 20;
+            Refusal::new(format!("the answer has more than {megabytes} MiB: ask for fewer results"))
+        })?;
+        let bytes = bytes.to_bytes();
+        if !caller.results.reserve(bytes.len() as u64 * BYTES_PER_ANSWER_BYTE) {
+            let refusal = Refusal::new(Stopped::OutOfMemory.to_string());
+            return Err(Refusal { is_passing: true, ..refusal });
+        }
         if parts.status != StatusCode::OK {
             return Err(refused(parts.status, &bytes));
         }

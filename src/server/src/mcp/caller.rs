@@ -7,6 +7,7 @@ use http::request::Parts;
 
 use crate::error::{ApiError, Location};
 use crate::listen::Peer;
+use lodestone_engine::ingest::ResultShare;
 use lodestone_types::{Grant, KeyScope, SubTenantId, TenantId};
 
 /// Header that fixes the tenant for every tool.
@@ -26,6 +27,8 @@ pub(super) struct Caller {
     pub request_id: Arc<str>,
     /// The connection, if the request came over one.
     pub peer: Option<Arc<Peer>>,
+    /// The memory of the answers that its tools read.
+    pub results: ResultShare,
     tenant: Option<String>,
     sub_tenant: Option<String>,
 }
@@ -53,6 +56,7 @@ impl Caller {
         authorization: HeaderValue,
         request_id: Arc<str>,
         peer: Option<Arc<Peer>>,
+        results: ResultShare,
     ) -> Result<Self, ApiError> {
         let named = |header: &'static str, parameter: &str| -> Result<Option<String>, ApiError> {
             if let Some(value) = parts.headers.get(header) {
@@ -73,7 +77,7 @@ impl Caller {
         if let Some(sub_tenant) = &sub_tenant {
             SubTenantId::parse_field("sub_tenant_id", sub_tenant)?;
         }
-        Ok(Self { grant, authorization, request_id, peer, tenant, sub_tenant })
+        Ok(Self { grant, authorization, request_id, peer, results, tenant, sub_tenant })
     }
 
     /// Returns the tenants that the caller may address.

@@ -51,6 +51,7 @@ use crate::mcp::caller::Caller;
 use crate::mcp::handler::Handler;
 use crate::request::body::BodyReader;
 use crate::request::spool::Spooler;
+use lodestone_engine::ingest::ResultShare;
 use lodestone_types::limits;
 
 /// The path of the endpoint.
@@ -128,7 +129,8 @@ impl Endpoint {
         }
         let authorization = parts.headers.get(AUTHORIZATION).cloned();
         let authorization = authorization.unwrap_or_else(|| HeaderValue::from_static(""));
-        let caller = Caller::new(&parts, grant, authorization, Arc::clone(id), peer)?;
+        let results = ResultShare::new(Arc::clone(&self.gate.memory));
+        let caller = Caller::new(&parts, grant, authorization, Arc::clone(id), peer, results)?;
         // The key is passed on to the operations of the table and no further.
         parts.headers.remove(AUTHORIZATION);
         parts.extensions.insert(Arc::new(caller));

@@ -60,8 +60,8 @@ use crate::request::members::JsonBody;
 use crate::request::names::{Handling, Rules};
 use crate::request::objects::Reading;
 use crate::request::spool::Spooler;
-use lodestone_engine::ingest::MemoryShare;
-use lodestone_types::{Grant, Role, TenantId};
+use lodestone_engine::ingest::{MemoryShare, ResultShare};
+use lodestone_types::{Grant, RequestContext, Role, TenantId};
 
 pub use field::{Field, Kind};
 pub use fields::Fields;
@@ -117,6 +117,8 @@ pub struct Call {
     pub ignored: Arc<[String]>,
     /// The memory reserved for the input, held until the handler has finished.
     pub(super) memory: Option<Arc<MemoryShare>>,
+    /// The memory of the result, held until the response has been built.
+    pub(super) results: Arc<ResultShare>,
     /// The admission slot, held as long as any part of the work is running.
     pub(super) admitted: Option<Arc<Admitted>>,
     /// Rate limits and permits, for operations without a key that determine their owner themselves.
@@ -135,6 +137,12 @@ impl Call {
         let owner =
             self.grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
         Spooler { spills: Arc::clone(&self.gate.spills), owner }
+    }
+
+    /// Returns the context of work without a time limit, whose result draws on the memory of the
+    /// call.
+    pub(super) fn context(&self) -> RequestContext {
+        RequestContext::default().with_memory(Arc::clone(&self.results) as _)
     }
 
     /// Returns the caller's grant.

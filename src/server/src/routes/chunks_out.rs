@@ -1,10 +1,12 @@
 //! Conversion of chunks and sources found by the query pipeline to response types.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::dto::chunks::{
     BoundingBox, Chunk, Explanation, QnaChunk, QnaCitation, QnaSource, layout, page_number,
 };
+use crate::dto::source_maps::SourceMap;
 use lodestone_answer::{AnswerSource, question_terms, snippet};
 use lodestone_engine::qna::Quote;
 use lodestone_types::{PageBox, RetrievedChunk, ScoreParts, limits};
@@ -23,8 +25,8 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
         source_last_updated_time: source.last_updated_at.to_string(),
         layout: Some(layout(&place, &boxes)),
         relevancy_score: Some(score),
-        document_metadata: Some(source.document_metadata.clone()),
-        tenant_metadata: Some(source.tenant_metadata.clone()),
+        document_metadata: Some(SourceMap::Document(Arc::clone(&source))),
+        tenant_metadata: Some(SourceMap::Tenant(Arc::clone(&source))),
         extra_context: None,
         graph_triplet_ids: Vec::new(),
         source_url: source.url.clone(),
@@ -110,8 +112,8 @@ pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaS
         page_numbers,
         snippet: cited.snippet.clone(),
         relevancy_score: cited.score,
-        document_metadata: source.document_metadata.clone(),
-        tenant_metadata: source.tenant_metadata.clone(),
+        document_metadata: SourceMap::Document(Arc::clone(source)),
+        tenant_metadata: SourceMap::Tenant(Arc::clone(source)),
         chunk_uuids: own().map(|chunk| chunk.uuid.clone()).collect(),
         cited: cited.is_cited,
     }

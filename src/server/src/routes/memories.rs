@@ -83,7 +83,7 @@ fn add(app: &App, call: &Call, request: AddMemory) -> Result<Once<AddedMemory>, 
 }
 
 fn list(app: &App, call: &Call, request: ListMemories) -> Result<Json<MemoryList>, ApiError> {
-    let access = app.engine.open(call.grant()?, &request.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &request.scope, MODE)?.within(&call.context());
     let memories = app.engine.memories(&access)?;
     let user_memories = memories.into_iter().map(MemoryView::from).collect();
     let body = MemoryList { success: true, user_memories };

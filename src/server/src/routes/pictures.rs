@@ -96,7 +96,7 @@ pub(super) async fn drawn(
     if let Some(picture) = app.engine.recent_picture(&original, &drawing) {
         return Ok(PageImageReply::Picture(picture));
     }
-    let permit = app.draw_permit(call, &app.search_context(), access).await?;
+    let permit = app.draw_permit(call, &app.search_context(call), access).await?;
     off_thread(move || {
         let picture = app.engine.draw(&mut original, &drawing);
         drop(permit);

@@ -87,7 +87,7 @@ pub(super) async fn answered(
     input: Qna,
     voice: Voice,
 ) -> Result<Answered, ApiError> {
-    let context = app.search_context();
+    let context = app.search_context(&call);
     // Dropped when the client disconnects, together with this handler or the body of the stream.
     let listening = context.cancel().on_drop();
     let asked = Arc::new(Asked { app, call, input, context });

@@ -156,7 +156,7 @@ impl<S: Send + 'static> Route<S> {
         }
         let ignored = Arc::clone(&call.ignored);
         // The reserved memory and the slot are held until the response has been built.
-        let held = (call.memory.clone(), call.admitted.clone());
+        let held = (call.memory.clone(), Arc::clone(&call.results), call.admitted.clone());
         let gate = Arc::clone(&call.gate);
         let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
         let respond = work(app, call).await.map_err(|error| error.with_ignored(&ignored))?;

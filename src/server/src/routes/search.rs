@@ -58,7 +58,7 @@ pub(super) async fn searched<T: Send + 'static>(
     mode: Mode,
     work: impl FnOnce(&App, &Call, &TenantAccess) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let context = app.search_context();
+    let context = app.search_context(&call);
     // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
     let is_reranked = mode == Mode::Accurate && app.engine.reranker().is_some();

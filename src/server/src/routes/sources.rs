@@ -1,10 +1,13 @@
 //! Operations that list, look up and delete sources.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::app::{App, blocking, degraded, lookup_error};
 use crate::dto::passages::{ChunkList, ListChunks, ListedChunk};
+use crate::dto::source_maps::SourceMap;
 use crate::dto::sources::{
     DeleteSources, DeletedSources, ListSources, Source, SourceList, SourcesById, SourcesFound,
 };
@@ -38,6 +41,7 @@ pub fn routes() -> Vec<Route<App>> {
 fn list_chunks(app: &App, call: &Call, request: ListChunks) -> Result<Json<ChunkList>, ApiError> {
     let ListChunks { scope, file_id, page, offset, limit } = request;
     let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let access = access.within(&call.context());
     let range = offset..offset + limit;
     let found = app.engine.passages(&access, &file_id, page, range);
     let found = found.map_err(|error| lookup_error(&access, error))?;
@@ -82,7 +86,7 @@ fn list_sources(
 ) -> Result<Json<SourceList>, ApiError> {
     let ListSources { scope, limit, cursor, status } = request;
     let after = cursor.as_deref().map(read_cursor).transpose()?;
-    let access = app.engine.open(call.grant()?, &scope, None)?;
+    let access = app.engine.open(call.grant()?, &scope, None)?.within(&call.context());
     let page = app.engine.list_sources(&access, status, after, limit)?;
     let next_cursor = page.sources.last().filter(|_| page.has_more).map(write_cursor);
     let body = SourceList {
@@ -100,7 +104,7 @@ fn sources_by_id(
     call: &Call,
     request: SourcesById,
 ) -> Result<Json<SourcesFound>, ApiError> {
-    let access = app.engine.open(call.grant()?, &request.scope, None)?;
+    let access = app.engine.open(call.grant()?, &request.scope, None)?.within(&call.context());
     let (mut sources, mut not_found) = (Vec::new(), Vec::new());
     for id in &request.source_ids {
         match app.engine.source(&access, id)? {
@@ -123,8 +127,8 @@ fn source(view: &SourceView) -> Source {
         kind: record.source_type().to_owned(),
         timestamp: record.uploaded_at.to_string(),
         description: record.description.clone(),
-        document_metadata: record.document_metadata.clone(),
-        tenant_metadata: record.tenant_metadata.clone(),
+        document_metadata: SourceMap::Document(Arc::clone(&view.record)),
+        tenant_metadata: SourceMap::Tenant(Arc::clone(&view.record)),
         status,
         indexing_status: status,
         error_code: view.error_code.map_or("", |code| code.as_str()).to_owned(),

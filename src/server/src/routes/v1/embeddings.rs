@@ -73,7 +73,7 @@ pub(super) async fn embed(
     call: Call,
     input: Embed,
 ) -> Result<Bare<EmbeddingList>, ApiError> {
-    let context = app.search_context();
+    let context = app.search_context(&call);
     // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
     let (preparing, asked) = (app.clone(), call.clone());

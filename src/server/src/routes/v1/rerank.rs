@@ -26,7 +26,7 @@ pub(super) async fn rerank(
     call: Call,
     input: Rerank,
 ) -> Result<Bare<RankedList>, ApiError> {
-    let context = app.search_context();
+    let context = app.search_context(&call);
     // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
     let Rerank { model, query, documents, top_n, return_documents, tenant } = input;
