@@ -19,8 +19,8 @@ use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
 use crate::dto::web::BatchScrapeWebpage;
-use crate::error::{ApiError, ErrorForm};
-use crate::request::names::Handling;
+use crate::error::{ApiError, ErrorForm, Location};
+use crate::request::names::{Handling, Rules, Unknown};
 use crate::request::{Form, Input, Payload, Request, UploadedFile};
 use crate::routes::qna::{AnswerStream, Voice};
 use crate::sse;
@@ -244,8 +244,40 @@ fn indexed_parts_stand_at_their_index() {
         let message = "source_ids of 2 parts must have the indexes [0] to [1]";
         assert_eq!(error.message(), message);
     }
+    let maps = [("tenant_metadata[1]", ""), ("tenant_metadata[0]", "{\"n\": 1}")];
+    let items = update(&[ids, maps].concat()).unwrap().items;
+    let maps = items.iter().map(|item| item.tenant_metadata.as_ref().map(|map| map["n"].clone()));
+    assert_eq!(maps.collect::<Vec<_>>(), [Some(json!(1)), None]);
+    for (maps, expected) in [
+        ([("metadata[0]", "{}"), ("metadata[2]", "{}")], "invalid_value"),
+        ([("metadata[0]", "{}"), ("metadata", "{}")], "invalid_value"),
+        ([("metadata[0]", "{}"), ("metadata[1]", "[]")], "invalid_value"),
+        ([("metadata[0]", "{}"), ("metadata[1]", "{")], "invalid_value"),
+        ([("metadata[0]", "{}"), ("document_metadata[0]", "{\"a\": 1}")], "conflicting_values"),
+        ([("metadata[0]", "{}"), ("tenant_metadata", "{}")], "count_mismatch"),
+    ] {
+        assert_eq!(reason(update(&[ids, maps].concat())), expected, "{maps:?}");
+    }
     let files = [("files[0]", "a.txt", "1"), ("files[2]", "b.txt", "2")];
     assert_eq!(reason(read_form::<BatchUpload>("tenant_id=t", &[], &files)), "invalid_value");
+}
+
+/// Goal: an index at a field that is no list makes an unknown name, which is never just dropped.
+#[test]
+fn an_index_needs_a_list() {
+    let file = [("file", "a.txt", "1")];
+    for name in ["sub_tenant_id[]", "sub_tenant_id[0]", "tenant_id[a]", "file_id[]"] {
+        let refused = read_form::<UploadDocument>("tenant_id=t", &[(name, "b")], &file);
+        assert_eq!(reason(refused), "unknown_parameter", "{name}");
+    }
+    let indexed = [("file[0]", "a.txt", "1")];
+    let one: UploadDocument = read_form("tenant_id=t", &[], &indexed).unwrap();
+    assert_eq!(one.file.filename, "a.txt");
+    let mut unknown = Unknown::default();
+    let names = ["title[0]", "file[0]", "title"];
+    unknown.add_all(Location::Form, names.into_iter(), UploadDocument::FIELDS);
+    let ignored = unknown.checked(UploadDocument::FIELDS, Rules::default());
+    assert_eq!(ignored.unwrap(), ["title[0]"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
 use crate::request::fields::{Fields, Given, conflict, misread, missing, wrong};
-use crate::request::indexed::place;
+use crate::request::indexed::{base, place};
 use crate::request::inputs::Inputs;
 use crate::request::json;
 use crate::request::members::Member;
@@ -111,7 +111,8 @@ impl Fields {
         }
     }
 
-    /// Reads metadata for a batch of `count` items: one map for all, or a list with one per item.
+    /// Reads metadata for a batch of `count` items: one map for all, or a list with one per item,
+    /// which a form may send as one part per item, each with its index.
     ///
     /// # Errors
     /// As [`Self::metadata`], and 400 `count_mismatch`.
@@ -120,7 +121,11 @@ impl Fields {
         field: &Field,
         count: usize,
     ) -> Result<Vec<Option<Metadata>>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(vec![None; count]) };
+        let found = match self.indexed_json(field)? {
+            Some(items) => Some((Location::Form, Given::Json(items))),
+            None => self.find(field)?,
+        };
+        let Some((location, given)) = found else { return Ok(vec![None; count]) };
         let items = match self.json_of(field, location, given)? {
             Value::Null => return Ok(vec![None; count]),
             Value::Object(map) if !matches!(field.kind, Kind::MetadataRows) => {
@@ -156,6 +161,26 @@ impl Fields {
             Value::Array(items) => Ok(items),
             _ => Err(wrong(field, Location::Form, "must be a JSON array")),
         }
+    }
+
+    /// Returns the list whose entries are the JSON texts of the form parts `name[0]`, `name[1]` and
+    /// so on; `None` if there are no such parts. An empty part is null.
+    fn indexed_json(&self, field: &Field) -> Result<Option<Value>, ApiError> {
+        let is_indexed = |part: &str| {
+            part.contains('[') && field.names().any(|name| name == base(part))
+        };
+        if !self.form.texts.iter().any(|(part, _)| is_indexed(part)) {
+            return Ok(None);
+        }
+        let read = |text: &String| match text.trim() {
+            "" => Ok(Value::Null),
+            text => json::value_of_text(text, field, Location::Form, &self.allowance),
+        };
+        let texts = self.form_texts(field)?;
+        let items = texts.iter().enumerate().map(|(at, text)| {
+            read(text).map_err(|error: ApiError| error.within(&place(field, at)))
+        });
+        Ok(Some(Value::Array(items.collect::<Result<_, _>>()?)))
     }
 
     fn json_of(&self, field: &Field, location: Location, given: Given) -> Result<Value, ApiError> {

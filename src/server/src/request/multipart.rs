@@ -12,7 +12,7 @@ use crate::request::body::BodyReader;
 use crate::request::field::{Field, Kind};
 use crate::request::filename;
 use crate::request::form_stream::FormStream;
-use crate::request::indexed::base;
+use crate::request::indexed::{base, is_named};
 use crate::request::names::Unknown;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;
@@ -119,10 +119,7 @@ async fn read_parts(
             pieces.skip().await?;
             continue;
         };
-        let is_of_name = |field: &&&Field| {
-            field.may_stand_in(Location::Form) && field.names().any(|known| known == base(&name))
-        };
-        match fields.iter().find(is_of_name) {
+        match fields.iter().find(|field| is_named(field, &name, Location::Form)) {
             None => {
                 form.unknown.add(Location::Form, &name);
                 pieces.skip().await?;

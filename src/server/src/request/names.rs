@@ -9,7 +9,7 @@ use strsim::osa_distance;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::Field;
-use crate::request::indexed::base;
+use crate::request::indexed::is_named;
 
 /// Number of unknown names per request that are examined; further ones are ignored and not listed.
 const NAMES_MAX: usize = 32;
@@ -99,7 +99,7 @@ impl Unknown {
         fields: &[&Field],
     ) {
         for name in names {
-            if !is_known(name, location, fields) {
+            if !fields.iter().any(|field| is_named(field, name, location)) {
                 self.add(location, name);
             }
         }
@@ -128,16 +128,6 @@ pub struct Rules {
     pub handling: Handling,
     /// Whether the operation changes data.
     pub is_mutation: bool,
-}
-
-/// Whether a field declares `name` at `location`. Names of form parts may carry an index.
-pub fn is_known(name: &str, location: Location, fields: &[&Field]) -> bool {
-    let name = match location {
-        Location::Form => base(name),
-        _ => name,
-    };
-    let fields = fields.iter().filter(|field| field.may_stand_in(location));
-    fields.flat_map(|field| field.names()).any(|known| known == name)
 }
 
 /// Returns our parameter for a name that other products use.

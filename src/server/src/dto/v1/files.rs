@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::pages::{AFTER, ORDER};
 use super::{FILE_ID, SUB_TENANT_HEADER, TENANT_HEADER};
@@ -22,7 +23,7 @@ static PURPOSE: Field = Field::form(
 .required();
 static EXPIRES_AFTER: Field = Field::form(
     "expires_after",
-    Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
+    Kind::Any { schema: || json!({"type": "object"}) },
     "Refused, because files are kept until they are deleted.",
 );
 static OF_PURPOSE: Field = Field::query(
