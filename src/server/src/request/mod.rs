@@ -235,7 +235,9 @@ impl Input {
     pub fn bytes(&self) -> usize {
         match &self.payload {
             Payload::Json(bytes) | Payload::Npy(bytes) => bytes.len(),
-            Payload::Form(form) => form.texts.iter().map(|(_, text)| text.len()).sum(),
+            Payload::Form(form) => {
+                form.texts.iter().map(|(name, text)| name.len() + text.len()).sum()
+            }
             // Lines stay in their file.
             Payload::Lines(_) => 0,
         }

@@ -1,4 +1,12 @@
 //! Parses a multipart form into texts and files, part by part, in any order.
+//!
+//! ```text
+//! part -> one spool for the whole form, as a range of its bytes -> texts; files, as slices
+//! ```
+//! However many parts a form has, a slow client therefore costs the memory of one spool, and of
+//! names of limited length.
+
+use std::ops::Range;
 
 use axum::body::Body;
 use axum::extract::multipart::Field as Part;
@@ -10,15 +18,20 @@ use http::{HeaderValue, Request};
 use crate::error::{ApiError, Location};
 use crate::request::body::BodyReader;
 use crate::request::field::{Field, Kind};
+use crate::request::fields::wrong;
 use crate::request::filename;
 use crate::request::form_stream::FormStream;
 use crate::request::indexed::{base, is_named};
 use crate::request::names::Unknown;
-use crate::request::spool::Spooler;
+use crate::request::spool::Spool;
 use lodestone_types::limits;
 
 /// Maximum number of parts in a form, far above any sensible batch.
 const PARTS_MAX: usize = 1000;
+/// Maximum length of the name of a part, far above any declared name with an index.
+const NAME_BYTES_MAX: usize = 128;
+/// Maximum length of the media type of a file; a longer one is treated as absent.
+const MEDIA_TYPE_BYTES_MAX: usize = 255;
 /// Maximum size of all text parts together.
 const TEXT_BYTES_MAX: usize = limits::FORM_TEXT_BYTES_MAX;
 
@@ -27,7 +40,7 @@ const TEXT_BYTES_MAX: usize = limits::FORM_TEXT_BYTES_MAX;
 pub struct UploadedFile {
     /// The file name without path and control characters; empty if none was sent.
     pub filename: String,
-    /// The media type sent by the client; empty if none was sent.
+    /// The media type sent by the client; empty if none of sensible length was sent.
     pub content_type: String,
     /// The content of the file.
     pub bytes: Bytes,
@@ -81,12 +94,12 @@ pub async fn read(
     content_type: HeaderValue,
     fields: &'static [&'static Field],
 ) -> Result<Form, ApiError> {
-    let (spooler, feed) = (reader.spooler(), FormStream::default());
+    let (spool, feed) = (reader.spooler().begin(), FormStream::default());
     let mut request = Request::new(Body::from_stream(feed.slices(reader)));
     request.headers_mut().insert(CONTENT_TYPE, content_type);
     // The body reader already enforces a limit.
     DefaultBodyLimit::disable().apply(&mut request);
-    let form = read_parts(request, fields, &spooler, &feed).await;
+    let form = read_parts(request, fields, spool, &feed).await;
     // The parser sees an error of the feed as a broken stream; report the original error instead.
     match feed.take_error() {
         Some(error) => Err(error),
@@ -97,7 +110,7 @@ pub async fn read(
 async fn read_parts(
     request: Request<Body>,
     fields: &'static [&'static Field],
-    spooler: &Spooler,
+    mut spool: Spool,
     feed: &FormStream,
 ) -> Result<Form, ApiError> {
     let mut parts = Multipart::from_request(request, &())
@@ -105,7 +118,7 @@ async fn read_parts(
         .map_err(|error| malformed(&error.body_text()))?;
     let mut form = Form::default();
     let (mut count, mut text_bytes) = (0, 0);
-    let mut texts = Vec::new();
+    let (mut texts, mut contents) = (Vec::new(), Vec::new());
     while let Some(part) = parts.next_field().await.map_err(|e| malformed(&e.body_text()))? {
         feed.progress();
         count += 1;
@@ -124,21 +137,29 @@ async fn read_parts(
                 form.unknown.add(Location::Form, &name);
                 pieces.skip().await?;
             }
+            Some(field) if name.len() > NAME_BYTES_MAX => {
+                let problem = format!("has a part whose name is over {NAME_BYTES_MAX} bytes");
+                return Err(wrong(field, Location::Form, &problem));
+            }
             Some(field) if matches!(field.kind, Kind::File | Kind::Files) => {
                 check_room(field, &form)?;
-                let file = read_file(field, pieces, spooler).await?;
+                let (file, content) = read_file(field, pieces, &mut spool).await?;
+                contents.push(content);
                 let index = &name[base(&name).len()..];
                 form.files.push((format!("{}{index}", field.name), file));
             }
             Some(field) => {
-                let text = read_text(field, pieces, &mut text_bytes, spooler).await?;
+                let text = read_text(field, pieces, &mut text_bytes, &mut spool).await?;
                 texts.push((field, name, text));
             }
         }
     }
-    // Text parts are loaded only now: until here a slow client costs no memory.
+    let bytes = spool.finish().await?;
+    for ((_, file), content) in form.files.iter_mut().zip(contents) {
+        file.bytes = bytes.slice(content);
+    }
     for (field, name, text) in texts {
-        form.texts.push((name, text_of(field, &text)?));
+        form.texts.push((name, text_of(field, &bytes[text])?));
     }
     Ok(form)
 }
@@ -194,39 +215,44 @@ fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
     Err(ApiError::field("too_many_items", Location::Form, field.name, &problem))
 }
 
+/// Reads a file without its content, which becomes the returned range of the spool.
 async fn read_file(
     field: &Field,
     mut pieces: Pieces<'_>,
-    spooler: &Spooler,
-) -> Result<UploadedFile, ApiError> {
+    spool: &mut Spool,
+) -> Result<(UploadedFile, Range<usize>), ApiError> {
     let disposition = pieces.part.headers().get(CONTENT_DISPOSITION);
     let disposition = disposition.map(HeaderValue::as_bytes).unwrap_or_default();
     let filename = filename::of_disposition(disposition);
-    let content_type = pieces.part.content_type().unwrap_or_default().to_owned();
-    let mut bytes = spooler.begin();
+    let content_type = pieces.part.content_type().unwrap_or_default();
+    let is_sensible = content_type.len() <= MEDIA_TYPE_BYTES_MAX;
+    let content_type = if is_sensible { content_type.to_owned() } else { String::new() };
+    let mut file =
+        UploadedFile { filename, content_type, bytes: Bytes::new(), is_too_large: false };
+    let start = spool.len() as usize;
     while let Some(data) = pieces.next().await? {
-        if bytes.len() + data.len() as u64 > limits::FILE_BYTES_MAX as u64 {
+        if spool.len() as usize - start + data.len() > limits::FILE_BYTES_MAX {
             if !matches!(field.kind, Kind::Files) {
                 return Err(UploadedFile::too_large(field));
             }
             // The other files of the batch are still accepted.
             pieces.skip().await?;
-            let (bytes, is_too_large) = (Bytes::new(), true);
-            return Ok(UploadedFile { filename, content_type, bytes, is_too_large });
+            file.is_too_large = true;
+            return Ok((file, start..start));
         }
-        bytes.push(data).await?;
+        spool.push(data).await?;
     }
-    let bytes = bytes.finish().await?;
-    Ok(UploadedFile { filename, content_type, bytes, is_too_large: false })
+    Ok((file, start..spool.len() as usize))
 }
 
+/// Reads a text, which becomes the returned range of the spool.
 async fn read_text(
     field: &Field,
     mut pieces: Pieces<'_>,
     text_bytes: &mut usize,
-    spooler: &Spooler,
-) -> Result<Bytes, ApiError> {
-    let mut bytes = spooler.begin();
+    spool: &mut Spool,
+) -> Result<Range<usize>, ApiError> {
+    let start = spool.len() as usize;
     while let Some(data) = pieces.next().await? {
         *text_bytes += data.len();
         if *text_bytes > TEXT_BYTES_MAX {
@@ -234,9 +260,9 @@ async fn read_text(
             let error = ApiError::too_large("content_too_large", message);
             return Err(error.at(Location::Form, field.name));
         }
-        bytes.push(data).await?;
+        spool.push(data).await?;
     }
-    bytes.finish().await
+    Ok(start..spool.len() as usize)
 }
 
 fn text_of(field: &Field, bytes: &[u8]) -> Result<String, ApiError> {
@@ -268,8 +294,11 @@ mod tests {
     }
 
     async fn read_body(body: Body, bytes_max: usize) -> Result<Form, ApiError> {
+        read_into(&Spools::new(), body, bytes_max).await
+    }
+
+    async fn read_into(spools: &Spools, body: Body, bytes_max: usize) -> Result<Form, ApiError> {
         let pace = Pace { window: Duration::from_secs(1), bytes_per_second_min: 0 };
-        let spools = Spools::new();
         let reader = BodyReader::new(body, None, bytes_max, pace, spools.spooler());
         let content_type = HeaderValue::from_static("multipart/form-data; boundary=B");
         read(reader?, content_type, FIELDS).await
@@ -367,6 +396,50 @@ mod tests {
         let twice = format!("{part}{part}--B--\r\n");
         let error = read_bytes(twice.as_bytes(), 10_000).await.unwrap_err();
         assert_eq!(error.reason(), "too_many_items");
+    }
+
+    /// Goal: a form takes little memory, however many parts it has. Method: parts that would each
+    /// fit into memory are counted where spooled bytes are, and stay there with the form.
+    #[tokio::test]
+    async fn many_small_parts_wait_in_one_file() {
+        let spools = Spools::new();
+        let mut form = String::new();
+        for number in 0..40 {
+            let head = |name| format!("--B\r\nContent-Disposition: form-data; name=\"{name}\"");
+            let (text, file) = ("t".repeat(5_000 + number), "f".repeat(5_000 + number));
+            form += &format!("{}\r\n\r\n{text}\r\n", head("tenant_id"));
+            form += &format!("{}; filename=\"{number}\"\r\n\r\n{file}\r\n", head("files"));
+        }
+        form += "--B--\r\n";
+        let read = read_into(&spools, Body::from(form), 1 << 20).await.unwrap();
+        assert_eq!(spools.bytes(), (0..40).map(|number| 2 * (5_000 + number)).sum::<u64>());
+        for (number, ((_, text), (_, file))) in read.texts.iter().zip(&read.files).enumerate() {
+            assert_eq!((text.len(), file.bytes.len()), (5_000 + number, 5_000 + number));
+            assert!(text.bytes().all(|byte| byte == b't') && file.filename == number.to_string());
+            assert!(file.bytes.iter().all(|byte| *byte == b'f'));
+        }
+        assert_eq!((read.texts.len(), read.files.len()), (40, 40));
+        drop(read);
+        assert_eq!(spools.bytes(), 0, "given back");
+    }
+
+    #[tokio::test]
+    async fn what_describes_a_part_is_short() {
+        let named = |name: &str, media_type: &str| {
+            let part = format!("--B\r\nContent-Disposition: form-data; name=\"{name}\"");
+            format!("{part}; filename=\"a\"\r\nContent-Type: {media_type}\r\n\r\nx\r\n--B--\r\n")
+        };
+        let index = |bytes: usize| format!("files[{}]", "0".repeat(bytes - "files[]".len()));
+        let form = named(&index(NAME_BYTES_MAX), "text/plain");
+        let form = read_bytes(form.as_bytes(), 100_000).await.unwrap();
+        assert_eq!(form.files[0].1.content_type, "text/plain");
+        let form = named(&index(NAME_BYTES_MAX + 1), "text/plain");
+        let error = read_bytes(form.as_bytes(), 100_000).await.unwrap_err();
+        assert_eq!(error.message(), "files has a part whose name is over 128 bytes");
+        let form = named("file", &format!("text/plain; a={}", "b".repeat(MEDIA_TYPE_BYTES_MAX)));
+        let form = read_bytes(form.as_bytes(), 100_000).await.unwrap();
+        let file = &form.files[0].1;
+        assert_eq!((file.content_type.as_str(), &file.bytes[..]), ("", &b"x"[..]));
     }
 
     /// If one of several files is too large, its content is discarded and the others are kept.
