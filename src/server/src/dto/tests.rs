@@ -18,7 +18,7 @@ use crate::dto::tenants::{CreateTenant, DeleteSubTenant, DeleteTenant, NamedTena
 use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
-use crate::dto::web::BatchScrapeWebpage;
+use crate::dto::web::{BatchScrapeWebpage, ScrapeWebpage};
 use crate::error::{ApiError, ErrorForm, Location};
 use crate::request::names::{Handling, Rules, Unknown};
 use crate::request::{Form, Input, Payload, Request, UploadedFile};
@@ -352,6 +352,36 @@ fn faults_of_values_name_their_field() {
     for error in [of_search, of_upload] {
         assert_eq!(named::<()>(Err(error.into())), "embeddings");
     }
+}
+
+/// Goal: an error names the place where a value was sent, and the name under which it was sent.
+#[test]
+fn faults_are_found_where_the_value_was_sent() {
+    fn place<R>(read: Result<R, ApiError>) -> (String, String) {
+        let body = read.err().expect("a refused request").body("r");
+        let place = &body["detail"]["errors"][0];
+        let text = |name: &str| place[name].as_str().expect("a text").to_owned();
+        assert!(body["message"].as_str().unwrap().starts_with(&text("field")), "{body}");
+        (text("location"), text("field"))
+    }
+    let at = |location: &str, field: &str| (location.to_owned(), field.to_owned());
+    let file = [("file", "a.txt", "1")];
+    let document = |query, texts| read_form::<UploadDocument>(query, texts, &file);
+    assert_eq!(place(document("tenant_id=a/b", &[])), at("query", "tenant_id"));
+    assert_eq!(place(document("", &[("tenant_id", "a/b")])), at("form", "tenant_id"));
+    let deleted = read::<DeleteSources>("tenant_id=t&ids=a/b", json!({}));
+    assert_eq!(place(deleted), at("query", "ids[0]"));
+    let page = read_form::<ScrapeWebpage>("tenant_id=t", &[("web_url", "ftp://a")], &[]);
+    assert_eq!(place(page), at("form", "web_url"));
+    let text = |more: Value| {
+        let mut body = json!({"content": "x"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        place(read::<UploadText>("tenant_id=t", body))
+    };
+    assert_eq!(text(json!({"source_id": "a/b"})), at("body", "source_id"));
+    assert_eq!(text(json!({"id": 7})), at("body", "id"));
+    assert_eq!(text(json!({"metadata": []})), at("body", "metadata"));
+    assert_eq!(text(json!({"metadata": {"a": "x".repeat(70_000)}})), at("body", "metadata"));
 }
 
 /// Ignoring a misspelled name would give a key wider access than intended.

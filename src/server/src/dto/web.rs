@@ -6,7 +6,7 @@ use crate::dto::inputs::{
     batch_items, chosen_id, query_scope, required_source_id, source_id,
 };
 use crate::error::ApiError;
-use crate::request::fields::wrong;
+use crate::request::fields::{missing, wrong};
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Metadata, Scope, SourceId, WebUrl, limits};
 
@@ -55,7 +55,8 @@ impl Request for ScrapeWebpage {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
-        let url = address(&WEB_URL, &fields.required_text(&WEB_URL)?)?;
+        let (sent, url) = fields.sent_text(&WEB_URL)?.ok_or_else(|| missing(&WEB_URL))?;
+        let url = address(&sent, &url)?;
         let id = source_id(fields, &FILE_ID)?;
         let tenant_metadata = fields.metadata(&TENANT_MAP)?;
         let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
@@ -88,8 +89,8 @@ impl Request for UpdateWebpage {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let source_id = required_source_id(fields, &SOURCE_ID_QUERY)?;
-        let url = fields.text(&NEW_WEB_URL)?;
-        let url = url.map(|url| address(&NEW_WEB_URL, &url)).transpose()?;
+        let url = fields.sent_text(&NEW_WEB_URL)?;
+        let url = url.map(|(sent, url)| address(&sent, &url)).transpose()?;
         let tenant_metadata = fields.metadata(&TENANT_MAP)?;
         let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
         Ok(Self { scope, source_id, url, tenant_metadata, document_metadata })

@@ -18,31 +18,36 @@ impl Fields {
     /// # Errors
     /// 400 for a wrong type, too many or too few entries, or two lists that differ.
     pub fn texts(&mut self, field: &Field) -> Result<Option<Vec<String>>, ApiError> {
+        Ok(self.sent_texts(field)?.map(|(_, texts)| texts))
+    }
+
+    fn sent_texts(&mut self, field: &Field) -> Result<Option<(Field, Vec<String>)>, ApiError> {
         let Kind::Texts { min, max } = field.kind else { return Err(misread(field)) };
-        let mut found: Option<(Location, Vec<String>)> = None;
+        let mut found: Option<(Field, Vec<String>)> = None;
         for name in field.names() {
             let mut all = self.all_of(field, name)?;
             all.retain(|(_, given)| !given.is_absent(field.kind));
             for of_place in all.chunk_by_mut(|(one, _), (other, _)| one == other) {
-                let location = of_place[0].0;
+                let sent = field.sent_as(name, of_place[0].0);
                 let mut texts = Vec::new();
                 for (_, given) in of_place {
-                    add_texts(field, location, given, &mut texts)?;
+                    add_texts(&sent, given, &mut texts)?;
                 }
                 match &found {
                     Some((_, earlier)) if *earlier != texts => {
-                        return Err(conflict(field, location));
+                        return Err(conflict(field, sent.location));
                     }
                     Some(_) => {}
-                    None => found = Some((location, texts)),
+                    None => found = Some((sent, texts)),
                 }
             }
         }
-        let Some((location, texts)) = found else {
-            return if field.is_required { Err(missing(field)) } else { Ok(None) };
-        };
-        check_count(field, location, texts.len(), min, max)?;
-        Ok(Some(texts))
+        match &found {
+            Some((sent, texts)) => check_count(sent, texts.len(), min, max)?,
+            None if field.is_required => return Err(missing(field)),
+            None => {}
+        }
+        Ok(found)
     }
 
     /// Reads a list of source ids.
@@ -50,10 +55,10 @@ impl Fields {
     /// # Errors
     /// As [`Self::texts`], and 400 `invalid_identifier`.
     pub fn source_ids(&mut self, field: &Field) -> Result<Option<Vec<SourceId>>, ApiError> {
-        let Some(texts) = self.texts(field)? else { return Ok(None) };
+        let Some((field, texts)) = self.sent_texts(field)? else { return Ok(None) };
         let parse = |(at, text): (usize, &String)| {
             SourceId::parse(text).map_err(|error| {
-                let (reason, place) = ("invalid_identifier", place(field, at));
+                let (reason, place) = ("invalid_identifier", place(&field, at));
                 ApiError::field(reason, field.location, &place, error.problem)
             })
         };
@@ -65,11 +70,11 @@ impl Fields {
     /// # Errors
     /// 400 for a wrong type, excessive depth or bad keys; 413 over 64 KiB.
     pub fn metadata(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
-        match self.json_of(field, location, given)? {
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
+        match self.json_of(&field, given)? {
             Value::Null => Ok(None),
-            Value::Object(map) => checked_metadata(field, location, map).map(Some),
-            _ => Err(wrong(field, location, "must be a JSON object")),
+            Value::Object(map) => checked_metadata(&field, field.location, map).map(Some),
+            _ => Err(wrong(&field, field.location, "must be a JSON object")),
         }
     }
 
@@ -78,13 +83,13 @@ impl Fields {
     /// # Errors
     /// 400 `invalid_filter` for a wrong type.
     pub fn filter(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
-        match self.json_of(field, location, given)? {
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
+        match self.json_of(&field, given)? {
             Value::Null => Ok(None),
             Value::Object(map) => Ok(Some(map)),
             _ => {
                 let problem = "must be a JSON object";
-                Err(ApiError::field("invalid_filter", location, field.name, problem))
+                Err(ApiError::field("invalid_filter", field.location, field.name, problem))
             }
         }
     }
@@ -94,8 +99,8 @@ impl Fields {
     /// # Errors
     /// Errors found while the body was parsed.
     pub fn json(&mut self, field: &Field) -> Result<Option<Value>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
-        Ok(Some(self.json_of(field, location, given)?).filter(|value| !value.is_null()))
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
+        Ok(Some(self.json_of(&field, given)?).filter(|value| !value.is_null()))
     }
 
     /// Reads texts or token ids, if the field is given.
@@ -122,11 +127,12 @@ impl Fields {
         count: usize,
     ) -> Result<Vec<Option<Metadata>>, ApiError> {
         let found = match self.indexed_json(field)? {
-            Some(items) => Some((Location::Form, Given::Json(items))),
+            Some(items) => Some((*field, Given::Json(items))),
             None => self.find(field)?,
         };
-        let Some((location, given)) = found else { return Ok(vec![None; count]) };
-        let items = match self.json_of(field, location, given)? {
+        let Some((field, given)) = found else { return Ok(vec![None; count]) };
+        let (location, field) = (field.location, &field);
+        let items = match self.json_of(field, given)? {
             Value::Null => return Ok(vec![None; count]),
             Value::Object(map) if !matches!(field.kind, Kind::MetadataRows) => {
                 let map = checked_metadata(field, location, map)?;
@@ -166,9 +172,8 @@ impl Fields {
     /// Returns the list whose entries are the JSON texts of the form parts `name[0]`, `name[1]` and
     /// so on; `None` if there are no such parts. An empty part is null.
     fn indexed_json(&self, field: &Field) -> Result<Option<Value>, ApiError> {
-        let is_indexed = |part: &str| {
-            part.contains('[') && field.names().any(|name| name == base(part))
-        };
+        let is_indexed =
+            |part: &str| part.contains('[') && field.names().any(|name| name == base(part));
         if !self.form.texts.iter().any(|(part, _)| is_indexed(part)) {
             return Ok(None);
         }
@@ -183,21 +188,16 @@ impl Fields {
         Ok(Some(Value::Array(items.collect::<Result<_, _>>()?)))
     }
 
-    fn json_of(&self, field: &Field, location: Location, given: Given) -> Result<Value, ApiError> {
+    fn json_of(&self, field: &Field, given: Given) -> Result<Value, ApiError> {
         match given {
             Given::Json(value) => Ok(value),
-            Given::Text(text) => json::value_of_text(&text, field, location, &self.allowance),
+            Given::Text(text) => json::value_of_text(&text, field, field.location, &self.allowance),
         }
     }
 }
 
-fn add_texts(
-    field: &Field,
-    location: Location,
-    given: &mut Given,
-    texts: &mut Vec<String>,
-) -> Result<(), ApiError> {
-    let wrong_type = || wrong(field, location, "must be an array of strings");
+fn add_texts(field: &Field, given: &mut Given, texts: &mut Vec<String>) -> Result<(), ApiError> {
+    let wrong_type = || wrong(field, field.location, "must be an array of strings");
     match given {
         Given::Text(text) => texts.push(std::mem::take(text)),
         Given::Json(Value::Array(items)) => {
@@ -211,19 +211,13 @@ fn add_texts(
     Ok(())
 }
 
-fn check_count(
-    field: &Field,
-    location: Location,
-    count: usize,
-    min: usize,
-    max: usize,
-) -> Result<(), ApiError> {
+fn check_count(field: &Field, count: usize, min: usize, max: usize) -> Result<(), ApiError> {
     if count > max {
         let problem = format!("has {count} entries; at most {max} are allowed");
-        return Err(ApiError::field("too_many_items", location, field.name, &problem));
+        return Err(ApiError::field("too_many_items", field.location, field.name, &problem));
     }
     if count < min {
-        return Err(wrong(field, location, &format!("must have at least {min} entries")));
+        return Err(wrong(field, field.location, &format!("must have at least {min} entries")));
     }
     Ok(())
 }

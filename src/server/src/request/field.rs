@@ -342,6 +342,11 @@ impl Field {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
+    /// Returns the field as a request sent it, for errors: under one of its names, at a location.
+    pub(super) fn sent_as(&self, name: &'static str, location: Location) -> Self {
+        Self { name, location, ..*self }
+    }
+
     /// Whether a value found at `location` belongs to this field.
     pub fn may_stand_in(&self, location: Location) -> bool {
         self.location == location

@@ -76,9 +76,9 @@ impl Fields {
         Self { form: Form { texts, ..Form::default() }, ..Self::default() }
     }
 
-    /// Finds the value of a field and its location.
-    pub(super) fn find(&mut self, field: &Field) -> Result<Option<(Location, Given)>, ApiError> {
-        let mut found: Option<(Location, Given)> = None;
+    /// Finds the value of a field, and returns it with the field as it was sent.
+    pub(super) fn find(&mut self, field: &Field) -> Result<Option<(Field, Given)>, ApiError> {
+        let mut found: Option<(Field, Given)> = None;
         for name in field.names() {
             for (location, given) in self.all_of(field, name)? {
                 if given.is_absent(field.kind) {
@@ -89,7 +89,7 @@ impl Fields {
                         return Err(conflict(field, location));
                     }
                     Some(_) => {}
-                    None => found = Some((location, given)),
+                    None => found = Some((field.sent_as(name, location), given)),
                 }
             }
         }
@@ -150,27 +150,35 @@ impl Fields {
     /// # Errors
     /// 400 for a wrong type or for blank or too long text; 413 for content over its byte limit.
     pub fn text(&mut self, field: &Field) -> Result<Option<String>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        Ok(self.sent_text(field)?.map(|(_, text)| text))
+    }
+
+    /// As [`Self::text`], with the field as it was sent, for errors found later.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub fn sent_text(&mut self, field: &Field) -> Result<Option<(Field, String)>, ApiError> {
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
+        let wrong = |problem: &str| Err(wrong(&field, field.location, problem));
         let text = match given {
             Given::Text(text) | Given::Json(Value::String(text)) => text,
-            Given::Json(_) => return Err(wrong(field, location, "must be a string")),
+            Given::Json(_) => return wrong("must be a string"),
         };
         match field.kind {
             Kind::Text { is_filled: true, .. } | Kind::Content { .. } if is_blank(&text) => {
-                return Err(wrong(field, location, "must not be blank"));
+                return wrong("must not be blank");
             }
             Kind::Text { chars_max, .. } if text.chars().count() > chars_max => {
-                let problem = format!("is longer than {chars_max} characters");
-                return Err(wrong(field, location, &problem));
+                return wrong(&format!("is longer than {chars_max} characters"));
             }
             Kind::Content { bytes_max } if text.len() > bytes_max => {
                 let message = format!("{} is larger than {bytes_max} bytes", field.name);
                 let error = ApiError::too_large("content_too_large", message);
-                return Err(error.at(location, field.name));
+                return Err(error.at(field.location, field.name));
             }
             _ => {}
         }
-        Ok(Some(text))
+        Ok(Some((field, text)))
     }
 
     /// As [`Self::text`], for a required field.
@@ -190,7 +198,7 @@ impl Fields {
         field: &Field,
         parse: fn(&'static str, &str) -> Result<T, InvalidIdentifier>,
     ) -> Result<Option<T>, ApiError> {
-        let Some(text) = self.text(field)? else { return Ok(None) };
+        let Some((field, text)) = self.sent_text(field)? else { return Ok(None) };
         let parsed = parse(field.name, &text);
         parsed.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
     }

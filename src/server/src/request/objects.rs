@@ -107,6 +107,7 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
             let mut named = in_body.flat_map(|field| field.names().map(move |name| (name, field)));
             match named.find(|(known, _)| *known == name) {
                 Some((known, field)) => {
+                    let field = &field.sent_as(known, Location::Body);
                     let member = map.next_value_seed(MemberSeed { field, seed: self })?;
                     let names = member.ignored().into_iter();
                     body.ignored.extend(names.map(|name| inside(known, &name)));

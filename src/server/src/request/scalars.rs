@@ -17,7 +17,7 @@ impl Fields {
     /// 400 for a wrong type or a value out of range.
     pub fn integer(&mut self, field: &Field) -> Result<Option<u64>, ApiError> {
         let Kind::Integer { min, max, default } = field.kind else { return Err(misread(field)) };
-        let Some((location, given)) = self.find(field)? else { return Ok(default) };
+        let Some((field, given)) = self.find(field)? else { return Ok(default) };
         let value = match &given {
             Given::Text(text) => text.parse().ok(),
             Given::Json(value) => value.as_u64().or_else(|| {
@@ -27,8 +27,11 @@ impl Fields {
         };
         match value {
             Some(value) if (min..=max).contains(&value) => Ok(Some(value)),
-            Some(_) => Err(wrong(field, location, &format!("must be from {min} to {max}"))),
-            None => Err(wrong(field, location, &format!("must be an integer from {min} to {max}"))),
+            Some(_) => Err(wrong(&field, field.location, &format!("must be from {min} to {max}"))),
+            None => {
+                let problem = format!("must be an integer from {min} to {max}");
+                Err(wrong(&field, field.location, &problem))
+            }
         }
     }
 
@@ -38,14 +41,16 @@ impl Fields {
     /// 400 for a wrong type or a value out of range.
     pub fn number(&mut self, field: &Field) -> Result<Option<f64>, ApiError> {
         let Kind::Number { min, max } = field.kind else { return Err(misread(field)) };
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
         let value = match &given {
             Given::Text(text) => text.parse().ok(),
             Given::Json(value) => value.as_f64(),
         };
         match value.filter(|value| (min..=max).contains(value)) {
             Some(value) => Ok(Some(value)),
-            None => Err(wrong(field, location, &format!("must be a number from {min} to {max}"))),
+            None => {
+                Err(wrong(&field, field.location, &format!("must be a number from {min} to {max}")))
+            }
         }
     }
 
@@ -55,14 +60,14 @@ impl Fields {
     /// 400 for a wrong type or a value out of range.
     pub fn share(&mut self, field: &Field) -> Result<f32, ApiError> {
         let Kind::Share { default } = field.kind else { return Err(misread(field)) };
-        let Some((location, given)) = self.find(field)? else { return Ok(default as f32) };
+        let Some((field, given)) = self.find(field)? else { return Ok(default as f32) };
         let value = match &given {
             Given::Text(text) => text.parse().ok(),
             Given::Json(value) => value.as_f64(),
         };
         match value.filter(|value| (0.0..=1.0).contains(value)) {
             Some(value) => Ok(value as f32),
-            None => Err(wrong(field, location, "must be a number from 0 to 1")),
+            None => Err(wrong(&field, field.location, "must be a number from 0 to 1")),
         }
     }
 
@@ -71,7 +76,7 @@ impl Fields {
     /// # Errors
     /// 400 for anything else.
     pub fn alpha(&mut self, field: &Field) -> Result<Alpha, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(Alpha::Default) };
+        let Some((field, given)) = self.find(field)? else { return Ok(Alpha::Default) };
         let value = match &given {
             Given::Text(text) | Given::Json(Value::String(text)) => {
                 if text.trim().eq_ignore_ascii_case("auto") {
@@ -83,7 +88,7 @@ impl Fields {
         };
         match value.filter(|value| (0.0..=1.0).contains(value)) {
             Some(value) => Ok(Alpha::Fixed(value as f32)),
-            None => Err(wrong(field, location, "must be a number from 0 to 1, or 'auto'")),
+            None => Err(wrong(&field, field.location, "must be a number from 0 to 1, or 'auto'")),
         }
     }
 
@@ -92,7 +97,7 @@ impl Fields {
     /// # Errors
     /// 400 for anything except `false`, `auto`, 0, 1 and 2.
     pub fn fuzzy(&mut self, field: &Field) -> Result<Fuzzy, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(Fuzzy::Off) };
+        let Some((field, given)) = self.find(field)? else { return Ok(Fuzzy::Off) };
         let text = match &given {
             Given::Text(text) | Given::Json(Value::String(text)) => text.clone(),
             Given::Json(value) => value.to_string(),
@@ -102,7 +107,7 @@ impl Fields {
             "auto" => Ok(Fuzzy::Auto),
             "1" => Ok(Fuzzy::Edits(1)),
             "2" => Ok(Fuzzy::Edits(2)),
-            _ => Err(wrong(field, location, "must be false, 'auto', 1 or 2")),
+            _ => Err(wrong(&field, field.location, "must be false, 'auto', 1 or 2")),
         }
     }
 
@@ -112,15 +117,15 @@ impl Fields {
     /// 400 for a wrong type.
     pub fn boolean(&mut self, field: &Field) -> Result<bool, ApiError> {
         let Kind::Boolean { default } = field.kind else { return Err(misread(field)) };
-        let Some((location, given)) = self.find(field)? else { return Ok(default) };
+        let Some((field, given)) = self.find(field)? else { return Ok(default) };
         match &given {
             Given::Json(Value::Bool(value)) => Ok(*value),
             Given::Text(text) => match text.as_str() {
                 "true" | "1" => Ok(true),
                 "false" | "0" => Ok(false),
-                _ => Err(wrong(field, location, "must be true, false, 1 or 0")),
+                _ => Err(wrong(&field, field.location, "must be true, false, 1 or 0")),
             },
-            Given::Json(_) => Err(wrong(field, location, "must be true or false")),
+            Given::Json(_) => Err(wrong(&field, field.location, "must be true or false")),
         }
     }
 
@@ -129,7 +134,7 @@ impl Fields {
     /// # Errors
     /// 400 for anything else.
     pub fn boolean_or_auto(&mut self, field: &Field) -> Result<Option<bool>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
         let text = match &given {
             Given::Json(Value::Bool(value)) => return Ok(Some(*value)),
             Given::Text(text) | Given::Json(Value::String(text)) => text.trim(),
@@ -139,7 +144,7 @@ impl Fields {
             "auto" => Ok(None),
             "true" => Ok(Some(true)),
             "false" => Ok(Some(false)),
-            _ => Err(wrong(field, location, "must be true, false or 'auto'")),
+            _ => Err(wrong(&field, field.location, "must be true, false or 'auto'")),
         }
     }
 
@@ -148,12 +153,12 @@ impl Fields {
     /// # Errors
     /// 400 for anything else.
     pub fn graph_context(&mut self, field: &Field) -> Result<Option<GraphContext>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
         let wanted = match &given {
             Given::Json(Value::Bool(true)) => GraphContext::On,
             Given::Json(Value::Bool(false)) => GraphContext::Off,
             Given::Json(Value::String(text)) if text == "auto" => GraphContext::Auto,
-            _ => return Err(wrong(field, location, "must be true, false or 'auto'")),
+            _ => return Err(wrong(&field, field.location, "must be true, false or 'auto'")),
         };
         Ok(Some(wanted))
     }
@@ -166,7 +171,7 @@ impl Fields {
         let Kind::Choice { words, default, is_exact } = field.kind else {
             return Err(misread(field));
         };
-        let Some((location, given)) = self.find(field)? else { return Ok(default) };
+        let Some((field, given)) = self.find(field)? else { return Ok(default) };
         let text = match &given {
             Given::Text(text) | Given::Json(Value::String(text)) => text.as_str(),
             Given::Json(_) => "",
@@ -177,7 +182,7 @@ impl Fields {
             Some(word) => Ok(Some(word)),
             None => {
                 let problem = format!("must be one of {}", words.join(", "));
-                Err(wrong(field, location, &problem))
+                Err(wrong(&field, field.location, &problem))
             }
         }
     }
@@ -187,12 +192,12 @@ impl Fields {
     /// # Errors
     /// 400 for anything else.
     pub fn moment(&mut self, field: &Field) -> Result<Option<Timestamp>, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let Some((field, given)) = self.find(field)? else { return Ok(None) };
         let moment = match &given {
             Given::Text(text) | Given::Json(Value::String(text)) => moment::parse(text),
             Given::Json(value) => value.as_f64().and_then(moment::from_seconds),
         };
         let problem = "must be epoch seconds or an RFC 3339 time";
-        moment.map(Some).ok_or_else(|| wrong(field, location, problem))
+        moment.map(Some).ok_or_else(|| wrong(&field, field.location, problem))
     }
 }
