@@ -151,6 +151,7 @@ impl Catalog {
         if &*grant.key_id == OPERATOR_KEY_ID {
             return Ok(());
         }
+        self.require_current().map_err(|source| AuthError::Storage { source })?;
         let stored = self.stored_key(&grant.key_id)?.ok_or(AuthError::Invalid)?;
         self.require_unexpired(&stored)
     }

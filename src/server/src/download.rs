@@ -8,7 +8,7 @@
 //! The secret lives only as long as the process, so a restart invalidates every URL. The claim
 //! includes the collection so that the token does not give access to a tenant created later under
 //! the same name, and the id of the requesting key so that downloads count against that key's rate
-//! limit.
+//! limit and end with that key.
 
 use std::fmt;
 

@@ -12,7 +12,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::admission::Owner;
-use crate::app::{App, Handling, blocking, degraded, lookup_error};
+use crate::app::{App, Handling, blocking, degraded, failure_of, lookup_error};
+use crate::auth::AuthFailure;
 use crate::download::Claim;
 use crate::dto::sources::{Download, FetchContent, FetchedContent};
 use crate::error::{ApiError, Condition};
@@ -177,8 +178,15 @@ fn gone() -> ApiError {
 }
 
 fn claimed(app: &App, claim: Claim) -> Result<(TenantAccess, Original), ApiError> {
-    let Claim { key_id: _, collection, scope, source, drawing } = claim;
-    let access = match app.engine.open(&bearer(&scope), &scope, Some(TenantMode::Standard)) {
+    let Claim { key_id, collection, scope, source, drawing } = claim;
+    let grant = bearer(key_id, &scope);
+    if let Err(error) = app.engine.require_valid(&grant) {
+        return Err(match failure_of(error) {
+            AuthFailure::Invalid | AuthFailure::Expired => gone(),
+            failure => failure.into(),
+        });
+    }
+    let access = match app.engine.open(&grant, &scope, Some(TenantMode::Standard)) {
         Err(EngineError::TenantNotFound | EngineError::ModeMismatch { .. }) => return Err(gone()),
         access => access?,
     };
@@ -201,11 +209,12 @@ fn claimed(app: &App, claim: Claim) -> Result<(TenantAccess, Original), ApiError
     }
 }
 
-/// Returns the grant of a signed URL's holder: read access to that one scope.
-fn bearer(scope: &Scope) -> Grant {
+/// Returns the grant of a signed URL's holder: read access to that one scope, in the name of the
+/// key that requested the URL.
+fn bearer(key_id: String, scope: &Scope) -> Grant {
     let sub_tenants = Some(vec![scope.sub_tenant.clone()]);
     let grants = vec![TenantGrant { tenant: scope.tenant.clone(), sub_tenants }];
-    Grant::new("download", Role::Read, KeyScope::Tenants(grants)).counted()
+    Grant::new(key_id, Role::Read, KeyScope::Tenants(grants)).counted()
 }
 
 /// Returns a media type of the form `type/subtype`, since uploaders may have sent anything.

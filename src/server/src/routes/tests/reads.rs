@@ -129,6 +129,37 @@ async fn a_download_url_opens_one_original_for_an_hour() {
     open(path).await.fails(404, "download_not_found");
 }
 
+/// Goal: the download URLs that a key requested end with it, whether it is revoked or expires.
+#[tokio::test]
+async fn a_download_url_ends_with_its_key() {
+    let server = Server::start();
+    server.text("tenant_id=acme", "a", "apples").await;
+    let made = async |more: Value| {
+        let mut body = json!({"name": "k", "role": "read"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let key = server.post("/admin/api_keys", body).await.ok();
+        let ask = json!({"tenant_id": "acme", "file_id": "a", "return_content": false});
+        let sent = server.send("POST", "/fetch/fetch_content").json(ask);
+        let given = sent.with_key(key["api_key"].as_str()).answer().await.ok();
+        let url = given["download_url"].as_str().unwrap().to_owned();
+        (key["key_id"].as_str().unwrap().to_owned(), url)
+    };
+    let open = |url: &str| server.send("GET", url).with_key(None).answer();
+    let (revoked, first) = made(json!({})).await;
+    let expires_at = server.clock_seconds() + 60;
+    let (_, second) = made(json!({ "expires_at": expires_at })).await;
+    let (_, third) = made(json!({})).await;
+    for url in [&first, &second, &third] {
+        assert_eq!(open(url).await.body, "apples");
+    }
+    server.send("DELETE", format!("/admin/api_keys/{revoked}")).answer().await.ok();
+    open(&first).await.fails(404, "download_not_found");
+    assert_eq!(open(&second).await.status, 200);
+    server.clock.advance_millis(61_000);
+    open(&second).await.fails(404, "download_not_found");
+    assert_eq!(open(&third).await.status, 200);
+}
+
 #[tokio::test]
 async fn jobs_are_listed_in_pages() {
     let server = Server::start();
