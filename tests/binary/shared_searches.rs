@@ -172,6 +172,14 @@ fn refuses_strangers(client: &Client) {
     for key in [KEY, "", &NODE_KEY[1..]] {
         assert_eq!(status(&with(key), &task), 401, "{key:?}");
     }
+    for (method, path, status) in
+        [("POST", SHARE, 401), ("DELETE", SHARE, 405), ("DELETE", "/nodes/query", 405)]
+    {
+        let reply = client.call(method, path, &Value::Null).expect("an answer");
+        let body = reply.json();
+        assert_eq!((reply.status, &body["success"]), (status, &json!(false)), "{body}");
+        assert!(body["request_id"].as_str().is_some_and(|id| !id.is_empty()), "{body}");
+    }
     let node = with(NODE_KEY);
     for wrong in [json!({}), json!([]), json!({"release": "0"})] {
         assert_eq!(status(&node, &wrong), 400, "{wrong}");

@@ -55,7 +55,9 @@ fn every_file_is_served_with_its_type_its_tag_and_the_policy() {
         assert_eq!(header(&head, "etag"), tag, "{path}");
         ask(&server, "POST", &path, None).error(405, "method_not_allowed");
     }
-    ask(&server, "GET", "/console/none.js", None).error(404, "route_not_found");
+    for path in ["/console/none.js", "/console/%FF"] {
+        ask(&server, "GET", path, None).error(404, "route_not_found");
+    }
     let openapi = server.get("/openapi.json").ok();
     let paths = openapi["paths"].as_object().unwrap();
     assert!(!paths.keys().any(|path| path == "/" || path.starts_with("/console")));

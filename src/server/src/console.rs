@@ -4,6 +4,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::response::Response;
 use axum::routing::any;
 use http::header::{
@@ -22,7 +23,9 @@ const CACHING: &str = "no-cache";
 /// Returns the router of the console.
 pub fn router() -> Router {
     let home = |request: Request<Body>| async move { answer("index.html", "/", &request) };
-    let asset = |Path(name): Path<String>, request: Request<Body>| async move {
+    let asset = |name: Result<Path<String>, PathRejection>, request: Request<Body>| async move {
+        // A name that is not UTF-8 is the name of no file.
+        let name = name.map(|Path(name)| name).unwrap_or_default();
         answer(&name, "/console/{file}", &request)
     };
     Router::new().route("/", any(home)).route("/console/{*file}", any(asset))
@@ -30,10 +33,8 @@ pub fn router() -> Router {
 
 fn answer(name: &str, template: &'static str, request: &Request<Body>) -> Response {
     let answered = find(name, request.method()).map(|file| respond(file, request.headers()));
-    let mut response = answered.unwrap_or_else(|error| {
-        let id = request.extensions().get::<RequestId>();
-        error.into_response(id.map_or("", |RequestId(id)| id))
-    });
+    let mut response =
+        answered.unwrap_or_else(|error| error.into_response(RequestId::of(request.extensions())));
     response.extensions_mut().insert(Template(template));
     response
 }

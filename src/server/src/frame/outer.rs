@@ -16,7 +16,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request};
 use tracing::Instrument;
 
 use crate::frame::trace::{TRACEPARENT, TraceContext};
@@ -35,6 +35,13 @@ const LAST_CHOICE: HeaderValue = HeaderValue::from_static("identity;q=0.001");
 /// The request id, as an extension of the request.
 #[derive(Debug, Clone)]
 pub struct RequestId(pub Arc<str>);
+
+impl RequestId {
+    /// Returns the id of the request with these extensions; empty outside of this layer.
+    pub fn of(extensions: &Extensions) -> &str {
+        extensions.get::<Self>().map_or("", |Self(id)| id)
+    }
+}
 
 /// The path template that matched, as an extension of the response for the log.
 #[derive(Debug, Clone, Copy)]

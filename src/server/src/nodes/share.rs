@@ -9,8 +9,10 @@ use axum::routing::{get, post};
 use http::{HeaderMap, Request};
 use tokio::sync::Semaphore;
 
-use super::{Answer, busy, bytes_response, json_response, read, refused, sent};
+use super::{Answer, busy, bytes_response, json_response, read, refused};
 use crate::auth::{bearer_token, invalid_key};
+use crate::error::ApiError;
+use crate::frame::outer::RequestId;
 use crate::routes::off_thread;
 use lodestone_engine::Engine;
 use lodestone_engine::nodes::QUERY_NODE;
@@ -28,16 +30,26 @@ pub fn share_router(engine: &Arc<Engine>) -> Router {
     }
     let own = Arc::clone(engine);
     let tell = move |headers: HeaderMap| async move { description(&own, &headers) };
-    let router = Router::new().route(QUERY_NODE, get(tell));
+    let tell = get(tell).fallback(|request| only("GET, HEAD", request));
+    let router = Router::new().route(QUERY_NODE, tell);
     if !engine.peers().is_some_and(|peers| peers.shares_searches()) {
         return router;
     }
     let (engine, places) = (Arc::clone(engine), Arc::new(Semaphore::new(SHARES_MAX)));
     let serve = move |request: Request<Body>| {
         let (engine, places) = (Arc::clone(&engine), Arc::clone(&places));
-        async move { sent(share(engine, places, request).await) }
+        async move {
+            let id = RequestId::of(request.extensions()).to_owned();
+            share(engine, places, request).await.unwrap_or_else(|error| error.into_response(&id))
+        }
     };
-    router.route(SHARE, post(serve))
+    router.route(SHARE, post(serve).fallback(|request| only("POST", request)))
+}
+
+/// Refuses a method that the path does not support.
+async fn only(methods: &str, request: Request<Body>) -> Response {
+    let error = ApiError::method_not_allowed(methods.to_owned());
+    error.into_response(RequestId::of(request.extensions()))
 }
 
 fn description(engine: &Engine, headers: &HeaderMap) -> Response {
