@@ -278,6 +278,32 @@ fn check_code(source: &Source) -> Vec<String> {
     found
 }
 
+/// Checks that log lines name a tenant only by the id of its collection.
+fn check_logs(source: &Source) -> Vec<String> {
+    let code = &source.code()[..source.tests_from];
+    let mut found = Vec::new();
+    for (start, word) in code.match_indices("tracing::") {
+        let name = code[start + word.len()..].split(|c: char| !c.is_ascii_lowercase()).next();
+        let open = start + word.len() + name.map_or(0, str::len);
+        if !code[open..].starts_with("!(") {
+            continue;
+        }
+        let mut depth = 0;
+        let is_end = |c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            c == ')' && depth == 0
+        };
+        let end = code[open..].find(is_end).map_or(code.len(), |at| open + at);
+        for word in ["tenant", "sub_tenant", "tenant_id", "sub_tenant_id"] {
+            let places = find_words(&code[open..end], word).into_iter();
+            let is_name = |at: &usize| !code[open + at + word.len()..].starts_with(".collection");
+            let tell = |at| source.at(open + at, "a log line names a tenant: use its collection");
+            found.extend(places.filter(is_name).map(tell));
+        }
+    }
+    found
+}
+
 /// Allows non-ASCII characters only in literals, such as word lists, which are more readable that
 /// way.
 fn check_characters(source: &Source) -> Vec<String> {
@@ -442,6 +468,7 @@ fn files_below(root: &Path, directory: &str, found: &mut Vec<String>) {
 fn check_source(source: &Source) -> Vec<String> {
     let mut found = check_lengths(source);
     found.extend(check_code(source));
+    found.extend(check_logs(source));
     found.extend(check_characters(source));
     found.extend(check_names(source));
     found.extend(check_layers(source));
@@ -584,6 +611,16 @@ mod tests {
         let foreign = |text| check_characters(&product("src/x.rs", text)).len();
         assert_eq!(foreign("// é"), 1);
         assert_eq!(foreign("f(\"é\", 'é')"), 0);
+    }
+
+    #[test]
+    fn log_lines_name_collections() {
+        let wrong = |text| check_logs(&product("src/x.rs", text)).len();
+        let fine = "tracing::info!(collection = %f(x).tenant.collection, tenants, \"a tenant\");";
+        assert_eq!(wrong(fine), 0);
+        assert_eq!(wrong("tracing::Span::current(); f(tenant, \"tracing::info!(tenant)\")"), 0);
+        assert_eq!(wrong("tracing::warn!(tenant = %id, f(), %access.tenant.id, \"x\"); tenant"), 2);
+        assert_eq!(wrong("tracing::error_span!(\"x\", %sub_tenant)"), 1);
     }
 
     #[test]

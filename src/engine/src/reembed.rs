@@ -98,8 +98,9 @@ impl Engine {
             let tenant = Arc::new(tenant);
             match self.reembed_one(&tenant, only.is_some(), action, to) {
                 Err(error) if only.is_none() => {
-                    tracing::warn!(tenant = %tenant.id, %error, "a re-embedding request for a \
-                        tenant failed");
+                    let collection = tenant.collection;
+                    tracing::warn!(%collection, %error, "a re-embedding request for a tenant \
+                        failed");
                     let (id, problem) = (tenant.id.clone(), Some(error.to_string()));
                     let (state, run, estimate) = Default::default();
                     states.push(TenantReembed { tenant: id, state, run, estimate, problem });

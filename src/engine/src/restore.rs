@@ -115,15 +115,15 @@ fn take_up(
             && !has_files(&**store, other.collection)?;
         if !is_gone {
             let other = other.collection;
-            tracing::error!(tenant = %name, %collection, %other, "two collections claim this \
-                tenant: the one in catalog.sqlite is served, the other is left untouched");
+            tracing::error!(%collection, %other, "two collections claim the same tenant: the \
+                other, which is in catalog.sqlite, is served, and this one is left untouched");
             return Ok(());
         }
         // The tenant was deleted after the backup and then created again.
         catalog.begin_delete_tenant(&name)?;
     }
     let waiting = restore_tenant(catalog, store, ids, tenant)?;
-    tracing::error!(tenant = %name, jobs = waiting, "a tenant that is not in catalog.sqlite was \
+    tracing::error!(%collection, jobs = waiting, "a tenant that is not in catalog.sqlite was \
         added: the file is older than the tenant, as after a restore; repeat the uploads of all \
         tenants that were waiting since then");
     Ok(())
@@ -275,7 +275,7 @@ fn restore_tenant(
         Ok(collection) => collection,
         Err(error) => {
             // The tenant is kept and fails when it is used, without holding up the others.
-            tracing::error!(tenant = %tenant.id, %error, "tenant restored without its sources");
+            tracing::error!(collection = %id, %error, "tenant restored without its sources");
             catalog.restore_tenant(RestoredTenant {
                 tenant,
                 // Records that something was committed, so that its files are not taken for

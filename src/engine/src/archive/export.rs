@@ -10,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use lodestone_io::store::{BlobStore, DeletionHold};
 use lodestone_io::{Fullness, SpaceGauge};
 use lodestone_storage::collection::{FoundSource, Snapshot, uploads};
-use lodestone_types::{ErrorKind, Grant, RowId, SourceRecord, SubTenantId, TenantId, TenantMode};
+use lodestone_types::{
+    CollectionId, ErrorKind, Grant, RowId, SourceRecord, SubTenantId, TenantId, TenantMode,
+};
 use sha2::{Digest, Sha256};
 
 use super::ArchiveError;
@@ -27,6 +29,7 @@ const EXPORTS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct Export {
     head: Head,
+    collection: CollectionId,
     sub_tenants: Vec<SubTenantId>,
     snapshot: Arc<Snapshot>,
     store: Arc<dyn BlobStore>,
@@ -86,14 +89,24 @@ impl Engine {
             exported_at: self.clock.now().0,
         };
         let (store, gauge) = (Arc::clone(&self.store), Arc::clone(&self.gauge));
-        Ok(Export { head, sub_tenants, snapshot, store, gauge, _hold: hold, _place: place })
+        let collection = tenant.collection;
+        Ok(Export {
+            head,
+            collection,
+            sub_tenants,
+            snapshot,
+            store,
+            gauge,
+            _hold: hold,
+            _place: place,
+        })
     }
 }
 
 impl Export {
-    /// The id of the exported tenant.
-    pub fn tenant_id(&self) -> &str {
-        &self.head.tenant_id
+    /// The collection of the exported tenant.
+    pub fn collection(&self) -> CollectionId {
+        self.collection
     }
 
     /// Writes the archive. Output cut short by an error lacks the last line and is thus
@@ -139,9 +152,9 @@ impl Export {
             key => match uploads::open_verified(&*self.store, key) {
                 Ok(stored) => Some(stored),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    let (tenant, source) = (self.tenant_id(), &record.id);
-                    tracing::error!(tenant, %source, "original missing on disk: source exported \
-                        without it");
+                    let (collection, source) = (self.collection, &record.id);
+                    tracing::error!(%collection, %source, "original missing on disk: source \
+                        exported without it");
                     None
                 }
                 Err(error) => return Err(io::Error::other(error)),

@@ -100,7 +100,7 @@ impl Engine {
         reader::read(archive, &mut |source| Ok(building.add(source)?))?;
         building.finish(checked.sub_tenants, replaces.map(|old| old.collection))?;
         let (sources, chunks) = (checked.end.sources, checked.end.chunks);
-        tracing::info!(tenant = %id, sources, chunks, reembedded, "imported");
+        tracing::info!(%collection, sources, chunks, reembedded, "imported");
         let original_bytes = checked.end.original_bytes;
         Ok(Imported { tenant: id, collection, sources, chunks, original_bytes, reembedded })
     }

@@ -73,9 +73,10 @@ pub fn take(
         match run.tenant(&tenant) {
             Ok(entry) => taken.extend(entry),
             Err(error) if is_of_tenant(&error) => {
-                let name = tenant.id.to_string();
-                tracing::error!(tenant = %name, %error, "tenant left out of the backup");
-                left_out.push(LeftOut { tenant: name, reason: error.to_string() });
+                let collection = tenant.collection;
+                tracing::error!(%collection, %error, "tenant left out of the backup");
+                let reason = error.to_string();
+                left_out.push(LeftOut { tenant: tenant.id.to_string(), reason });
             }
             Err(error) => return Err(error),
         }
@@ -160,8 +161,8 @@ impl Run<'_> {
         let sources = originals.see_sources(&snapshot)?;
         if originals.missing > 0 {
             let missing = originals.missing;
-            tracing::error!(tenant = %tenant.id, missing, "originals are missing on \
-                disk: the backup contains their sources without them");
+            tracing::error!(collection = %id, missing, "originals are missing on disk: the \
+                backup contains their sources without them");
         }
         let mut keys = snapshot.manifest.files();
         keys.extend(originals.wanted.into_iter().cloned());

@@ -233,8 +233,8 @@ impl<'a> NewTenant<'a> {
         }
         // Otherwise they would only count after the next sweep, up to an hour later.
         if let Err(error) = ingest.know_sources(&self.tenant.id, &collection) {
-            tracing::warn!(tenant = %self.tenant.id, %error, "counting imported sources failed: \
-                they are counted later");
+            tracing::warn!(collection = %collection.id(), %error, "counting imported sources \
+                failed: they are counted later");
         }
         ingest.maintenance.wake_opened(&collection);
         ingest.look_after(&collection);

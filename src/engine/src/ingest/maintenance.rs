@@ -210,14 +210,15 @@ impl Ingest {
         self.know_sources(&name, &collection)?;
         let expired = self.remove_expired_memories(&collection)?;
         if expired > 0 {
-            tracing::info!(tenant = %name, expired, "removed expired memories");
+            tracing::info!(collection = %collection.id(), expired, "removed expired memories");
             self.maintenance.wake(&collection);
         }
         self.expire_other(&collection)?;
         let deleted = self.sweep_originals(&collection)?;
         copies::forget_originals(&*self.store, &self.catalog, &collection)?;
         if deleted > 0 {
-            tracing::info!(tenant = %name, deleted, "deleted originals without a source");
+            let id = collection.id();
+            tracing::info!(collection = %id, deleted, "deleted originals without a source");
         }
         Ok(())
     }

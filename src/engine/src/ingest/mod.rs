@@ -298,8 +298,7 @@ impl Ingest {
         let opened = |collection: &Collection| {
             // Makes everything accepted from now on newer than everything stored.
             if self.catalog.raise_sequence(collection.snapshot().newest_sequence())? {
-                let (tenant, collection) = (&tenant.id, collection.id());
-                tracing::error!(%tenant, %collection, "catalog.sqlite is older than this tenant's \
+                tracing::error!(collection = %tenant.collection, "catalog.sqlite is older than its \
                     segments, as after a restore: repeat the uploads that were waiting since then");
             }
             Ok(())
@@ -308,11 +307,12 @@ impl Ingest {
         if was_closed {
             match collection.snapshot().damaged.len() {
                 0 => {}
-                segments => self.tell_damage(&collection, segments),
+                segments => Self::tell_damage(&collection, segments),
             }
             self.describe(tenant);
             if let Err(error) = self.model_of(tenant, &collection) {
-                tracing::error!(tenant = %tenant.id, %error, "tenant is limited to keyword search");
+                let id = tenant.collection;
+                tracing::error!(collection = %id, %error, "tenant is limited to keyword search");
             }
             if let Some(other) = &collection.snapshot().manifest.other {
                 self.reembeds.note(&Arc::new(tenant.clone()), &collection, other);

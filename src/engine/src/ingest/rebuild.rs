@@ -37,10 +37,8 @@ pub(super) struct GivenUp(Mutex<BTreeMap<CollectionId, BTreeMap<Sequence, u32>>>
 
 impl GivenUp {
     fn add(&self, tenant: &Tenant, record: &SourceRecord, reason: &str) {
-        let (collection, tenant) = (tenant.collection, &tenant.id);
-        let (sub_tenant, source) = (&record.sub_tenant, &record.id);
-        tracing::error!(%tenant, %collection, %sub_tenant, %source, reason,
-            "a lost source cannot be rebuilt");
+        let (collection, source) = (tenant.collection, &record.id);
+        tracing::error!(%collection, %source, reason, "a lost source cannot be rebuilt");
         let mut all = self.0.lock();
         all.entry(collection).or_default().insert(record.sequence, limits::ATTEMPTS_MAX);
     }
@@ -58,9 +56,9 @@ impl GivenUp {
             self.add(tenant, record, reason);
             return;
         }
-        let (tenant, source) = (&tenant.id, &record.id);
-        tracing::warn!(%tenant, %source, attempts, reason, "rebuilding a lost source failed, and \
-            is tried again");
+        let (collection, source) = (tenant.collection, &record.id);
+        tracing::warn!(%collection, %source, attempts, reason, "rebuilding a lost source failed, \
+            and is tried again");
     }
 
     fn has(&self, collection: CollectionId, record: &SourceRecord) -> bool {
@@ -98,19 +96,16 @@ impl Ingest {
     pub fn quarantine(&self, collection: &Arc<Collection>) -> usize {
         let found = collection.quarantine_damaged();
         if found > 0 {
-            self.tell_damage(collection, found);
+            Self::tell_damage(collection, found);
             self.maintenance.wake(collection);
         }
         found
     }
 
-    /// Logs the damage with the tenant's name, which the storage layer does not know.
-    pub(super) fn tell_damage(&self, collection: &Collection, segments: usize) {
-        let id = collection.id();
-        let tenant = self.catalog.tenant_of(id).ok().flatten();
-        let tenant = tenant.map_or_else(|| "unknown".to_owned(), |tenant| tenant.id.to_string());
-        tracing::error!(tenant, collection = %id, segments, "segments quarantined: their content \
-            is missing until it is rebuilt from originals");
+    /// Logs that segments of a collection are damaged.
+    pub(super) fn tell_damage(collection: &Collection, segments: usize) {
+        tracing::error!(collection = %collection.id(), segments, "segments quarantined: their \
+            content is missing until it is rebuilt from originals");
     }
 
     /// Rebuilds the next batch of lost sources of a collection.
@@ -146,7 +141,7 @@ impl Ingest {
             return Ok(Round::Later);
         };
         if !sources.is_empty() {
-            self.publish_rebuilt(&tenant, collection, &*model, &sources)?;
+            self.publish_rebuilt(collection, &*model, &sources)?;
         }
         Ok(round)
     }
@@ -220,7 +215,6 @@ impl Ingest {
 
     fn publish_rebuilt(
         &self,
-        tenant: &Tenant,
         collection: &Arc<Collection>,
         model: &dyn Embedder,
         sources: &[NewSource],
@@ -250,10 +244,8 @@ impl Ingest {
         writer.commit(&edit)?;
         self.record_head(collection)?;
         drop(writer);
-        let (tenant, id, damaged) =
-            (&tenant.id, collection.id(), collection.snapshot().damaged.len());
-        tracing::warn!(%tenant, collection = %id, sources = wanted.len(), damaged,
-            "rebuilt lost sources");
+        let (id, damaged) = (collection.id(), collection.snapshot().damaged.len());
+        tracing::warn!(collection = %id, sources = wanted.len(), damaged, "rebuilt lost sources");
         Ok(())
     }
 }

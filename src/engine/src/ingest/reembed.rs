@@ -75,7 +75,7 @@ impl Ingest {
                 self.quarantine(&collection);
                 Ok(Step::Later("a step failed unexpectedly: see the server's log"))
             });
-            self.after_step(&tenant, &collection, step);
+            self.after_step(&collection, step);
             self.reembeds.end();
             drop(collection);
             self.clear_deleted_if_any();
@@ -89,13 +89,8 @@ impl Ingest {
         }
     }
 
-    fn after_step(
-        &self,
-        tenant: &Tenant,
-        collection: &Arc<Collection>,
-        step: Result<Step, IngestError>,
-    ) {
-        let (id, tenant, now) = (collection.id(), &tenant.id, self.clock.now());
+    fn after_step(&self, collection: &Arc<Collection>, step: Result<Step, IngestError>) {
+        let (id, now) = (collection.id(), self.clock.now());
         let later = |reason: String| {
             self.reembeds.update(id, |run| run.message = reason);
             self.stopping.wait(super::maintenance::ROUND);
@@ -103,7 +98,8 @@ impl Ingest {
         match step {
             Ok(Step::Again) => {}
             Ok(Step::Switched) => {
-                tracing::info!(%tenant, "the tenant was switched to the vectors of another model");
+                tracing::info!(collection = %id, "a tenant was switched to the vectors of another \
+                    model");
                 self.reembeds.update(id, |run| {
                     run.status = JobStatus::Success;
                     run.chunks_done = run.chunks;
@@ -117,7 +113,7 @@ impl Ingest {
             }
             Ok(Step::Later(reason)) => later(reason.to_owned()),
             Ok(Step::Failed(reason)) => {
-                tracing::error!(%tenant, reason, "re-embedding cannot continue");
+                tracing::error!(collection = %id, reason, "re-embedding cannot continue");
                 self.reembeds.update(id, |run| {
                     run.status = JobStatus::Errored;
                     run.ended_at = Some(now);
@@ -125,7 +121,8 @@ impl Ingest {
                 });
             }
             Err(error) => {
-                tracing::warn!(%tenant, %error, "a re-embedding step failed, and is tried again");
+                tracing::warn!(collection = %id, %error, "a re-embedding step failed, and is \
+                    tried again");
                 if error.kind() == ErrorKind::Corrupt {
                     self.quarantine(collection);
                 }

@@ -85,9 +85,8 @@ impl Ingest {
                     self.delete_files(collection)?;
                     descriptors::remove(&*self.store, collection)?;
                 }
-                Some(found) => {
-                    let tenant = found.tenant.id;
-                    tracing::warn!(%tenant, %collection, "a tenant has a descriptor but is not in \
+                Some(_) => {
+                    tracing::warn!(%collection, "a tenant has a descriptor but is not in \
                         the catalog");
                 }
                 None => {}

@@ -7,7 +7,6 @@
 //! reported.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::ingest::{Ingest, IngestError};
@@ -16,8 +15,8 @@ use lodestone_catalog::Tenant;
 use lodestone_io::run_in_background;
 use lodestone_io::store::Key;
 use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
-use lodestone_storage::collection::{Collection, CollectionError, uploads};
-use lodestone_types::ErrorKind;
+use lodestone_storage::collection::{CollectionError, uploads};
+use lodestone_types::{CollectionId, ErrorKind};
 
 /// Maximum delay of the first pass, since a starting server has other things to do.
 const FIRST_AFTER: Duration = Duration::from_secs(600);
@@ -94,13 +93,14 @@ impl Ingest {
                 break;
             }
             let Some(tenant) = self.catalog.tenant(&listed.id)? else { continue };
+            let collection = tenant.collection;
             let scrub = AssertUnwindSafe(|| self.scrub_tenant(&tenant));
             match catch_unwind(scrub) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(tenant = %tenant.id, %error, "a tenant was not scrubbed");
+                    tracing::warn!(%collection, %error, "a tenant was not scrubbed");
                 }
-                Err(_panic) => tracing::error!(tenant = %tenant.id, "scrubbing a tenant failed"),
+                Err(_panic) => tracing::error!(%collection, "scrubbing a tenant failed"),
             }
         }
         Ok(())
@@ -114,18 +114,14 @@ impl Ingest {
             self.scrubber.damage.at(kind).add(count as u64);
         }
         if scrubbed.segments > 0 {
-            self.tell_damage(&collection, scrubbed.segments);
+            Self::tell_damage(&collection, scrubbed.segments);
             self.maintenance.wake(&collection);
         }
-        self.scrub_originals(tenant, &collection)
+        self.scrub_originals(collection.id())
     }
 
-    fn scrub_originals(
-        &self,
-        tenant: &Tenant,
-        collection: &Arc<Collection>,
-    ) -> Result<(), IngestError> {
-        let keys = self.store.list(&uploads::prefix(collection.id()));
+    fn scrub_originals(&self, collection: CollectionId) -> Result<(), IngestError> {
+        let keys = self.store.list(&uploads::prefix(collection));
         for key in keys.map_err(CollectionError::from)? {
             if self.stopping.is_set() {
                 break;
@@ -136,7 +132,7 @@ impl Ingest {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
                     self.scrubber.damage.at(ORIGINAL).inc();
-                    tracing::error!(tenant = %tenant.id, original = key.as_str(), %error,
+                    tracing::error!(%collection, original = key.as_str(), %error,
                         "an original is damaged: its source stays searchable but cannot be fetched \
                          or rebuilt; upload it again");
                 }

@@ -89,15 +89,15 @@ impl Reply for Archive {
 
 /// Writes an archive into the response body. On an error, the body breaks off.
 fn send(export: Export, pieces: mpsc::Sender<io::Result<Bytes>>) {
-    let tenant = export.tenant_id().to_owned();
+    let collection = export.collection();
     let mut out = Pieces { waiting: BytesMut::with_capacity(PIECE_BYTES), pieces };
     if let Err(error) = export.write(&mut out) {
         match error.kind() {
             io::ErrorKind::BrokenPipe => {
-                tracing::info!(tenant, "the client disconnected during an export")
+                tracing::info!(%collection, "the client disconnected during an export")
             }
             _ => {
-                tracing::error!(tenant, %error, "an export failed");
+                tracing::error!(%collection, %error, "an export failed");
                 // The send fails if the client has also disconnected.
                 let _ = out.pieces.blocking_send(Err(error));
             }
