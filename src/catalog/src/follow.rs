@@ -196,16 +196,16 @@ impl Catalog {
     /// [`CatalogError::LogAway`] and other errors of a write: the change may not have reached the
     /// store.
     pub fn await_followers(&self, changed: Timestamp) -> Result<()> {
-        let (delay, now) = (self.followers_delay(), || self.inner.clock.now());
+        let (delay, clock) = (self.followers_delay(), &*self.inner.clock);
         let log = self.inner.log.as_ref().filter(|_| !delay.is_zero());
-        let Some(log) = log.filter(|log| changed >= log.known_before(now())) else {
+        let Some(log) = log.filter(|log| changed >= log.known_before(clock)) else {
             return Ok(());
         };
         // An empty write, queued behind everything visible, as commits made here may still wait for
         // the store.
         self.write(|_| Ok(()))?;
         let stored = Instant::now();
-        while changed >= log.known_before(now()) && !log.is_all_known(now()) {
+        while changed >= log.known_before(clock) && !log.is_all_known(clock) {
             let rest = delay.saturating_sub(stored.elapsed());
             if rest.is_zero() {
                 break;
@@ -219,7 +219,7 @@ impl Catalog {
     /// followers.
     pub(super) fn known_before(&self) -> Timestamp {
         let log = self.inner.log.as_ref().filter(|_| self.inner.options.has_followers);
-        log.map_or(Timestamp(u64::MAX), |log| log.known_before(self.inner.clock.now()))
+        log.map_or(Timestamp(u64::MAX), |log| log.known_before(&*self.inner.clock))
     }
 
     /// The delay between a change and the moment by which every follower has seen it; zero without

@@ -125,7 +125,7 @@ impl Shipper {
         }
         shipper.ship(connection)?;
         // All earlier commits are in the store.
-        shipper.appender.watch.note_stored(shipper.clock.now(), true);
+        shipper.appender.watch.note_stored(&*shipper.clock, true);
         Ok(shipper)
     }
 
@@ -171,7 +171,7 @@ impl Shipper {
             }
             self.ship(connection)?;
         }
-        self.appender.watch.note_writing();
+        self.appender.watch.note_writing(&*self.clock);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Shipper {
         let shipped = self.ship_all(connection);
         if shipped.is_ok() {
             let is_new = self.appender.next() > before;
-            self.appender.watch.note_stored(self.clock.now(), is_new);
+            self.appender.watch.note_stored(&*self.clock, is_new);
         }
         self.away = match &shipped {
             Err(CatalogError::LogAway { cause }) => Some((self.clock.now(), cause.clone())),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -10,8 +11,8 @@ use super::entry::{self, Entry, damaged};
 use super::reader::get;
 use crate::error::Result;
 use lodestone_io::store::BlobStore;
-use lodestone_types::Timestamp;
 use lodestone_types::limits::FOLLOWERS_MILLIS;
+use lodestone_types::{Clock, Timestamp};
 
 /// The state of a catalog's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,25 +42,38 @@ pub(crate) struct LogWatch {
     /// Nonce of the claim, unique to this process.
     name: Uuid,
     state: Mutex<LogState>,
-    stored: Mutex<Stored>,
+    pub(super) stored: Mutex<Stored>,
 }
 
 /// Times at which everything committed was in the store.
 #[derive(Debug, Default)]
-struct Stored {
+pub(super) struct Stored {
     /// The newest of these times that every follower has caught up with.
     known: Timestamp,
-    /// The later ones, in order.
-    recent: VecDeque<Timestamp>,
+    /// The later ones, in order, each with the moment at which it was noted.
+    pub(super) recent: VecDeque<(Instant, Timestamp)>,
     /// Whether something may be committed locally that is not in the store.
     is_writing: bool,
+    /// The last reading of the clock.
+    read: Timestamp,
 }
 
 impl Stored {
-    fn settle(&mut self, now: Timestamp) {
-        while self.recent.front().is_some_and(|at| at.0 + FOLLOWERS_MILLIS <= now.0) {
-            self.known = self.recent.pop_front().unwrap_or(self.known);
+    /// Settles what followers have had their time for, and returns the time. The clock may be set:
+    /// followers get their time by another one, and once it was set back, changes carry earlier
+    /// times than those stored before them, so these times no longer tell what is known.
+    fn settle(&mut self, clock: &dyn Clock) -> Timestamp {
+        let now = clock.now();
+        if now < self.read {
+            self.known = Timestamp::default();
+            self.recent.iter_mut().for_each(|(_, at)| *at = Timestamp::default());
         }
+        self.read = now;
+        let time = Duration::from_millis(FOLLOWERS_MILLIS);
+        while self.recent.front().is_some_and(|(noted, _)| noted.elapsed() >= time) {
+            self.known = self.recent.pop_front().map_or(self.known, |(_, at)| at);
+        }
+        now
     }
 }
 
@@ -74,26 +88,28 @@ impl LogWatch {
     }
 
     /// Records that something is about to be committed.
-    pub(super) fn note_writing(&self) {
-        self.stored.lock().is_writing = true;
+    pub(super) fn note_writing(&self, clock: &dyn Clock) {
+        let mut stored = self.stored.lock();
+        stored.settle(clock);
+        stored.is_writing = true;
     }
 
     /// Records that everything committed is in the store; `is_new` if some of it was stored just
     /// now.
-    pub(super) fn note_stored(&self, now: Timestamp, is_new: bool) {
+    pub(super) fn note_stored(&self, clock: &dyn Clock, is_new: bool) {
         let mut stored = self.stored.lock();
-        stored.settle(now);
+        let now = stored.settle(clock);
         stored.is_writing = false;
         if is_new {
-            stored.recent.push_back(now);
+            stored.recent.push_back((Instant::now(), now));
         }
     }
 
     /// The time before which all changes are known to every follower. A change gets its time within
     /// its transaction, and the next transaction begins only once this one is stored.
-    pub(crate) fn known_before(&self, now: Timestamp) -> Timestamp {
+    pub(crate) fn known_before(&self, clock: &dyn Clock) -> Timestamp {
         let mut stored = self.stored.lock();
-        stored.settle(now);
+        let now = stored.settle(clock);
         // The last change before a quiet period may carry the very time at which it was stored.
         match stored.recent.is_empty() && !stored.is_writing {
             true => stored.known.max(now),
@@ -102,9 +118,9 @@ impl LogWatch {
     }
 
     /// Whether followers know of everything stored so far.
-    pub(crate) fn is_all_known(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_all_known(&self, clock: &dyn Clock) -> bool {
         let mut stored = self.stored.lock();
-        stored.settle(now);
+        stored.settle(clock);
         stored.recent.is_empty()
     }
 
