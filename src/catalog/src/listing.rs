@@ -97,7 +97,7 @@ impl Catalog {
               AND NOT EXISTS (SELECT 1 FROM jobs n
                 WHERE n.source = j.source AND n.collection = j.collection
                   AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)";
-        self.read(|connection| {
+        self.inner.readers.read_long(blob(collection), |connection| {
             connection.all(sql, params![blob(collection), sub_tenant.as_str()], |cells| {
                 let (source, status) = (cells.source()?, cells.word(JobStatus::from_word)?);
                 Ok(OpenSource { source, status, uploaded_at: cells.time()? })
