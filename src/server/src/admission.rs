@@ -4,8 +4,10 @@
 //! operation -> queue of its owner (503 if full) -> permit -> handler
 //! ```
 //! Reads and writes have separate permits, so that uploads waiting for the disk never hold up a
-//! search. Without these bounds, every additional request would take a thread and memory for its
-//! response, and under overload all requests would finish late instead of some on time.
+//! search. An owner gets a permit only while it holds fewer than are free, so that requests that
+//! wait for one collection never hold them all. Without these bounds, every additional request would
+//! take a thread and memory for its response, and under overload all requests would finish late
+//! instead of some on time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,7 +103,7 @@ impl Admission {
     /// Creates the two lanes, with all permits free.
     pub fn new(settings: AdmissionSettings) -> Self {
         let AdmissionSettings { running_max, waiting_max } = settings;
-        let lane = || FairQueue::new(running_max, waiting_max);
+        let lane = || FairQueue::keeping_free(running_max, waiting_max);
         Self { reads: lane(), writes: lane() }
     }
 

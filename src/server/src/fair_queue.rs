@@ -7,6 +7,10 @@
 //! keeps a CPU core busy for about a third of a second, whereas a search takes milliseconds, so
 //! only as many run as there are cores.
 //!
+//! A queue may keep places free: an owner then gets a place only while it holds fewer than are free.
+//! One owner alone gets half of the places, the next half of the rest, and so on. Requests that all
+//! wait for the same thing, such as the lock of one collection, thus never take the last places.
+//!
 //! If the queue is full, the newest request of the owner with the most waiting requests is refused.
 
 use std::collections::VecDeque;
@@ -25,17 +29,26 @@ const RETRY_SECONDS: u32 = 1;
 
 /// A queue that serves owners of type `K` round-robin. Clones share the queue.
 #[derive(Debug, Clone)]
-pub struct FairQueue<K>(Arc<Shared<K>>);
+pub struct FairQueue<K: QueueOwner>(Arc<Shared<K>>);
+
+/// The party that requests are queued under.
+pub trait QueueOwner: Clone + PartialEq {}
+
+impl<K: Clone + PartialEq> QueueOwner for K {}
 
 #[derive(Debug)]
-struct Shared<K> {
-    running_max: usize,
+struct Shared<K: QueueOwner> {
     waiting_max: usize,
     state: Mutex<State<K>>,
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct State<K: QueueOwner> {
+    running_max: usize,
+    /// Whether places are kept free for owners that hold fewer.
+    keeps_free: bool,
+    /// Number of running requests of each owner that has any.
+    held: Vec<(K, usize)>,
     running: usize,
     waiting: usize,
     /// Owners in service order, each with its waiting requests, of which there is at least one.
@@ -44,14 +57,32 @@ struct State<K> {
 
 /// Permission to run; passed to the next waiting request when dropped.
 #[derive(Debug)]
-pub struct RunPermit<K>(FairQueue<K>);
+pub struct RunPermit<K: QueueOwner> {
+    queue: FairQueue<K>,
+    owner: K,
+}
 
-impl<K: PartialEq> FairQueue<K> {
+impl<K: QueueOwner> FairQueue<K> {
     /// Creates a queue in which `running_max` requests run at once and `waiting_max` wait.
     pub fn new(running_max: usize, waiting_max: usize) -> Self {
+        Self::with(running_max, waiting_max, false)
+    }
+
+    /// Creates a queue like [`Self::new`] that keeps places free.
+    pub fn keeping_free(running_max: usize, waiting_max: usize) -> Self {
+        Self::with(running_max, waiting_max, true)
+    }
+
+    fn with(running_max: usize, waiting_max: usize, keeps_free: bool) -> Self {
         let running_max = running_max.max(1);
-        let state = Mutex::new(State { running: 0, waiting: 0, ring: VecDeque::new() });
-        Self(Arc::new(Shared { running_max, waiting_max, state }))
+        let (held, running, waiting, ring) = Default::default();
+        let state = State { running_max, keeps_free, held, running, waiting, ring };
+        Self(Arc::new(Shared { waiting_max, state: Mutex::new(state) }))
+    }
+
+    /// The permit of a request of `owner` that was counted as running.
+    fn permit(&self, owner: K) -> RunPermit<K> {
+        RunPermit { queue: Self(Arc::clone(&self.0)), owner }
     }
 
     /// Waits for a permit for a request of `owner`, at most until the deadline in `context`.
@@ -65,9 +96,8 @@ impl<K: PartialEq> FairQueue<K> {
     ) -> Result<RunPermit<K>, ApiError> {
         let given = {
             let mut state = self.0.state.lock();
-            if state.running < self.0.running_max {
-                state.running += 1;
-                return Ok(RunPermit(Self(Arc::clone(&self.0))));
+            if state.begin(&owner) {
+                return Ok(self.permit(owner));
             }
             let (giving, given) = oneshot::channel();
             state.wait(owner, giving, self.0.waiting_max);
@@ -78,30 +108,52 @@ impl<K: PartialEq> FairQueue<K> {
     }
 }
 
-impl<K> Drop for RunPermit<K> {
+impl<K: QueueOwner> Drop for RunPermit<K> {
     fn drop(&mut self) {
-        let next = {
-            let mut state = self.0.0.state.lock();
-            let next = state.next();
-            if next.is_none() {
-                state.running -= 1;
-            }
-            next
-        };
-        if let Some(next) = next {
+        self.queue.0.state.lock().end(&self.owner);
+        // More than one request may run now: the owner of this one holds fewer places than before.
+        loop {
+            let next = self.queue.0.state.lock().next();
+            let Some((owner, next)) = next else { return };
             // If the receiver was cancelled in the meantime, the returned permit is dropped, which
             // passes it on.
-            drop(next.send(RunPermit(FairQueue(Arc::clone(&self.0.0)))));
+            drop(next.send(self.queue.permit(owner)));
         }
     }
 }
 
-impl<K> State<K> {
+impl<K: QueueOwner> State<K> {
+    /// Whether a further request of `owner` may run.
+    fn admits(&self, owner: &K) -> bool {
+        let held = self.held.iter().find(|(other, _)| other == owner).map_or(0, |(_, held)| *held);
+        let free = self.running_max - self.running;
+        free > 0 && (!self.keeps_free || held < free)
+    }
+
+    /// Counts a request of `owner` as running, if it may run.
+    fn begin(&mut self, owner: &K) -> bool {
+        if !self.admits(owner) {
+            return false;
+        }
+        self.running += 1;
+        match self.held.iter_mut().find(|(other, _)| other == owner) {
+            Some((_, held)) => *held += 1,
+            None => self.held.push((owner.clone(), 1)),
+        }
+        true
+    }
+
+    /// Counts a request of `owner` as ended.
+    fn end(&mut self, owner: &K) {
+        self.running -= 1;
+        if let Some((_, held)) = self.held.iter_mut().find(|(other, _)| other == owner) {
+            *held -= 1;
+        }
+        self.held.retain(|(_, held)| *held > 0);
+    }
+
     /// Queues a request. If too many wait, refuses the newest request of the owner with the most.
-    fn wait(&mut self, owner: K, giving: oneshot::Sender<RunPermit<K>>, waiting_max: usize)
-    where
-        K: PartialEq,
-    {
+    fn wait(&mut self, owner: K, giving: oneshot::Sender<RunPermit<K>>, waiting_max: usize) {
         match self.ring.iter_mut().find(|(other, _)| *other == owner) {
             Some((_, waiting)) => waiting.push_back(giving),
             None => self.ring.push_back((owner, VecDeque::from([giving]))),
@@ -126,17 +178,20 @@ impl<K> State<K> {
         self.waiting = self.ring.iter().map(|(_, waiting)| waiting.len()).sum();
     }
 
-    /// Removes and returns the next waiting request that has not been cancelled.
-    fn next(&mut self) -> Option<oneshot::Sender<RunPermit<K>>> {
+    /// Removes the next waiting request that may run and has not been cancelled, and counts it as
+    /// running. Returns it with its owner.
+    fn next(&mut self) -> Option<(K, oneshot::Sender<RunPermit<K>>)> {
         loop {
-            let (owner, mut waiting) = self.ring.pop_front()?;
+            let at = (0..self.ring.len()).find(|at| self.admits(&self.ring[*at].0))?;
+            let (owner, mut waiting) = self.ring.remove(at)?;
             let next = waiting.pop_front();
             if !waiting.is_empty() {
-                self.ring.push_back((owner, waiting));
+                self.ring.push_back((owner.clone(), waiting));
             }
             self.waiting -= 1;
-            if next.as_ref().is_some_and(|giving| !giving.is_closed()) {
-                return next;
+            if let Some(next) = next.filter(|giving| !giving.is_closed()) {
+                self.begin(&owner);
+                return Some((owner, next));
             }
         }
     }
@@ -206,6 +261,34 @@ mod tests {
         }
         assert_eq!(served, 1);
         drop((&mut other).now_or_never().expect("the second permit").unwrap());
+    }
+
+    /// Goal: requests of one owner that do not end leave places for every other one, in a queue that
+    /// keeps some free; the places that they give back go to whoever waits.
+    #[tokio::test]
+    async fn owners_whose_requests_hang_leave_places_for_others() {
+        let (queue, context) = (FairQueue::keeping_free(8, 1000), RequestContext::default());
+        let mut running: Vec<RunPermit<u8>> = Vec::new();
+        let mut hanging = Vec::new();
+        for (owner, places) in [(1, 4), (2, 2), (3, 1)] {
+            for _ in 0..places {
+                running.push(queue.enter(&context, owner).await.unwrap());
+            }
+            hanging.extend((0..3).map(|_| waiting(&queue, &context, owner)));
+        }
+        for other in 4..=9 {
+            drop(queue.enter(&context, other).await.unwrap());
+        }
+        assert!(hanging.iter_mut().all(|one| one.now_or_never().is_none()));
+        // Each place that is given back goes to an owner that holds fewer than are free.
+        drop(running.drain(..5));
+        let served = hanging.iter_mut().filter_map(|one| one.now_or_never());
+        let served: Vec<_> = served.map(Result::unwrap).collect();
+        assert_eq!(served.iter().map(|permit| permit.owner).collect::<Vec<_>>(), [1, 1, 2, 3]);
+        assert_eq!(queue.0.state.lock().running, 6);
+        drop((running, served, hanging));
+        assert_eq!(queue.0.state.lock().running, 0);
+        assert!(queue.0.state.lock().held.is_empty());
     }
 
     #[tokio::test]
