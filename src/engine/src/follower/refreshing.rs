@@ -37,6 +37,10 @@ impl Follower {
                     self.bring_up_to_date(&collection);
                 }
                 collection.forget_earlier();
+                if is_due && let Err(error) = collection.fetch_away() {
+                    let id = collection.id();
+                    tracing::warn!(collection = %id, %error, "a segment is still missing");
+                }
                 if is_due && are_changed {
                     self.forget_originals(&collection);
                 }

@@ -161,7 +161,7 @@ impl Ingest {
             self.remove_expired_memories(collection)?;
             self.expire_other(collection)?;
             while self.merge_next(collection, LARGE_MERGE_ROWS)? {}
-            let round = self.rebuild_once(collection)?;
+            let round = self.restore_once(collection)?;
             collection.collect_garbage()?;
             Ok(round)
         })();

@@ -83,7 +83,7 @@ impl Ingest {
     /// Whether a part of the collection is lost that this server cannot rebuild from what it has.
     pub fn needs_help(&self, collection: &Collection) -> bool {
         let snapshot = collection.snapshot();
-        let mut lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        let mut lost = snapshot.lost();
         let cannot_build = |record: &SourceRecord| {
             record.raw_key.is_empty() || self.given_up.has(collection.id(), record)
         };
@@ -108,8 +108,22 @@ impl Ingest {
             content is missing until it is rebuilt from originals");
     }
 
+    /// Restores what is missing from a collection: fetches segments that could not be fetched
+    /// before, and rebuilds the next batch of lost sources.
+    pub(super) fn restore_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
+        let fetched = collection.fetch_away();
+        let round = self.rebuild_once(collection)?;
+        match fetched {
+            Err(error) if round == Round::Idle => {
+                tracing::warn!(collection = %collection.id(), %error, "a segment is still missing");
+                Ok(Round::Later)
+            }
+            _ => Ok(round),
+        }
+    }
+
     /// Rebuilds the next batch of lost sources of a collection.
-    pub(super) fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
+    fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
         let snapshot = collection.snapshot();
         let chosen = self.choose_lost(collection.id(), &snapshot);
         let model = self.models.of(&snapshot.manifest, None).cloned();
@@ -155,7 +169,7 @@ impl Ingest {
             // Nothing can be committed then, so nothing needs to be rebuilt.
             return Vec::new();
         }
-        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        let lost = snapshot.lost();
         let can_be_tried = |record: &&SourceRecord| {
             !record.raw_key.is_empty() && !self.given_up.has(collection, record)
         };

@@ -106,9 +106,10 @@ impl DraftSegment {
             Part::Open(base) if !is_changed => NextSegment::Live(base),
             Part::Open(base) => live(&base.segment, self.dead),
             Part::Lost(lost, _) if !is_changed => NextSegment::Lost(lost),
-            Part::Lost(_, sources) => {
+            Part::Lost(lost, sources) => {
                 let known = Some(KnownContents { sources, dead: self.dead });
-                NextSegment::Lost(Arc::new(QuarantinedSegment { entry, known }))
+                let is_away = lost.is_away;
+                NextSegment::Lost(Arc::new(QuarantinedSegment { entry, known, is_away }))
             }
         }
     }

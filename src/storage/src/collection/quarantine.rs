@@ -6,12 +6,16 @@
 //! removes the segment from the manifest. A segment without a readable list stays until an operator
 //! repairs it; meanwhile the collection refuses writes, because a commit could not tell what it
 //! replaces.
+//!
+//! A segment of which only the local copy is known to be damaged is out of service in the same way
+//! until it can be fetched again. Its sources are not rebuilt, since they are not lost.
 
 use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
 use crate::collection::manifest::SegmentEntry;
+use crate::collection::open::is_damage;
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::source_list::{self, ListedSource, SourceList};
 use crate::collection::{Collection, CollectionError, WriterState, layout};
@@ -25,6 +29,8 @@ pub struct QuarantinedSegment {
     /// Its entry in the manifest.
     pub entry: SegmentEntry,
     pub(super) known: Option<KnownContents>,
+    /// Whether only a local copy is known to be damaged, and the segment could not be fetched.
+    pub(super) is_away: bool,
 }
 
 /// Sources and tombstones of a damaged segment.
@@ -100,6 +106,12 @@ impl Snapshot {
         }
     }
 
+    /// Records of the sources that are lost with their segments, and do not come back by fetching
+    /// these again.
+    pub fn lost(&self) -> impl Iterator<Item = &SourceRecord> {
+        self.damaged.iter().filter(|segment| !segment.is_away).flat_map(|segment| segment.lost())
+    }
+
     /// Number of damaged segments without a readable source list.
     pub fn unknown_segments(&self) -> usize {
         self.damaged.iter().filter(|segment| !segment.is_known()).count()
@@ -133,7 +145,7 @@ impl Collection {
                 None
             }
         };
-        QuarantinedSegment { entry: entry.clone(), known }
+        QuarantinedSegment { entry: entry.clone(), known, is_away: false }
     }
 
     fn read_list(&self, entry: &SegmentEntry) -> Result<SourceList, CollectionError> {
@@ -258,7 +270,7 @@ impl Collection {
     }
 
     /// Quarantines the segments known to be damaged, unless an intact copy can be fetched. Returns
-    /// how many were damaged, including those fetched again.
+    /// how many were damaged, including those fetched again or later.
     pub(super) fn quarantine_noticed(&self, _no_commit: &MutexGuard<'_, WriterState>) -> usize {
         let now = self.snapshot();
         let (mut segments, mut damaged) = (Vec::new(), now.damaged.clone());
@@ -270,12 +282,18 @@ impl Collection {
             };
             found += 1;
             match self.load_again(&live.entry) {
-                Some(again) => {
+                Ok(Some(again)) => {
                     tracing::warn!(collection = %self.id, %error, "a damaged cached copy was \
                         downloaded again");
                     segments.push(Arc::new(again));
                 }
-                None => {
+                Err(away) if !is_damage(&away) => {
+                    tracing::error!(collection = %self.id, %error, %away, "a segment with a \
+                        damaged cached copy is missing until it can be downloaded again");
+                    let quarantined = self.quarantine(&live.entry, Some(live));
+                    damaged.push(Arc::new(QuarantinedSegment { is_away: true, ..quarantined }));
+                }
+                Ok(None) | Err(_) => {
                     tracing::error!(collection = %self.id, %error, "segment quarantined");
                     damaged.push(Arc::new(self.quarantine(&live.entry, Some(live))));
                 }
@@ -288,12 +306,36 @@ impl Collection {
         found
     }
 
-    /// Fetches a segment again if its file was only a local copy; `None` if it was not, or if the
-    /// fetched file is damaged or unavailable.
-    fn load_again(&self, entry: &SegmentEntry) -> Option<LiveSegment> {
-        let key = layout::segment(self.id, SegmentId(entry.id));
-        let again = self.store.forget_copy(&key).then(|| self.load_segment(entry).ok()).flatten();
-        again.filter(|live| live.segment.verify_blocks().is_ok())
+    /// Fetches a segment again if its file was only a local copy; `None` if it was not.
+    fn load_again(&self, entry: &SegmentEntry) -> Result<Option<LiveSegment>, CollectionError> {
+        if !self.store.forget_copy(&layout::segment(self.id, SegmentId(entry.id))) {
+            return Ok(None);
+        }
+        let again = self.load_segment(entry)?;
+        again.segment.verify_blocks()?;
+        Ok(Some(again))
+    }
+
+    /// Fetches the segments that could not be fetched when their local copies were found damaged.
+    ///
+    /// # Errors
+    /// Errors of the store: they stay out of service until a later call.
+    pub fn fetch_away(&self) -> Result<(), CollectionError> {
+        let is_away = |segment: &&Arc<QuarantinedSegment>| segment.is_away;
+        let key = |segment: &Arc<QuarantinedSegment>| layout::segment(self.id, segment.id());
+        let missing: Vec<Key> = self.snapshot().damaged.iter().filter(is_away).map(key).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // Without the lock, which the others would wait for.
+        self.store.prefetch(&missing);
+        let _no_commit = self.writer.lock();
+        let now = self.snapshot();
+        if now.damaged.iter().any(|segment| segment.is_away) {
+            self.snapshot.store(Arc::new(self.load(now.manifest.clone())?));
+            tracing::info!(collection = %self.id, "missing segments were downloaded again");
+        }
+        Ok(())
     }
 
     /// Keys of a segment and of the source list beside it.

@@ -257,6 +257,77 @@ fn a_damaged_copy_is_fetched_again() {
     }
 }
 
+/// Goal: a damaged local copy of an intact segment that cannot be fetched for now does not make its
+/// sources lost; they are missing until it can be fetched. The same holds for a reader.
+#[test]
+fn a_segment_that_cannot_be_fetched_is_not_lost() {
+    for is_reader in [false, true] {
+        let dir = CollectionDir::new();
+        let collection = two_segments(&dir);
+        let (head, before) = (collection.head(), sequences(&collection));
+        let first = collection.snapshot().segments[0].segment.id();
+        drop(collection);
+        let copies = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+        let store = Arc::clone(&copies) as Arc<dyn BlobStore>;
+        let collection = match is_reader {
+            true => Collection::open_to_read(ID, store, Arc::clone(&dir.ids), head).unwrap(),
+            false => Collection::open(ID, store, Arc::clone(&dir.ids), 2, head).unwrap(),
+        };
+        let key = layout::segment(ID, first);
+        let (bytes, store) = (dir.store.get(&key).unwrap(), Arc::clone(&dir.store));
+        copies.set_copies(move |key| {
+            store.put(key, &bytes).unwrap();
+            true
+        });
+        let place = dir._root.path().join(key.as_str());
+        std::fs::File::options().write(true).open(place).unwrap().set_len(5000).unwrap();
+        copies.set(|_, key| match key.as_str().contains("/s/") {
+            true => Fault::Before,
+            false => Fault::None,
+        });
+        assert_eq!(collection.quarantine_damaged(), 1);
+        let missing = || (damaged(&collection), collection.snapshot().lost().count());
+        assert_eq!((missing(), sequences(&collection)), ((vec![first], 0), owned(&[("c", 3)])));
+        let error = collection.fetch_away().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert_eq!(missing(), (vec![first], 0));
+        copies.set(|_, _| Fault::None);
+        collection.fetch_away().unwrap();
+        assert_eq!((missing(), sequences(&collection)), ((Vec::new(), 0), before));
+        collection.snapshot().check().unwrap();
+    }
+}
+
+/// Goal: sources of a segment that cannot be fetched for now are deleted and replaced like others.
+#[test]
+fn a_segment_that_cannot_be_fetched_takes_part_in_commits() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
+    let (head, key) = (collection.head(), {
+        let snapshot = collection.snapshot();
+        layout::segment(ID, snapshot.segments[0].segment.id())
+    });
+    drop(collection);
+    let copies = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let store = Arc::clone(&copies) as Arc<dyn BlobStore>;
+    let collection = Collection::open(ID, store, Arc::clone(&dir.ids), 2, head).unwrap();
+    let (bytes, store) = (dir.store.get(&key).unwrap(), Arc::clone(&dir.store));
+    copies.set_copies(move |key| {
+        store.put(key, &bytes).unwrap();
+        true
+    });
+    collection.snapshot().segments[0].segment.condemn("for a test");
+    let away = key.clone();
+    copies.set(move |_, key| if *key == away { Fault::Before } else { Fault::None });
+    commit(&collection, &removing("s", "a"));
+    assert_eq!(damaged(&collection).len(), 1);
+    assert_eq!(collection.snapshot().lost().count(), 0);
+    copies.set(|_, _| Fault::None);
+    collection.fetch_away().unwrap();
+    assert_eq!(sequences(&collection), owned(&[("b", 2)]));
+}
+
 fn registry(store: Arc<dyn BlobStore>, epoch: Option<u64>, open_max: usize) -> Registry {
     Registry::new(store, Arc::new(SeededIds::new(3)), epoch, open_max)
 }
