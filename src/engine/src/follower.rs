@@ -43,8 +43,8 @@ use lodestone_catalog::{Catalog, FollowState, Tenant};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::forward::Addresses;
 use lodestone_metrics::Gauge;
-use lodestone_storage::collection::{Collection, CollectionError, Registry};
-use lodestone_types::{IdSource, JobStatus};
+use lodestone_storage::collection::{Collection, CollectionError, Openings, Registry};
+use lodestone_types::{CollectionId, IdSource, JobStatus};
 
 /// Interval between reads of the log; a node may miss a few of them before it counts as behind.
 const LOOK: Duration = Duration::from_millis(500);
@@ -54,6 +54,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Follower {
     catalog: Catalog,
     registry: Arc<Registry>,
+    openings: Arc<Openings>,
     writer: Arc<Addresses>,
     /// The query nodes that divide the tenants among themselves, if the operator lists them.
     peers: Option<Arc<Peers>>,
@@ -88,6 +89,7 @@ impl Follower {
             return Ok(None);
         }
         let (catalog, registry) = (opened.catalog.clone(), Arc::clone(&opened.registry));
+        let openings = Arc::clone(&opened.openings);
         let peers = match nodes.query_nodes().count() {
             0 => None,
             count => {
@@ -104,6 +106,7 @@ impl Follower {
         Ok(Some(Arc::new(Self {
             catalog,
             registry,
+            openings,
             writer,
             peers,
             bucket,
@@ -214,11 +217,10 @@ impl Follower {
         Some(Arc::clone(peers) as _)
     }
 
-    /// Opens the collection of a tenant at a version that contains everything acknowledged. If a
-    /// later release has written its newest version, the request is left to the writing process.
-    fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
+    /// Opens a collection at a version that contains everything acknowledged. If a later release has
+    /// written its newest version, the request is left to the writing process.
+    fn open(&self, collection: CollectionId) -> Result<Arc<Collection>, EngineError> {
         self.catalog.require_current()?;
-        let collection = tenant.collection;
         let head = || Ok::<_, EngineError>(self.catalog.head(collection)?);
         let open = || {
             let open = self.registry.get(collection, head, |_| Ok(()))?;
@@ -242,17 +244,23 @@ impl Engine {
         self.catalog.writer_name()
     }
 
-    /// Opens the collection of a tenant.
+    /// Opens the collection of a tenant for a request, which waits at most a second for files from a
+    /// bucket.
     ///
     /// # Errors
     /// Errors of opening it; on a node that follows, not knowing the newest state.
-    pub(super) fn collection(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
+    pub(super) fn collection(&self, tenant: &Arc<Tenant>) -> Result<Arc<Collection>, EngineError> {
+        self.catalog.require_current()?;
+        let id = tenant.collection;
         match &self.follower {
             None => {
-                self.catalog.require_current()?;
-                Ok(self.ingest.open(tenant)?)
+                let (ingest, tenant) = (Arc::clone(&self.ingest), Arc::clone(tenant));
+                self.openings.open(id, move || Ok(ingest.open(&tenant)?))
             }
-            Some(follower) => follower.open(tenant),
+            Some(follower) => {
+                let own = Arc::clone(follower);
+                self.openings.open(id, move || own.open(id))
+            }
         }
     }
 

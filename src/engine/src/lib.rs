@@ -118,7 +118,7 @@ use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
 use lodestone_io::store::BlobStore;
 use lodestone_io::{DataDir, SpaceGauge};
 use lodestone_rank::Reranker;
-use lodestone_storage::collection::Registry;
+use lodestone_storage::collection::{Openings, Registry};
 use lodestone_types::{Clock, IdSource};
 
 /// Name of the catalog's file in the data directory.
@@ -140,6 +140,7 @@ pub struct Engine {
     data: Arc<DataDir>,
     catalog: Catalog,
     registry: Arc<Registry>,
+    openings: Arc<Openings>,
     store: Arc<dyn BlobStore>,
     gauge: Arc<SpaceGauge>,
     spills: Arc<Spills>,
@@ -186,7 +187,7 @@ impl Engine {
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let opened = Opened::of(&settings, &authorities, &data, &clock, &ids, &backend)?;
         let follower = Follower::new(&settings, &authorities, &opened, &ids)?;
-        let Opened { blobs, store, bucket, catalog, first_key, registry } = opened;
+        let Opened { blobs, store, bucket, catalog, first_key, registry, openings } = opened;
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // The generator is not contacted here: starting never waits for it.
@@ -233,6 +234,7 @@ impl Engine {
             data,
             catalog,
             registry,
+            openings,
             store,
             gauge,
             memory,

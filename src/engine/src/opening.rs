@@ -10,7 +10,7 @@ use lodestone_compute::ComputeBackend;
 use lodestone_fetch::Authorities;
 use lodestone_io::DataDir;
 use lodestone_io::store::{BlobStore, HeldBlobs};
-use lodestone_storage::collection::Registry;
+use lodestone_storage::collection::{Openings, Registry};
 use lodestone_types::{Clock, IdSource};
 
 fn catalog_options(settings: &Settings) -> CatalogOptions {
@@ -32,6 +32,7 @@ pub(super) struct Opened {
     /// The admin key created now because none existed.
     pub(super) first_key: Option<KeyText>,
     pub(super) registry: Arc<Registry>,
+    pub(super) openings: Arc<Openings>,
 }
 
 impl Opened {
@@ -52,7 +53,8 @@ impl Opened {
         let registry = open_registry(settings, &opened, &catalog, &**clock, ids, backend);
         let blobs::OpenBlobs { blobs, bucket } = opened;
         let store = Arc::clone(&blobs) as _;
-        Ok(Self { blobs, store, bucket, catalog, first_key, registry })
+        let openings = Openings::new(&registry);
+        Ok(Self { blobs, store, bucket, catalog, first_key, registry, openings })
     }
 }
 

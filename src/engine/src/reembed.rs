@@ -64,8 +64,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`IngestError::ModelMismatch`] if it is not loaded; errors of the disk.
-    pub fn embedder_of(&self, tenant: &Tenant) -> Result<Arc<dyn Embedder>, EngineError> {
-        let collection = self.ingest.open(tenant)?;
+    pub fn embedder_of(&self, tenant: &Arc<Tenant>) -> Result<Arc<dyn Embedder>, EngineError> {
+        let collection = self.collection(tenant)?;
         Ok(self.ingest.model_of(tenant, &collection)?)
     }
 

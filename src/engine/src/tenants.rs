@@ -74,7 +74,7 @@ impl Engine {
         self.usage_of(&tenant)
     }
 
-    fn usage_of(&self, tenant: &Tenant) -> Result<TenantUsage, EngineError> {
+    fn usage_of(&self, tenant: &Arc<Tenant>) -> Result<TenantUsage, EngineError> {
         let allowance = self.catalog.allowance(tenant.collection).map_err(absent)?;
         let collection = self.collection(tenant)?;
         let is_counted = allowance.limits.requests_per_minute.is_some();

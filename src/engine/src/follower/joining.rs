@@ -55,7 +55,7 @@ impl Follower {
             if !has_room || begun.elapsed() >= OPENING || self.pause(Duration::ZERO) {
                 break;
             }
-            match self.open(tenant) {
+            match self.open(tenant.collection) {
                 Ok(_) => opened += 1,
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
                     tracing::error!(collection = %tenant.collection, %error, "tenant not opened");

@@ -1,7 +1,6 @@
 //! Searches that query nodes share: sends tasks to other nodes and works on theirs.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -175,30 +174,6 @@ impl ShareNodes for Peers {
 }
 
 impl Follower {
-    /// Opens a collection on a thread of its own, so that no request waits for its segments to be
-    /// copied.
-    fn open_beside(self: &Arc<Self>, id: CollectionId) {
-        let own = Arc::clone(self);
-        let open = move || {
-            let head = || Ok::<_, EngineError>(own.catalog.head(id)?);
-            if let Err(error) = own.registry.get(id, head, |_| Ok(())) {
-                tracing::warn!(collection = %id, %error, "not opened for shared searches");
-            }
-            own.opening(|opening| opening.remove(&id));
-        };
-        if self.opening(|opening| opening.insert(id)) {
-            let begun = std::thread::Builder::new().name("open".to_owned()).spawn(open);
-            if begun.is_err() {
-                self.opening(|opening| opening.remove(&id));
-            }
-        }
-    }
-
-    fn opening(&self, change: impl FnOnce(&mut BTreeSet<CollectionId>) -> bool) -> bool {
-        let sharing = self.peers.as_ref().and_then(|peers| peers.sharing.as_ref());
-        sharing.is_some_and(|sharing| change(&mut sharing.opening.lock()))
-    }
-
     /// Finds the version of a collection that another node searches; `None` if it is not open here
     /// yet.
     fn version(
@@ -208,7 +183,9 @@ impl Follower {
     ) -> Result<Option<Version>, EngineError> {
         let head = || Ok::<_, EngineError>(self.catalog.head(id)?);
         let Some(collection) = self.registry.find(id) else {
-            self.open_beside(id);
+            let own = Arc::clone(self);
+            // Nobody waits here, and the node that asks searches its share itself.
+            let _behind = self.openings.open_within(id, Duration::ZERO, move || own.open(id));
             return Ok(None);
         };
         if collection.snapshot().manifest.version < version {

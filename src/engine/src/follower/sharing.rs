@@ -1,6 +1,5 @@
 //! State of a query node that shares searches with others.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +11,6 @@ use crate::settings::{InvalidSetting, NodeSettings};
 use lodestone_catalog::Catalog;
 use lodestone_metrics::{Counter, Gauge, Registry as Meters};
 use lodestone_storage::collection::Registry;
-use lodestone_types::CollectionId;
 
 /// State of a query node that shares searches with others.
 #[derive(Debug)]
@@ -24,8 +22,6 @@ pub(super) struct Sharing {
     pub(super) registry: Arc<Registry>,
     /// Until when each node gets no tasks.
     pub(super) rests: Vec<Mutex<Option<Instant>>>,
-    /// Collections being opened because other nodes asked for shares of them.
-    pub(super) opening: Mutex<BTreeSet<CollectionId>>,
     /// Number of other nodes that get tasks.
     asked: Gauge,
     pub(super) answered: Counter,
@@ -55,7 +51,6 @@ impl Sharing {
             catalog: catalog.clone(),
             registry: Arc::clone(registry),
             rests: (0..nodes).map(|_| Mutex::default()).collect(),
-            opening: Mutex::default(),
             asked,
             answered,
             failed,

@@ -42,7 +42,8 @@
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment;
 //!   `scrub`: reads everything to find damage; `verify`: does so for a collection that is not open
 //! - `files`: the files of a version
-//! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
+//! - `registry`: open collections; `openings`: their openings beside the requests that wait for
+//!   them; `uploads`: upload blobs; `layout`: keys of all files
 
 mod by_time;
 mod commit;
@@ -57,6 +58,7 @@ mod log;
 mod manifest;
 mod merge;
 mod open;
+mod openings;
 mod plan;
 mod quarantine;
 mod reading;
@@ -83,6 +85,7 @@ pub use kept::KeptFilters;
 pub use log::{Commit, CommitLog};
 pub use manifest::{Manifest, SegmentEntry, TombstoneEntry, count_foreign_models};
 pub use merge::PlannedMerge;
+pub use openings::Openings;
 pub use plan::MergeBudget;
 pub use quarantine::QuarantinedSegment;
 pub use reembedding::{Comparison, OtherVectors};

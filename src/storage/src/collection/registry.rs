@@ -17,7 +17,7 @@ use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource};
 const SLOT_TIMEOUT: Duration = Duration::from_millis(10);
 /// Time from the start of an opening for which other callers wait for it, on a shared store.
 /// Fetching the files may take minutes, and each waiting caller blocks a thread.
-const OPEN_WAIT: Duration = Duration::from_secs(1);
+pub(super) const OPEN_WAIT: Duration = Duration::from_secs(1);
 
 /// Opens collections and keeps those in use.
 #[derive(Debug)]
@@ -128,6 +128,11 @@ impl Registry {
         let collection = Arc::new(found?.with_backend(Arc::clone(&self.backend)));
         opened(&collection)?;
         Ok(collection)
+    }
+
+    /// Whether files are fetched from another machine, so that opening a collection may take long.
+    pub fn is_shared(&self) -> bool {
+        self.store.is_shared()
     }
 
     /// Number of open collections from which idle ones are closed.

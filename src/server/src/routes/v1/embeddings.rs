@@ -116,7 +116,7 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
     let grant = call.grant()?;
     let tenant = tenant_behind(app, grant, tenant.as_ref())?;
     let owner = tenant.as_ref().map_or_else(|| of_key(&grant.key_id), |it| it.collection);
-    let own = chosen(app, tenant.as_deref(), model)?;
+    let own = chosen(app, tenant.as_ref(), model)?;
     let embedder = &*own;
     let dimension = dimensions.unwrap_or(embedder.dimension());
     if !embedder.may_shorten_to(dimension) {
@@ -149,7 +149,7 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
 /// tenant that the request works in.
 fn chosen(
     app: &App,
-    tenant: Option<&Tenant>,
+    tenant: Option<&Arc<Tenant>>,
     model: Option<String>,
 ) -> Result<Arc<dyn Embedder>, ApiError> {
     let usual = app.engine.models().current();

@@ -371,6 +371,47 @@ fn nobody_waits_long_for_a_collection_that_is_fetched() {
     });
 }
 
+/// Goal: the caller that begins to open a collection of another machine waits no longer than those
+/// after it, the opening goes on without it, and a failure is told to whoever waits.
+#[test]
+fn nobody_waits_long_for_an_opening_that_it_has_begun() {
+    let dir = CollectionDir::new();
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let registry = Arc::new(registry(Arc::clone(&faulty) as _, Some(1), 4));
+    let openings = Openings::new(&registry);
+    let open = |n| {
+        let own = Arc::clone(&registry);
+        openings.open(numbered(n), move || get(&own, numbered(n)))
+    };
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let own = Arc::clone(&registry);
+    let begun = openings.open(numbered(1), move || {
+        let expected = || {
+            ended.recv().unwrap();
+            Ok::<_, CollectionError>(None)
+        };
+        own.get(numbered(1), expected, |_| Ok(()))
+    });
+    for error in [begun.unwrap_err(), open(1).unwrap_err()] {
+        assert!(matches!(error, CollectionError::Behind { .. }), "{error}");
+    }
+    open(2).unwrap();
+    end.send(()).unwrap();
+    let opened = loop {
+        match open(1) {
+            Err(CollectionError::Behind { .. }) => std::thread::yield_now(),
+            opened => break opened.unwrap(),
+        }
+    };
+    assert!(Arc::ptr_eq(&opened, &get(&registry, numbered(1)).unwrap()));
+    faulty.set(|_, _| Fault::Before);
+    for _ in 0..2 {
+        let error = open(3).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(!matches!(error, CollectionError::Behind { .. }), "{error}");
+    }
+}
+
 /// Goal: whatever is opened meanwhile, the caller that opens a collection is the one that others
 /// wait for.
 #[test]
