@@ -6,15 +6,11 @@
 //! ```
 //! An exchange occupies one thread, because everything below this crate blocks, and the memory of a
 //! few pieces, however long its bodies are. Its threads are separate from those that run other
-//! requests, and no key may hold more exchanges than remain free for others.
+//! requests, and no tenant or key may hold more exchanges than remain free for others.
 //!
 //! Invariants: nothing is sent twice; if the body breaks off on one side, it breaks off on the
 //! other; a request that was forwarded once is not forwarded again, and only the server that the
 //! node follows carries it out.
-//!
-//! - `exchanges`: bounds on concurrent exchanges, in total and per key
-
-mod exchanges;
 
 use std::future::pending;
 use std::io::{self, Cursor, Read};
@@ -40,7 +36,7 @@ use crate::file_body::FromFile;
 use crate::frame::outer::REQUEST_ID_HEADER;
 use crate::frame::trace::{TRACEPARENT, TraceContext};
 use crate::request::body::BodyReader;
-use exchanges::Exchanges;
+use crate::shares::Shares;
 use lodestone_fetch::Forwarder;
 use lodestone_fetch::forward::{Addresses, Exchange, ForwardBody, ForwardError, ForwardRequest};
 
@@ -63,6 +59,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
+/// Maximum number of exchanges at a time.
+const EXCHANGES_MAX: usize = 512;
 /// Number of body pieces buffered in a channel, in each direction.
 const PIECES_MAX: usize = 4;
 /// Size of one piece of a response, in bytes.
@@ -82,7 +80,7 @@ const RETRY_SECONDS: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct Upstream {
     server: Arc<Addresses>,
-    exchanges: Arc<Exchanges>,
+    exchanges: Arc<Shares>,
 }
 
 /// The origin of a forwarded request: what the node sends along, and the owner it counts for.
@@ -90,7 +88,7 @@ pub(crate) struct Upstream {
 pub(crate) struct Origin {
     /// The id of the request.
     pub request_id: Arc<str>,
-    /// Id of the API key; empty if there is none.
+    /// The owner of the key ([`lodestone_types::Grant::owner`]); empty if there is no key.
     pub owner: Arc<str>,
     /// Address of the other end of the client's connection.
     pub from: Option<IpAddr>,
@@ -136,7 +134,7 @@ pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
 
 impl Upstream {
     pub fn new(server: Arc<Addresses>) -> Self {
-        Self { server, exchanges: Arc::default() }
+        Self { server, exchanges: Shares::new(EXCHANGES_MAX) }
     }
 
     /// Creates an upstream for another server whose exchanges count against the same bounds.
@@ -166,7 +164,7 @@ impl Upstream {
         if way.unusable_for().is_some() {
             return Err(away("nothing was changed"));
         }
-        let permit = self.exchanges.enter(&origin.owner)?;
+        let permit = self.exchanges.take(&origin.owner).ok_or_else(overloaded)?;
         let (body, feed) = split(body);
         let mut headers = request_headers(parts, &origin);
         headers.insert(FORWARDED, mark(way));

@@ -26,7 +26,8 @@
 //! - `frame`: the order of checks, request ids, panics, CORS, the access log
 //! - `forward`: requests that a query node passes on to the writer
 //! - `nodes`: requests between nodes; `waiting`: a process that waits for a bucket
-//! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
+//! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations; `shares`:
+//!   bounded resources that owners share
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: from bytes to typed input
 //! - `dto`: every request and response type of the API
@@ -60,6 +61,7 @@ pub mod reply;
 pub mod request;
 pub mod response_notes;
 pub mod routes;
+mod shares;
 pub mod sse;
 mod waiting;
 pub mod watch;

@@ -170,6 +170,16 @@ impl Grant {
         Self { tally: Tally::default(), ..self.clone() }
     }
 
+    /// Returns the party that resources in use are counted for: the only tenant of the scope,
+    /// however many keys it has, or else the key.
+    pub fn owner(&self) -> Arc<str> {
+        match self.scope.only_tenant() {
+            // No id of a key contains a space.
+            Some(tenant) => format!("tenant {tenant}").into(),
+            None => Arc::clone(&self.key_id),
+        }
+    }
+
     /// Whether the scope covers every tenant.
     pub fn is_all_tenants(&self) -> bool {
         self.scope.is_all_tenants()
@@ -251,6 +261,17 @@ mod tests {
         assert!(grant.allows(&tenant("b"), &sub("x")) && !grant.allows(&tenant("b"), &sub("y")));
         assert!(!grant.is_all_tenants());
         assert!(Grant::new("key", Role::Read, KeyScope::AllTenants).is_all_tenants());
+    }
+
+    #[test]
+    fn the_keys_of_one_tenant_have_one_owner() {
+        let owner = |key: &str, scope| Grant::new(key, Role::Read, scope).owner();
+        let of_a = owner("k1", list(&[("a", None)]));
+        assert_eq!(of_a, owner("k2", list(&[("a", Some(&["x"]))])));
+        assert_ne!(of_a, owner("k1", list(&[("b", None)])));
+        for scope in [KeyScope::AllTenants, list(&[("a", None), ("b", None)]), list(&[])] {
+            assert_eq!(&*owner("k1", scope), "k1");
+        }
     }
 
     #[test]

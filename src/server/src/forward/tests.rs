@@ -15,7 +15,6 @@ use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
 
-use super::exchanges::EXCHANGES_MAX;
 use super::*;
 use crate::listen::pace::Pace;
 use crate::listen::{ListenSettings, never_stops, serve};
@@ -453,26 +452,20 @@ async fn an_answer_that_breaks_off_does_not_look_whole() {
     }
 }
 
-#[test]
-fn no_key_has_more_exchanges_than_are_left() {
-    let exchanges = Arc::new(Exchanges::default());
-    let enter = |key: &str| exchanges.enter(&key.into());
-    let mut many = Vec::new();
-    while let Ok(place) = enter("a") {
-        many.push(place);
-    }
+#[tokio::test]
+async fn no_key_has_more_exchanges_than_are_left() {
+    let upstream = Upstream::new(Arc::new(nowhere().into()));
+    let owner: Arc<str> = "a".into();
+    let many: Vec<_> = std::iter::from_fn(|| upstream.exchanges.take(&owner)).collect();
     assert_eq!(many.len(), EXCHANGES_MAX / 2);
-    let mut others = Vec::new();
-    while let Ok(place) = enter("b") {
-        others.push(place);
-    }
-    assert_eq!(others.len(), EXCHANGES_MAX / 4);
-    let refused = enter("b").err().unwrap();
+    let (parts, ()) = Request::new(()).into_parts();
+    let pass = |owner: &str| {
+        let origin = Origin { request_id: "r".into(), owner: owner.into(), from: None };
+        upstream.pass(&parts, "/", Outgoing::Nothing, origin)
+    };
+    let refused = pass("a").await.unwrap_err();
     assert_eq!((refused.condition(), refused.reason()), (Condition::Unavailable, "overloaded"));
-    drop(enter("c").expect("a place for another"));
-    many.clear();
-    others.clear();
-    assert!(exchanges.0.lock().is_empty());
+    assert_eq!(pass("b").await.unwrap_err().reason(), AWAY, "it was sent");
 }
 
 #[tokio::test]

@@ -154,8 +154,8 @@ where
         }
         (admitted, _) => admitted?,
     };
-    if let (Some(_), Some(peer)) = (&grant, &peer) {
-        peer.authenticate();
+    if let (Some(grant), Some(peer)) = (&grant, &peer) {
+        peer.authenticate(&grant.owner())?;
     }
     let route = find_route(entry, &parts.method)?;
     let key_id = grant.as_ref().map(|grant| KeyId(Arc::clone(&grant.key_id)));
@@ -212,7 +212,7 @@ where
     };
     let reader = open_body(shared, &route.spec, bytes_max, &parts.headers, body, grant.as_ref())?;
     let from = peer.as_ref().map(|peer| peer.address());
-    let owner = grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
+    let owner = grant.as_ref().map_or_else(|| "".into(), Grant::owner);
     let origin = Origin { request_id: Arc::clone(request_id), owner, from };
     if let (Some(writer), ServingNode::Writer) = (&shared.writer, route.spec.served_by) {
         let body = reader.map_or(Outgoing::Nothing, Outgoing::Unread);

@@ -14,6 +14,12 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::error::{ApiError, Condition};
+use crate::shares::{Share, Shares};
+
+/// Seconds after which a client with too many busy connections should retry.
+const RETRY_SECONDS: u32 = 1;
+
 /// Phase of a connection, which determines what is expected of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -37,7 +43,9 @@ pub(super) struct Patience {
 }
 
 /// State of one connection. The HTTP layer marks it once a request has been authenticated;
-/// connections that never had such a request are the first to be evicted from a full table.
+/// connections that never had such a request are the first to be evicted from a full table. A
+/// request whose owner is known occupies its connection: it is counted for the owner, and not
+/// evicted.
 #[derive(Debug)]
 pub struct Peer {
     address: IpAddr,
@@ -45,17 +53,23 @@ pub struct Peer {
     is_authenticated: AtomicBool,
     is_timed_out: AtomicBool,
     evicted: Notify,
+    /// The occupied connections of all owners.
+    occupied: Arc<Shares>,
+    /// Held by the request in progress once its owner is known.
+    share: Mutex<Option<Share>>,
 }
 
 impl Peer {
     /// Creates the state of a connection that was just accepted.
-    pub(super) fn new(address: IpAddr) -> Self {
+    pub(crate) fn new(address: IpAddr, occupied: Arc<Shares>) -> Self {
         Self {
             address,
             phase: Mutex::new(Phase::Header(Instant::now())),
             is_authenticated: AtomicBool::new(false),
             is_timed_out: AtomicBool::new(false),
             evicted: Notify::new(),
+            occupied,
+            share: Mutex::default(),
         }
     }
 
@@ -64,13 +78,34 @@ impl Peer {
         self.address
     }
 
-    /// Records that the connection has carried a request with a valid key.
-    pub fn authenticate(&self) {
+    /// Records that the connection carries a request with a valid key of `owner`.
+    ///
+    /// # Errors
+    /// As [`Self::occupy`].
+    pub fn authenticate(&self, owner: &Arc<str>) -> Result<(), ApiError> {
         self.is_authenticated.store(true, Ordering::Relaxed);
+        self.occupy(owner)
     }
 
-    pub(super) fn is_authenticated(&self) -> bool {
+    /// Counts the connection for `owner` until the request in progress has been answered.
+    ///
+    /// # Errors
+    /// 503 if the owner occupies as many connections as remain free for others.
+    pub fn occupy(&self, owner: &Arc<str>) -> Result<(), ApiError> {
+        let mut share = self.share.lock();
+        if share.is_none() {
+            *share = Some(self.occupied.take(owner).ok_or_else(too_many)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_authenticated(&self) -> bool {
         self.is_authenticated.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection is counted for the owner of the request in progress.
+    pub(super) fn is_occupied(&self) -> bool {
+        self.share.lock().is_some()
     }
 
     /// Returns the time since which no request is in progress; `None` while one is.
@@ -105,6 +140,7 @@ impl Peer {
     /// Records that the response has been handed over.
     pub(super) fn end_request(&self) {
         *self.phase.lock() = Phase::Idle(Instant::now());
+        self.share.lock().take();
     }
 
     /// Records that the last response has been sent.
@@ -141,6 +177,12 @@ impl Peer {
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
     }
+}
+
+fn too_many() -> ApiError {
+    let message = "too many connections are busy with requests of this key or tenant, which may \
+        use as many as remain free (connections)";
+    ApiError::new(Condition::Unavailable, "overloaded", message).with_retry_after(RETRY_SECONDS)
 }
 
 /// The body of a response, which ends the request when it ends.

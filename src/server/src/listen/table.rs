@@ -4,8 +4,10 @@
 //! ```text
 //! full -> evict the oldest without an authenticated request, idle ones first
 //!      -> else evict the one that has been idle longest
-//!      -> else the newcomer waits, and further ones wait in the kernel's queue
+//!      -> else evict the oldest whose request is of no known owner
 //! ```
+//! A connection that is busy for a known owner is never evicted. One owner occupies no more of them
+//! than remain free for others, and all together at most 15 of 16, so that newcomers find room.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,6 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::listen::peer::Peer;
+use crate::shares::Shares;
 
 /// Interval at which a full table is searched again, because a connection may have become idle.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -26,6 +29,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub(super) struct Table {
     connections_max: usize,
     per_address_max: usize,
+    occupied: Arc<Shares>,
     state: Mutex<State>,
     freed: Notify,
 }
@@ -44,7 +48,9 @@ impl Table {
     /// Creates an empty table; a `per_address_max` of 0 means unlimited.
     pub(super) fn new(connections_max: usize, per_address_max: usize) -> Arc<Self> {
         let (state, freed) = (Mutex::default(), Notify::new());
-        Arc::new(Self { connections_max, per_address_max, state, freed })
+        let for_others = connections_max.div_ceil(16);
+        let occupied = Shares::new(connections_max.saturating_sub(for_others).max(1));
+        Arc::new(Self { connections_max, per_address_max, occupied, state, freed })
     }
 
     /// Takes a slot for a connection from `address`, waiting while all connections in a full table
@@ -62,7 +68,8 @@ impl Table {
                     return None;
                 }
                 if state.peers.len() < self.connections_max {
-                    let (id, peer) = (state.next, Arc::new(Peer::new(of_peer)));
+                    let (id, peer) = (state.next, Peer::new(of_peer, Arc::clone(&self.occupied)));
+                    let peer = Arc::new(peer);
                     state.next += 1;
                     state.peers.insert(id, Arc::clone(&peer));
                     if let Some(address) = address {
@@ -88,12 +95,13 @@ impl State {
             // A connection is already on its way out.
             return;
         }
-        let unknown = self.peers.values().filter(|peer| !peer.is_authenticated());
+        let of_none = || self.peers.values().filter(|peer| !peer.is_occupied());
+        let unknown = of_none().filter(|peer| !peer.is_authenticated());
         // `min_by_key` returns the first minimum, which is the oldest connection.
         let unknown = unknown.min_by_key(|peer| peer.idle_since().is_none());
         let idle = || self.peers.values().filter_map(|peer| Some((peer.idle_since()?, peer)));
-        let victim =
-            unknown.or_else(|| idle().min_by_key(|(since, _)| *since).map(|found| found.1));
+        let longest_idle = || idle().min_by_key(|(since, _)| *since).map(|found| found.1);
+        let victim = unknown.or_else(longest_idle).or_else(|| of_none().next());
         let Some(victim) = victim.cloned() else { return };
         victim.evict();
         self.evicted += 1;
@@ -115,6 +123,8 @@ pub(super) struct ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
+        // The work for a request may outlive its connection.
+        self.peer.end_request();
         let mut state = self.table.state.lock();
         state.peers.remove(&self.id);
         if let Some(address) = self.address
@@ -148,6 +158,7 @@ fn counted(address: IpAddr) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Condition;
     use futures_util::FutureExt;
 
     fn ip(text: &str) -> IpAddr {
@@ -177,7 +188,7 @@ mod tests {
     }
 
     /// Goal: connections without a key are evicted first, idle before busy ones, then those that
-    /// have been idle longest; a busy connection with a key is never evicted.
+    /// have been idle longest, then those busy with a request of no owner; no other is evicted.
     #[tokio::test]
     async fn a_full_table_makes_room_in_its_order() {
         let table = Table::new(4, 0);
@@ -188,27 +199,81 @@ mod tests {
             table.enter(near).await.unwrap(),
             table.enter(near).await.unwrap(),
         ];
-        for place in [&known_busy, &known_idle] {
-            place.peer.authenticate();
-        }
-        for place in [&known_busy, &unknown_busy] {
+        for place in [&known_busy, &known_idle, &unknown_busy] {
             place.peer.begin_request();
         }
+        known_busy.peer.authenticate(&"busy".into()).unwrap();
+        known_idle.peer.authenticate(&"idle".into()).unwrap();
+        known_idle.peer.end_request();
         let mut newcomers = Vec::new();
-        for victim in [unknown_idle, unknown_busy, known_idle] {
+        for (owner, victim) in [unknown_idle, unknown_busy, known_idle].into_iter().enumerate() {
             let mut entering = Box::pin(table.enter(near));
             assert!((&mut entering).now_or_never().is_none());
             assert!(victim.peer.evicted().now_or_never().is_some());
             drop(victim);
             let newcomer = entering.await.unwrap();
-            newcomer.peer.authenticate();
             newcomer.peer.begin_request();
+            let counted = newcomer.peer.authenticate(&owner.to_string().into());
+            assert_eq!(counted.is_ok(), owner < 2, "one connection is left to others");
             newcomers.push(newcomer);
         }
         let mut entering = Box::pin(table.enter(near));
         assert!((&mut entering).now_or_never().is_none());
-        assert!(known_busy.peer.evicted().now_or_never().is_none());
-        drop(newcomers);
+        let uncounted = newcomers.pop().unwrap();
+        assert!(uncounted.peer.evicted().now_or_never().is_some());
+        for busy in newcomers.iter().chain([&known_busy]) {
+            assert!(busy.peer.evicted().now_or_never().is_none());
+        }
+        drop(uncounted);
         assert!(entering.await.is_some());
+    }
+
+    /// Goal: however many connections the owners of keys and links keep busy, newcomers enter, and
+    /// no busy connection of another is closed for them.
+    #[tokio::test]
+    async fn owners_leave_room_for_newcomers() {
+        let table = Table::new(64, 0);
+        let enter = async || {
+            let entered = table.enter(ip("127.0.0.1")).await.unwrap();
+            entered.peer.begin_request();
+            entered
+        };
+        let mut busy: Vec<ConnectionSlot> = Vec::new();
+        for (owner, count) in [("a", 30), ("b", 15)] {
+            let owner = owner.into();
+            for _ in 0..count {
+                busy.push(enter().await);
+                busy.last().unwrap().peer.authenticate(&owner).unwrap();
+                // A request within the request counts no second time.
+                busy.last().unwrap().peer.authenticate(&owner).unwrap();
+            }
+            let beyond = enter().await;
+            let refused = beyond.peer.authenticate(&owner).unwrap_err();
+            assert_eq!(
+                (refused.condition(), refused.reason()),
+                (Condition::Unavailable, "overloaded")
+            );
+        }
+        let by_link = enter().await;
+        by_link.peer.occupy(&"link c".into()).unwrap();
+        let mut strangers = Vec::new();
+        while table.state.lock().peers.len() < 64 {
+            strangers.push(enter().await);
+        }
+        let mut entering = Box::pin(enter());
+        assert!((&mut entering).now_or_never().is_none());
+        let stranger = strangers.remove(0);
+        assert!(stranger.peer.evicted().now_or_never().is_some(), "the oldest without an owner");
+        drop(stranger);
+        strangers.push(entering.await);
+        by_link.peer.end_request();
+        let mut entering = Box::pin(enter());
+        assert!((&mut entering).now_or_never().is_none());
+        assert!(by_link.peer.evicted().now_or_never().is_some(), "a link is not a key");
+        drop(by_link);
+        drop(entering.await);
+        assert_eq!(table.occupied.used(), 45);
+        drop(busy);
+        assert_eq!(table.occupied.used(), 0);
     }
 }

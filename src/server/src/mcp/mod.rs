@@ -109,15 +109,15 @@ impl Endpoint {
         let grant = auth::authenticate(&self.keys, &self.gate.key_lookups, &parts.headers).await?;
         self.gate.count(&grant.key_id)?;
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        let owner = grant.owner();
         if let Some(peer) = &peer {
-            peer.authenticate();
+            peer.authenticate(&owner)?;
         }
         let key_id = Arc::clone(&grant.key_id);
         let bytes = match parts.method {
             Method::POST => {
                 let length = number(&parts.headers, CONTENT_LENGTH.as_str());
-                let (spills, owner) = (Arc::clone(&self.gate.spills), Arc::clone(&key_id));
-                let spooler = Spooler { spills, owner };
+                let spooler = Spooler { spills: Arc::clone(&self.gate.spills), owner };
                 BodyReader::new(body, length, limits::MCP_MESSAGE_BYTES_MAX, self.pace, spooler)?
                     .collect()
                     .await?

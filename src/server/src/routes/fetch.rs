@@ -150,7 +150,8 @@ fn redeem(app: App, call: Call, request: Download) -> Handling<Redeemed> {
         let claim = app.download.open(&request.token, app.engine.clock().now());
         let claim = claim.ok_or_else(gone)?;
         if let Some(peer) = &call.peer {
-            peer.authenticate();
+            // Not counted with the tenant's keys, whose requests its readers could turn away.
+            peer.occupy(&format!("link {}", claim.scope.tenant).into())?;
         }
         call.gate.count(&claim.key_id.as_str().into())?;
         let owner = Owner::Tenant(claim.scope.tenant.clone());

@@ -1,6 +1,13 @@
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::Request;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use super::Server;
+use crate::listen::Peer;
+use crate::shares::Shares;
 
 fn ids(body: &Value) -> Vec<&str> {
     let sources = body["sources"].as_array().unwrap();
@@ -118,6 +125,19 @@ async fn a_download_url_opens_one_original_for_an_hour() {
     assert_eq!(file.header("content-type"), "text/html");
     assert_eq!(file.header("x-content-type-options"), "nosniff");
     assert_eq!(file.header("content-security-policy"), "default-src 'none'; sandbox");
+
+    // The connection of a link is counted for the tenant while it is busy, and is not one of a key.
+    let occupied = Shares::new(2);
+    let mut known = Vec::new();
+    for status in [200, 503] {
+        let peer = Arc::new(Peer::new([192, 0, 2, 1].into(), Arc::clone(&occupied)));
+        let mut request = Request::get(path.as_str()).body(Body::empty()).unwrap();
+        request.extensions_mut().insert(Arc::clone(&peer));
+        let response = server.router.clone().oneshot(request).await.unwrap();
+        assert_eq!((response.status().as_u16(), peer.is_authenticated()), (status, false));
+        known.push(peer);
+    }
+    assert_eq!(occupied.used(), 1);
 
     let mut altered = path.clone();
     let middle = "/fetch/download/".len() + 5;
