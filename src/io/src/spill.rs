@@ -4,8 +4,8 @@
 //! bytes -> 64 KiB in memory -> an unnamed file in tmp/ -> mapped, or read piece by piece
 //! ```
 //! The file is private to this process and disappears with its last user or with the process. The
-//! total size of all files, and of those of one owner, is limited; none is written while the disk
-//! is full.
+//! total size of all files is limited, and so are those of one owner, which may also take no more
+//! than remains free for others. None is written while the disk is full.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -68,12 +68,12 @@ impl Share {
     fn grow(&mut self, bytes: u64) -> io::Result<()> {
         let mut held = self.spills.held.lock();
         let of_owner = held.owners.get(&self.owner).copied().unwrap_or(0) + bytes;
-        if of_owner > OWNER_BYTES_MAX {
-            let message = format!("one key has more than {OWNER_BYTES_MAX} bytes in flight");
-            return Err(io::Error::new(ErrorKind::QuotaExceeded, message));
-        }
-        if held.bytes + bytes > BYTES_MAX {
-            let message = format!("more than {BYTES_MAX} bytes are in flight");
+        let free = BYTES_MAX.saturating_sub(held.bytes + bytes);
+        if of_owner > OWNER_BYTES_MAX.min(free) {
+            let message = format!(
+                "one tenant or key may have {OWNER_BYTES_MAX} bytes in flight, and no more than \
+                 remain free of {BYTES_MAX}; try again later"
+            );
             return Err(io::Error::new(ErrorKind::QuotaExceeded, message));
         }
         held.bytes += bytes;
@@ -166,8 +166,8 @@ fn of_scratch(error: IoError) -> io::Error {
 }
 
 impl Write for Spill {
-    /// Accepts all bytes or fails: with [`ErrorKind::QuotaExceeded`] if the owner, or all owners
-    /// together, exceed their limit, and with [`ErrorKind::StorageFull`] if the disk is full.
+    /// Accepts all bytes or fails: with [`ErrorKind::QuotaExceeded`] if the owner exceeds its limit
+    /// or has more than remains free, and with [`ErrorKind::StorageFull`] if the disk is full.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.fits(bytes.len()) {
             true => self.memory.extend_from_slice(bytes),
@@ -296,26 +296,32 @@ mod tests {
         assert_eq!(spill.write_all(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
     }
 
+    /// Goal: however many owners have files, each of them leaves as much as it has to others.
     #[test]
-    fn all_owners_together_have_a_bound() {
+    fn no_owner_has_more_than_is_left() {
         let (_root, spills, _) = spills(Arc::new(StandInDisk::default()));
-        let shares: Vec<Share> = (0..BYTES_MAX / OWNER_BYTES_MAX)
-            .map(|number| {
-                let mut share = spills.begin(&Arc::from(number.to_string())).share;
-                share.grow(OWNER_BYTES_MAX).unwrap();
-                share
-            })
-            .collect();
-        let last: Arc<str> = "last".into();
-        let mut spill = spills.begin(&last);
-        spill.write_all(&[0; SPILL_MEMORY_BYTES]).unwrap();
-        let error = spill.write_all(b"x").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "{error}");
-        assert_eq!(spills.bytes(), BYTES_MAX, "what was refused counts for nobody");
+        let share = |owner: &str| spills.begin(&Arc::from(owner)).share;
+        let mut shares: Vec<Share> = ["a", "b", "c"].map(share).into();
+        for share in &mut shares {
+            share.grow(OWNER_BYTES_MAX).unwrap();
+        }
+        let mut left = BYTES_MAX - 3 * OWNER_BYTES_MAX;
+        for owner in ["d", "e", "f", "g", "h", "i", "j", "k"] {
+            let mut share = share(owner);
+            let error = share.grow(left / 2 + 1).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "{error}");
+            assert_eq!(spills.bytes(), BYTES_MAX - left, "what was refused counts for nobody");
+            share.grow(left / 2).unwrap();
+            left -= left / 2;
+            share.grow(1).unwrap_err();
+            shares.push(share);
+        }
+        let mut spill = spills.begin(&Arc::from("last"));
+        spill.write_all(&[0; 2 * SPILL_MEMORY_BYTES]).unwrap();
         drop(spill);
         drop(shares);
         assert_eq!(spills.bytes(), 0);
-        spills.begin(&last).share.grow(1).unwrap();
+        assert!(spills.held.lock().owners.is_empty());
     }
 
     /// Goal: a caller that must not block can tell which write goes to a file; a flush never does.

@@ -367,7 +367,7 @@ fn open_body<S>(
     }
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let length = announced.and_then(|text| text.parse().ok());
-    let owner = grant.map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
+    let owner = grant.map_or_else(|| "".into(), Grant::owner);
     let spooler = Spooler { spills: Arc::clone(&shared.gate.spills), owner };
     BodyReader::new(body, length, bytes_max, shared.pace, spooler).map(Some)
 }

@@ -134,8 +134,7 @@ pub struct Call {
 impl Call {
     /// Returns a factory of spools for large responses.
     pub(super) fn spooler(&self) -> Spooler {
-        let owner =
-            self.grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
+        let owner = self.grant.as_ref().map_or_else(|| "".into(), Grant::owner);
         Spooler { spills: Arc::clone(&self.gate.spills), owner }
     }
 

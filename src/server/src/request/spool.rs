@@ -9,12 +9,12 @@ use crate::error::{ApiError, Condition};
 use crate::routes::off_thread;
 use lodestone_engine::{Spill, Spills};
 
-/// Creates spools for requests and responses, counted against one key.
+/// Creates spools for requests and responses, counted for one owner.
 #[derive(Debug, Clone)]
 pub struct Spooler {
     /// The spill files of the server.
     pub spills: Arc<Spills>,
-    /// Id of the key.
+    /// The owner of the key ([`lodestone_types::Grant::owner`]); empty if there is no key.
     pub owner: Arc<str>,
 }
 

@@ -17,7 +17,7 @@ use crate::reply::{Reply, store_large};
 use crate::request::{Call, Field, Input, Parsed, Request};
 use crate::response_notes::{IGNORED_HEADER, ignored_header};
 use lodestone_engine::ingest::MemoryShare;
-use lodestone_types::{Role, limits};
+use lodestone_types::{Grant, Role, limits};
 
 /// Inputs above this size are parsed off the async threads and reserve memory first.
 pub const PARSE_INLINE_BYTES_MAX: usize = 64 << 10;
@@ -158,7 +158,7 @@ impl<S: Send + 'static> Route<S> {
         // The reserved memory and the slot are held until the response has been built.
         let held = (call.memory.clone(), Arc::clone(&call.results), call.admitted.clone());
         let gate = Arc::clone(&call.gate);
-        let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
+        let owner = call.grant.as_ref().map(Grant::owner);
         let respond = work(app, call).await.map_err(|error| error.with_ignored(&ignored))?;
         let respond = move || naming(respond(&ignored)?, &ignored);
         let Some(owner) = owner else {
