@@ -1,7 +1,7 @@
 //! The audit log of administrative actions: who did what, from which address, and with which
 //! outcome.
 //!
-//! An action is logged if it is a change that requires the admin role, or a deletion of sources by
+//! An action is logged if it is a change that requires the admin role, or a deletion of any kind by
 //! a key with that role. Keys appear by id and tenants by the id of their collection, which names
 //! their folder below `v1/c`: no log contains secrets or names.
 
@@ -12,7 +12,7 @@ use axum::response::Response;
 use http::Method;
 
 use crate::error::ApiError;
-use crate::routes::{Group, RouteSpec};
+use crate::routes::RouteSpec;
 use lodestone_types::{Grant, Role};
 
 /// The object that an operation has changed, filled in by its handler.
@@ -43,7 +43,7 @@ impl<'a> Act<'a> {
         let grant = grant?;
         let is_change = spec.method != Method::GET;
         let is_admins = spec.role == Some(Role::Admin)
-            || spec.group == Group::Deletion && grant.role == Role::Admin;
+            || spec.method == Method::DELETE && grant.role == Role::Admin;
         let subject = Subject::default();
         let act = Self { spec, grant, request_id, from, passed_for, subject };
         (is_change && is_admins).then_some(act)
@@ -68,5 +68,28 @@ impl<'a> Act<'a> {
             %method, route, subject, key_id, role, from, passed_for, request_id, outcome, reason,
             "act"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::table;
+    use lodestone_types::KeyScope;
+
+    /// Goal: whatever interface an administrator deletes through, the deletion is logged.
+    #[test]
+    fn all_that_an_admin_key_deletes_is_logged() {
+        for route in table() {
+            let spec = route.spec;
+            let is_act = |role| {
+                let grant = Grant::new("key", role, KeyScope::AllTenants);
+                Act::begin(&spec, Some(&grant), "r", None, None).is_some()
+            };
+            let is_admins = spec.role == Some(Role::Admin) && spec.method != Method::GET;
+            let is_deletion = spec.method == Method::DELETE;
+            assert_eq!(is_act(Role::Admin), is_admins || is_deletion, "{}", spec.path);
+            assert_eq!(is_act(Role::Write), is_admins, "{}", spec.path);
+        }
     }
 }

@@ -141,6 +141,7 @@ fn delete(app: &App, call: &Call, input: NamedChunks) -> Result<Json<DeletedEmbe
     let ids = each_once(input.chunk_ids);
     let deleted = app.engine.delete_vectors(&access, &ids)?;
     let total_deleted = deleted.iter().filter(|was_there| **was_there).count();
+    call.tell_subject(format!("{total_deleted} vectors of {}", access.tenant.collection));
     let message = match total_deleted {
         0 => "nothing was deleted: none of the chunk ids exists",
         _ => "embeddings deleted",

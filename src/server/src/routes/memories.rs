@@ -92,6 +92,7 @@ fn list(app: &App, call: &Call, request: ListMemories) -> Result<Json<MemoryList
 
 fn delete(app: &App, call: &Call, request: DeleteMemory) -> Result<Json<DeletedMemory>, ApiError> {
     let access = app.engine.open(call.grant()?, &request.scope, MODE)?;
+    call.tell_subject(format!("a memory of {}", access.tenant.collection));
     let deleted = app.engine.delete_memory(&access, &request.id);
     deleted.map_err(|error| lookup_error(&access, error))?;
     let body = DeletedMemory { success: true, user_memory_deleted: true };

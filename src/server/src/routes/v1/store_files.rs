@@ -195,6 +195,8 @@ fn update(
 fn detach(app: &App, call: &Call, request: OneStoreFile) -> Result<Bare<DeletedObject>, ApiError> {
     let (access, id) = named(app, call, &request)?;
     let found = app.engine.delete_sources(&access, std::slice::from_ref(&id))?;
+    let deleted = found.deleted.len();
+    call.tell_subject(format!("{deleted} sources of {}", access.tenant.collection));
     if found.deleted.is_empty() {
         return Err(lacking(&access, EngineError::SourceNotFound { source_id: id }));
     }
