@@ -3,13 +3,17 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::admission::AdmissionSettings;
 use crate::auth::{AuthFailure, Authenticator};
 use crate::download::DownloadSigner;
+use crate::dto::operations::Readiness;
 use crate::error::{ApiError, Condition};
 use crate::fair_queue::{FairQueue, RunPermit};
 use crate::listen::{Certificates, Stop};
+use crate::recent::Recent;
+use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::off_thread;
 use crate::watch::Watch;
@@ -17,6 +21,9 @@ use lodestone_catalog::{AuthError, CatalogError};
 use lodestone_engine::{Engine, EngineError, TenantAccess};
 use lodestone_types::{CollectionId, Grant, RequestContext};
 use tokio::sync::watch;
+
+/// Time for which a reading of the readiness is given out again.
+const READINESS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// State of the running application. Clones share the same underlying state.
 #[derive(Debug, Clone)]
@@ -33,6 +40,7 @@ pub struct App {
     pub certificates: Option<Arc<Certificates>>,
     expensive: FairQueue<CollectionId>,
     drawings: FairQueue<CollectionId>,
+    pub(crate) readiness: Arc<Recent<Json<Readiness>>>,
 }
 
 impl App {
@@ -58,7 +66,8 @@ impl App {
         let expensive = FairQueue::new(at_once, slots.waiting_max);
         let drawings = FairQueue::new(engine.settings().embed_threads / 2, slots.waiting_max);
         let watch = Arc::new(Watch::new(Arc::clone(&engine), certificates.as_deref()));
-        Self { engine, download, stop, watch, certificates, expensive, drawings }
+        let readiness = Arc::new(Recent::new(READINESS_AGE_MAX));
+        Self { engine, download, stop, watch, certificates, expensive, drawings, readiness }
     }
 
     /// Returns the context of a search or an answer that starts now: its deadline, cancellation and

@@ -27,7 +27,7 @@
 //! - `forward`: requests that a query node passes on to the writer
 //! - `nodes`: requests between nodes; `waiting`: a process that waits for a bucket
 //! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations; `shares`:
-//!   bounded resources that owners share
+//!   bounded resources that owners share; `recent`: readings that requests share
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: from bytes to typed input
 //! - `dto`: every request and response type of the API
@@ -57,6 +57,7 @@ mod mcp;
 mod nodes;
 pub mod product;
 pub mod rate;
+mod recent;
 pub mod reply;
 pub mod request;
 pub mod response_notes;

@@ -59,7 +59,7 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::public("/healthz", "Report whether the process is running")
             .handle(|app: App, _: Call, (): ()| async move { Ok(Json::new(alive(&app))) }),
         Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
-            .handle(blocking(readiness)),
+            .handle(readiness),
         Route::<App>::public("/docs", "Show the API documentation in a browser")
             .handle(|_: App, _: Call, (): ()| async { Ok(Page) }),
     ]
@@ -201,7 +201,14 @@ fn alive(app: &App) -> Health {
     Health { status: "ok".to_owned(), writer, node, joining }
 }
 
-fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
+/// Returns the readiness of the last second: this needs no key, so it must cost as little as
+/// possible, and no thread per request even if the catalog hangs.
+async fn readiness(app: App, _: Call, (): ()) -> Result<Json<Readiness>, ApiError> {
+    let own = app.clone();
+    app.readiness.get(move || Ok(readiness_now(&own))).await
+}
+
+fn readiness_now(app: &App) -> Json<Readiness> {
     let health = app.engine.health();
     let states =
         [("storage", health.storage), ("index", health.index), ("embedder", health.embedder)];
@@ -225,7 +232,7 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
         .collect();
     let status = if is_ready { "ok" } else { "unavailable" }.to_owned();
     let reply = Json::new(Readiness { status, components });
-    Ok(if is_ready { reply } else { reply.unavailable() })
+    if is_ready { reply } else { reply.unavailable() }
 }
 
 /// The page that documents the API.
