@@ -14,6 +14,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
 use crate::error::{ApiError, Condition};
+use crate::frame::encoded::Unchanging;
 use crate::frame::outer::{RequestId, Template};
 use lodestone_console::{File, POLICY};
 
@@ -57,6 +58,7 @@ fn respond(file: &'static File, asked: &HeaderMap) -> Response {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
         *response.body_mut() = Body::from(file.bytes);
+        response.extensions_mut().insert(Unchanging(file.name));
     }
     let headers = response.headers_mut();
     let fixed = [

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::admission::Gate;
 use crate::error::ApiError;
 use crate::file_body::{self, FromFile};
+use crate::frame::encoded::Unchanging;
 use crate::request::spool;
 use crate::response_notes::{naming, tell_degraded, tell_warnings};
 use lodestone_engine::Spilled;
@@ -182,9 +183,14 @@ pub(super) fn store_large(
     Ok(Response::from_parts(parts, body))
 }
 
-/// A JSON text that was serialized beforehand.
+/// A JSON text that was serialized beforehand and never changes.
 #[derive(Debug, Clone)]
-pub struct Document(pub Bytes);
+pub struct Document {
+    /// A name that no other unchanging response has.
+    pub name: &'static str,
+    /// The text.
+    pub json: Bytes,
+}
 
 impl Reply for Document {
     fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -192,7 +198,9 @@ impl Reply for Document {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        Ok(json_response(self.0))
+        let mut response = json_response(self.json);
+        response.extensions_mut().insert(Unchanging(self.name));
+        Ok(response)
     }
 }
 

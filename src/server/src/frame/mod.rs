@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! outer     request id, trace, CORS, access log
-//!   compression, never of event streams
+//!   compression, never of event streams, and once of what never changes
 //!     routing (axum: path to entry, or to a page for browsers)
 //!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
 //!                 handler
@@ -17,10 +17,11 @@
 //! - `dispatch`: the checks in this order; `media`: the check of the media type; `inputs`: the
 //!   parts of a request; `placed`: requests that another query node answers
 //! - `outer`: request ids, CORS, the access log; `trace`: the trace that a request belongs to
-//! - `audit`: the audit log of administrative actions
+//! - `audit`: the audit log of administrative actions; `encoded`: compressed copies of documents
 
 pub mod audit;
 pub mod dispatch;
+pub(crate) mod encoded;
 mod inputs;
 mod media;
 pub mod outer;
@@ -45,6 +46,7 @@ use crate::auth::Authenticator;
 use crate::file_body::FromFile;
 use crate::forward::Upstream;
 use crate::frame::dispatch::{Entry, Shared, dispatch};
+use crate::frame::encoded::{Copies, keep_encoded};
 use crate::frame::outer::{Outer, outer};
 use crate::frame::placed::Placement;
 use crate::listen::pace::Pace;
@@ -190,6 +192,7 @@ where
     router
         .fallback(fallback)
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(is_in_memory)))
+        .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), keep_encoded))
         .layer(middleware::from_fn_with_state(around, outer))
 }
 
@@ -199,13 +202,12 @@ fn is_in_memory(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extension
 }
 
 fn openapi_route<S: Send + 'static>(table: &[Route<S>]) -> Route<S> {
+    const PATH: &str = "/openapi.json";
     let route = |document: Bytes| {
-        Route::<S>::public("/openapi.json", "Get this document").handle(
-            move |_: S, _: Call, (): ()| {
-                let document = document.clone();
-                async move { Ok(Document(document)) }
-            },
-        )
+        Route::<S>::public(PATH, "Get this document").handle(move |_: S, _: Call, (): ()| {
+            let document = document.clone();
+            async move { Ok(Document { name: PATH, json: document }) }
+        })
     };
     let own = route(Bytes::new());
     let specs = table.iter().chain([&own]).map(|route| &route.spec);

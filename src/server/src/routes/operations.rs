@@ -13,6 +13,7 @@ use crate::dto::operations::{
     Health, JobCounts, JobList, JobView, ListJobs, Readiness, RetriedJob, RetryJob,
 };
 use crate::error::{ApiError, Location};
+use crate::frame::encoded::Unchanging;
 use crate::last_hour::LastHour;
 use crate::reply::{Json, Reply};
 use crate::request::Call;
@@ -247,6 +248,7 @@ impl Reply for Page {
 
     fn into_response(self) -> Result<Response, ApiError> {
         let mut response = Response::new(Body::from(DOCS_PAGE));
+        response.extensions_mut().insert(Unchanging("/docs"));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(DOCS_POLICY));
