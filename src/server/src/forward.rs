@@ -106,7 +106,8 @@ pub(crate) enum Outgoing {
 }
 
 /// Refuses a request that a query node sent to a server of another name, which would apply it to
-/// the wrong data.
+/// the wrong data. Checked before the key, which such a server mostly does not know: a 401 would
+/// blame the key. Whoever guesses the name learns nothing, because `/healthz` tells it.
 ///
 /// # Errors
 /// 503 `writer_differs`.
@@ -121,7 +122,8 @@ pub(crate) fn require_name(headers: &HeaderMap, own: Option<&str>) -> Result<(),
     }
 }
 
-/// Returns the client address reported by the query node that forwarded the request.
+/// Returns the client address reported by the query node that forwarded the request. Anyone can
+/// send these headers, so it is a claim of the caller.
 pub(crate) fn client_of(headers: &HeaderMap) -> Option<&str> {
     let last = headers.get_all(FORWARDED_FOR).iter().next_back().filter(|_| is_marked(headers));
     last.and_then(|value| value.to_str().ok())

@@ -25,7 +25,7 @@ pub struct Act<'a> {
     grant: &'a Grant,
     request_id: &'a str,
     from: Option<IpAddr>,
-    /// The address of the client behind a query node, as reported by that node.
+    /// The address of the client behind a query node, as reported by the caller and not verified.
     passed_for: Option<&'a str>,
     /// The object changed; filled in by the handler.
     pub subject: Subject,
