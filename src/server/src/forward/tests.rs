@@ -257,6 +257,30 @@ async fn a_read_that_this_node_cannot_answer_passes_with_its_body() {
     assert_eq!(answer.json["reason"], "node_behind");
 }
 
+/// Goal: a node that may not know the newest keys leaves messages of `/mcp` to the writer too.
+#[tokio::test]
+async fn a_key_that_this_node_does_not_know_passes_with_the_body() {
+    let body = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+    for path in ["/search?x=y", "/mcp?x=y"] {
+        let ask = || Rig::request(&Method::POST, path, Some("newer-key"), body);
+        let (forwarder, told) = answering(OK);
+        let rig = node(forwarder);
+        let answer = rig.send(ask()).await;
+        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, "yes!"), "{path}");
+        let asked = told.recv_timeout(PATIENCE).unwrap();
+        assert!(asked.starts_with(&format!("post {path} http/1.1\r\n")), "{asked}");
+        assert!(asked.contains("authorization: bearer newer-key\r\n"), "{asked}");
+        assert!(asked.ends_with(body), "{asked}");
+        let mut again = ask();
+        again.headers_mut().insert(FORWARDED, ANY);
+        for (rig, request) in [(rig, again), (Rig::new(), ask())] {
+            let answer = rig.send(request).await;
+            assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, Some("1")));
+            assert_eq!(answer.json["reason"], "node_behind", "{path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_large_upload_takes_the_memory_of_a_few_pieces() {
     let sent = Arc::new(AtomicU64::new(0));
@@ -503,4 +527,7 @@ async fn a_request_for_another_server_is_refused() {
         assert_eq!(answer.status, status, "{name}: {}", answer.json);
         assert!(status == 200 || answer.json["reason"] == "writer_differs", "{}", answer.json);
     }
+    let mut request = Rig::request(&Method::POST, "/mcp", Some("write-key"), "{}");
+    request.headers_mut().insert(FORWARDED, HeaderValue::from_static("another-one"));
+    assert_eq!(rig.send(request).await.json["reason"], "writer_differs");
 }

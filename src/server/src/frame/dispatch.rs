@@ -38,7 +38,7 @@ use lodestone_engine::ingest::ResultShare;
 use lodestone_types::{Grant, Role, Tally, limits};
 
 /// State shared by all requests.
-pub(super) struct Shared<S> {
+pub(crate) struct Shared<S> {
     pub app: S,
     pub keys: Arc<dyn Authenticator>,
     pub gate: Arc<Gate>,
@@ -52,7 +52,7 @@ pub(super) struct Shared<S> {
     /// The way to the writer, on a query node.
     pub writer: Option<Upstream>,
     /// The query nodes that tenants are distributed over, if this process is one of them.
-    pub placement: Option<Placement>,
+    pub(super) placement: Option<Placement>,
     /// Prefix of every path.
     pub path_prefix: String,
 }
@@ -68,7 +68,7 @@ impl<S> Shared<S> {
     }
 
     /// Forwards a request to the writer.
-    async fn pass(
+    pub(crate) async fn pass(
         &self,
         writer: &Upstream,
         parts: &Parts,
@@ -300,7 +300,7 @@ where
 }
 
 /// Whether the writer should answer instead; false if a node has already forwarded the request.
-fn is_for_writer(error: &ApiError, parts: &Parts) -> bool {
+pub(crate) fn is_for_writer(error: &ApiError, parts: &Parts) -> bool {
     error.condition() == Condition::AtWriter && !is_marked(&parts.headers)
 }
 

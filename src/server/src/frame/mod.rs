@@ -135,7 +135,6 @@ where
         memory_waits: Semaphore::new(MEMORY_WAITS_MAX),
         key_lookups: Arc::new(Semaphore::new(KEY_LOOKUPS_MAX)),
     });
-    let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
     let path_prefix = settings.path_prefix.clone();
     let HttpSettings { pace, change_delay, .. } = settings;
     let name = settings.writer_name.clone();
@@ -172,15 +171,12 @@ where
             router = router.route(&path, service);
         }
     }
-    let prefix = &settings.path_prefix;
-    let tools =
-        mcp::Endpoint::new(keys_of_tools, gate_of_tools, settings.pace, router.clone(), prefix);
-    let tools = Arc::new(tools);
+    let tools = Arc::new(mcp::Endpoint::new(Arc::clone(&shared), router.clone()));
     let service = any(move |request: Request<Body>| {
         let tools = Arc::clone(&tools);
         async move { tools.answer(request).await }
     });
-    let path = format!("{prefix}{}", mcp::PATH);
+    let path = format!("{}{}", settings.path_prefix, mcp::PATH);
     router = router.route(&format!("{path}/"), service.clone()).route(&path, service);
     router = match settings.path_prefix.as_str() {
         "" => router.merge(pages),

@@ -4,6 +4,7 @@
 //! POST /mcp -> key, rate, body -> rmcp (streamable HTTP, stateless) -> Handler
 //!                                    tools, resources -> Session -> the table of routes, with the
 //!                                                                   same key
+//!              on a query node that may not know the key: forwarded to the writer
 //! ```
 //!
 //! A tool combines a few operations of the table of routes behind one typed input and one typed
@@ -34,18 +35,19 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::de::IgnoredAny;
 
-use crate::admission::Gate;
-use crate::auth::{self, Authenticator};
+use crate::auth;
 use crate::error::{ApiError, Condition};
+use crate::forward::{Origin, Outgoing, require_name};
+use crate::frame::dispatch::{Shared, is_for_writer};
 use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
-use crate::listen::pace::Pace;
 use crate::mcp::api::Api;
 use crate::mcp::caller::Caller;
 use crate::mcp::handler::Handler;
@@ -62,23 +64,15 @@ pub const PATH: &str = "/mcp";
 pub(super) struct Counted;
 
 /// The `/mcp` endpoint.
-pub(super) struct Endpoint {
-    keys: Arc<dyn Authenticator>,
-    gate: Arc<Gate>,
-    pace: Pace,
+pub(super) struct Endpoint<S> {
+    shared: Arc<Shared<S>>,
     protocol: StreamableHttpService<Handler, NeverSessionManager>,
 }
 
-impl Endpoint {
-    /// Creates the endpoint over the operations of `table`, whose paths start with `prefix`.
-    pub fn new(
-        keys: Arc<dyn Authenticator>,
-        gate: Arc<Gate>,
-        pace: Pace,
-        table: Router,
-        prefix: &str,
-    ) -> Self {
-        let handler = Handler::new(Arc::new(Api::new(table, prefix)));
+impl<S> Endpoint<S> {
+    /// Creates the endpoint over the operations of `table`, which have the state `shared`.
+    pub fn new(shared: Arc<Shared<S>>, table: Router) -> Self {
+        let handler = Handler::new(Arc::new(Api::new(table, &shared.path_prefix)));
         // Pages of other sites cannot send the key, so the host need not be checked here;
         // `LODESTONE_CORS_ORIGINS` decides which pages may call.
         let config = StreamableHttpServerConfig::default()
@@ -89,7 +83,7 @@ impl Endpoint {
             .disable_allowed_origins();
         let sessions = Arc::new(NeverSessionManager::default());
         let protocol = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
-        Self { keys, gate, pace, protocol }
+        Self { shared, protocol }
     }
 
     /// Answers one message.
@@ -106,23 +100,30 @@ impl Endpoint {
 
     async fn answered(&self, request: Request<Body>, id: &Arc<str>) -> Result<Response, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let grant = auth::authenticate(&self.keys, &self.gate.key_lookups, &parts.headers).await?;
-        self.gate.count(&grant.key_id)?;
+        let Shared { keys, gate, writer, name, .. } = &*self.shared;
+        require_name(&parts.headers, name.as_deref())?;
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        let granted = auth::authenticate(keys, &gate.key_lookups, &parts.headers).await;
+        let grant = match (granted, writer) {
+            // The writer may know the key.
+            (Err(error), Some(writer)) if is_for_writer(&error, &parts) => {
+                let body = self.body_of(&parts, body, "".into())?;
+                let body = body.map_or(Outgoing::Nothing, Outgoing::Unread);
+                let from = peer.as_ref().map(|peer| peer.address());
+                let origin = Origin { request_id: Arc::clone(id), owner: "".into(), from };
+                return self.shared.pass(writer, &parts, body, origin).await;
+            }
+            (granted, _) => granted?,
+        };
+        gate.count(&grant.key_id)?;
         let owner = grant.owner();
         if let Some(peer) = &peer {
             peer.authenticate(&owner)?;
         }
         let key_id = Arc::clone(&grant.key_id);
-        let bytes = match parts.method {
-            Method::POST => {
-                let length = number(&parts.headers, CONTENT_LENGTH.as_str());
-                let spooler = Spooler { spills: Arc::clone(&self.gate.spills), owner };
-                BodyReader::new(body, length, limits::MCP_MESSAGE_BYTES_MAX, self.pace, spooler)?
-                    .collect()
-                    .await?
-            }
-            _ => Bytes::new(),
+        let bytes = match self.body_of(&parts, body, owner)? {
+            Some(reader) => reader.collect().await?,
+            None => Bytes::new(),
         };
         if parts.method == Method::POST {
             check_message(&bytes)?;
@@ -138,6 +139,22 @@ impl Endpoint {
         let mut response = self.protocol.handle(request).await.map(Body::new);
         response.extensions_mut().insert(KeyId(key_id));
         Ok(response)
+    }
+
+    /// Prepares to read the body of a message; other requests have none.
+    fn body_of(
+        &self,
+        parts: &Parts,
+        body: Body,
+        owner: Arc<str>,
+    ) -> Result<Option<BodyReader>, ApiError> {
+        if parts.method != Method::POST {
+            return Ok(None);
+        }
+        let length = number(&parts.headers, CONTENT_LENGTH.as_str());
+        let spooler = Spooler { spills: Arc::clone(&self.shared.gate.spills), owner };
+        let bytes_max = limits::MCP_MESSAGE_BYTES_MAX;
+        BodyReader::new(body, length, bytes_max, self.shared.pace, spooler).map(Some)
     }
 }
 

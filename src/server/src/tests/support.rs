@@ -32,7 +32,7 @@ use lodestone_io::{DataDir, ProcessMemory, Space, SpaceGauge, Spills, StandInDis
 use lodestone_types::access::KeyScope;
 use lodestone_types::{Grant, ManualClock, Role, SeededIds};
 
-/// Grants `<role>-key` its role; knows one expired key.
+/// Grants `<role>-key` its role; knows one expired key, and one that only the writer may know.
 pub struct Keys;
 
 impl Authenticator for Keys {
@@ -43,6 +43,9 @@ impl Authenticator for Keys {
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
         if token == "expired-key" {
             return Err(AuthFailure::Expired);
+        }
+        if token == "newer-key" {
+            return Err(AuthFailure::Behind);
         }
         let known = Rig::KEYS.iter().find(|(key, _)| *key == token);
         let (_, role) = known.ok_or(AuthFailure::Invalid)?;
