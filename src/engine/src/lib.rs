@@ -187,8 +187,7 @@ impl Engine {
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let opened = Opened::of(&settings, &authorities, &data, &clock, &ids, &backend)?;
         let follower = Follower::new(&settings, &authorities, &opened, &ids)?;
-        let Opened { blobs, store, bucket, catalog, first_key, registry, openings } = opened;
-        let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
+        let Opened { blobs, store, bucket, catalog, first_key, registry, openings, gauge } = opened;
         let memory = budget_of(&settings);
         // The generator is not contacted here: starting never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);

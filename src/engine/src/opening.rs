@@ -8,8 +8,8 @@ use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_fetch::Authorities;
-use lodestone_io::DataDir;
 use lodestone_io::store::{BlobStore, HeldBlobs};
+use lodestone_io::{DataDir, SpaceGauge};
 use lodestone_storage::collection::{Openings, Registry};
 use lodestone_types::{Clock, IdSource};
 
@@ -33,6 +33,7 @@ pub(super) struct Opened {
     pub(super) first_key: Option<KeyText>,
     pub(super) registry: Arc<Registry>,
     pub(super) openings: Arc<Openings>,
+    pub(super) gauge: Arc<SpaceGauge>,
 }
 
 impl Opened {
@@ -54,7 +55,8 @@ impl Opened {
         let blobs::OpenBlobs { blobs, bucket } = opened;
         let store = Arc::clone(&blobs) as _;
         let openings = Openings::new(&registry);
-        Ok(Self { blobs, store, bucket, catalog, first_key, registry, openings })
+        let gauge = Arc::new(SpaceGauge::new(Arc::clone(data), Arc::clone(clock)));
+        Ok(Self { blobs, store, bucket, catalog, first_key, registry, openings, gauge })
     }
 }
 

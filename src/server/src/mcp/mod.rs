@@ -130,7 +130,7 @@ impl<S> Endpoint<S> {
         }
         let authorization = parts.headers.get(AUTHORIZATION).cloned();
         let authorization = authorization.unwrap_or_else(|| HeaderValue::from_static(""));
-        let results = ResultShare::new(Arc::clone(&self.gate.memory));
+        let results = ResultShare::new(Arc::clone(&self.shared.gate.memory));
         let caller = Caller::new(&parts, grant, authorization, Arc::clone(id), peer, results)?;
         // The key is passed on to the operations of the table and no further.
         parts.headers.remove(AUTHORIZATION);
