@@ -93,7 +93,11 @@ impl Columns {
     /// The rows that hold the first key of a path, even if only with a null.
     pub(super) fn holding(&self, root: Root, path: &str) -> Result<RoaringBitmap, FilterError> {
         let first_key = path.split('.').next().unwrap_or(path);
-        let column = self.column(root, first_key);
+        self.marked(self.column(root, first_key))
+    }
+
+    /// The rows that have any value in a column, even if only a null.
+    pub(super) fn marked(&self, column: Option<usize>) -> Result<RoaringBitmap, FilterError> {
         let marks = [key::PRESENT, key::NULL];
         self.union(marks.iter().filter_map(|mark| self.entry(column, mark)))
     }

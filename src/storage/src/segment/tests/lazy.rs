@@ -5,6 +5,7 @@ use roaring::RoaringBitmap;
 
 use super::flat::{RowFilter, SearchPath, Thoroughness, search};
 use super::*;
+use crate::filter::ValueCounts;
 use lodestone_compute::{PreparedQuery, RowsOwner, SimdBackend};
 use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{
@@ -246,7 +247,7 @@ fn columns_of_a_cut_file_end_no_thread() {
         let cut = columns.offset + columns.bytes * sixteenth / 16;
         let path = segment.file.mapped().path().to_path_buf();
         std::fs::File::options().write(true).open(path).unwrap().set_len(cut).unwrap();
-        let _any = segment.columns().value_counts("size", &all, 9_000, 100);
+        let _any = segment.columns().count_values("size", &all, &mut ValueCounts::new(9_000, 100));
         let _any = segment.matching(&filter);
         let _any = (segment.rows_of_sub_tenant(&default), segment.rows_of_sub_tenant(&other));
         let _any = segment.sub_tenants();
