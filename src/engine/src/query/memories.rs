@@ -228,7 +228,26 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::ingest::NewMemory;
+    use crate::tests::Rig;
     use lodestone_embed::{Embedder, Lane, Model, ModelFiles};
+    use lodestone_types::{Grant, KeyScope, Role, Scope, TenantId};
+
+    /// Goal: a search of memories, whose filter names the current time, leaves nothing in the cache
+    /// of filters, where it would take the place of those that searches repeat.
+    #[test]
+    fn a_search_of_memories_keeps_no_filter() {
+        let rig = Rig::new();
+        let grant = Grant::new("test", Role::Admin, KeyScope::AllTenants);
+        let tenant = TenantId::parse("acme").unwrap();
+        let scope = Scope { tenant, sub_tenant: SubTenantId::default_name() };
+        let access = rig.engine.open_or_create(&grant, &scope).unwrap();
+        let added = NewMemory { content: "Nora likes slate.".into(), ..NewMemory::default() };
+        rig.engine.add_memory(&access, added, None).unwrap();
+        let request = MemoryRequest { query: "slate".into(), user_name: None, max_count: Some(3) };
+        assert_eq!(rig.engine.search_memories(&access, &request).unwrap().len(), 1);
+        assert_eq!(rig.engine.query.kept_filters.bytes(), 0);
+    }
 
     /// Goal: reproduce the figures given at [`NEAR_COSINE`].
     /// Method: compare each query with its own memory and with the memories of all others.

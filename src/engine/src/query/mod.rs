@@ -132,8 +132,14 @@ impl Query {
         sub_tenant: &SubTenantId,
         filter: &Filter,
     ) -> Result<Vec<legs::SegmentScope>, QueryError> {
-        let (all, kept) = (snapshot.segments.iter(), Some(&self.kept_filters));
+        let (all, kept) = (snapshot.segments.iter(), self.kept_for(sub_tenant));
         legs::segments_in_scope(context, all, sub_tenant, filter, kept)
+    }
+
+    /// The cache for filters of a sub-tenant; `None` for the scopes of memories, whose filter names
+    /// the current time and is thus never repeated.
+    fn kept_for(&self, sub_tenant: &SubTenantId) -> Option<&Arc<KeptFilters>> {
+        (!sub_tenant.is_of_memories()).then_some(&self.kept_filters)
     }
 
     /// Sets the reranker of `accurate` searches, if any.

@@ -28,8 +28,7 @@ impl Query {
         let Some(chosen) = task.segments.iter().map(find).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let kept = Some(&self.kept_filters);
-        let filter = &task.filter;
+        let (filter, kept) = (&task.filter, self.kept_for(sub_tenant));
         let segments =
             legs::segments_in_scope(context, chosen.into_iter(), sub_tenant, filter, kept)?;
         if segments.len() != task.segments.len() {
