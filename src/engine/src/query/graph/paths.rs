@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::query::QueryError;
-use crate::query::graph::statements::TripletRef;
+use crate::query::graph::statements::{TripletRef, triplet_id};
 use crate::query::graph::{Neighbourhood, ROWS_LOOKED_AT_MAX, first};
-use crate::query::hydrate::{Ranked, chunk_uuid};
+use crate::query::hydrate::{Ranked, chunk_identity, chunk_uuid};
 use crate::query::legs::RowAddress;
 use lodestone_graph::{EntityId, Predicate};
 use lodestone_types::{EntityPath, Relations, RowId, Triplet};
@@ -138,7 +138,7 @@ impl Neighbourhood<'_> {
         rows.sort_unstable();
         rows.dedup();
         let nearness = self.nearness(&rows)?;
-        let mut ordered: Vec<(f32, TripletRef, EntityId)> = found
+        let mut ordered: Vec<Ordered> = found
             .into_iter()
             .map(|(one, end, predicate, address)| {
                 let at = rows.binary_search(&address).expect("rows hold every address");
@@ -146,7 +146,11 @@ impl Neighbourhood<'_> {
                 (nearness[at] - if is_plain { 0.1 } else { 0.0 }, one, end)
             })
             .collect();
-        ordered.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        ordered.sort_by(|a, b| b.0.total_cmp(&a.0));
+        if let Some(&(least, ..)) = ordered.get(most - 1) {
+            ordered.truncate(ordered.partition_point(|one| one.0 >= least));
+        }
+        let mut ordered = self.distinct(ordered);
         ordered.truncate(most);
         let chosen: Vec<TripletRef> = ordered.iter().map(|(_, one, _)| *one).collect();
         let triplets = self.shown(&chosen)?.into_iter();
@@ -156,7 +160,27 @@ impl Neighbourhood<'_> {
         });
         Ok(steps.collect())
     }
+
+    /// Orders triplets, nearest first. Equally near ones, which without a query vector are all, are
+    /// ordered by statement and chunk, whatever their segments, and a statement that several of
+    /// them make is kept once.
+    fn distinct(&self, found: Vec<Ordered>) -> Vec<Ordered> {
+        let named = found.into_iter().map(|one| {
+            let TripletRef { segment, id } = one.1;
+            let (segment, graph) = (self.segment(segment), self.graph(segment));
+            let view = graph.triplet(id);
+            let chunk = chunk_identity(segment, RowId(view.row));
+            ((triplet_id(segment, graph, &view), chunk, one.1), one)
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort_by(|(a, one), (b, other)| other.0.total_cmp(&one.0).then_with(|| a.cmp(b)));
+        named.dedup_by(|((a, ..), one), ((b, ..), other)| a == b && one.0 == other.0);
+        named.into_iter().map(|(_, one)| one).collect()
+    }
 }
+
+/// A triplet with its nearness to the query and the entity that it leads to.
+type Ordered = (f32, TripletRef, EntityId);
 
 /// A step of a path: a triplet, followed in the direction of the path.
 struct Step {

@@ -67,7 +67,11 @@ fn foreign() -> Vec<NewSource> {
 
 /// Searches with all sources in one segment, or, if `is_split`, the director's page in its own
 /// segment.
-fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
+fn ask(sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
+    ask_by(0.3, sources, is_split, query)
+}
+
+fn ask_by(alpha: f32, mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
     let root = TempDir::new().unwrap();
     let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
     let ids = Arc::new(SeededIds::new(1));
@@ -89,7 +93,7 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
         max_chunks: 10,
         mode: Mode::Fast,
         recall: Recall::Usual,
-        alpha: Alpha::Fixed(0.3),
+        alpha: Alpha::Fixed(alpha),
         recency_bias: 0.0,
         is_personalised: false,
         graph_context: GraphContext::On,
@@ -135,4 +139,35 @@ fn a_surname_means_the_person_whom_visible_texts_call_so() {
         (first.source.name.as_str(), first.target.name.as_str()),
         ("Marta Lindqvist", "Uppsala")
     );
+}
+
+/// Goal: without a query vector, when all statements are equally near, those that are followed do
+/// not depend on their segments, and a statement that several texts make is followed once.
+#[test]
+fn statements_that_are_equally_near_are_followed_wherever_they_are() {
+    let stated = |id: &str, name: &str| {
+        let text = format!("Northern Light is a film directed by {name}.");
+        source("default", id, "Northern Light", &text)
+    };
+    let all = || {
+        let names = ["Anna Berg", "Bo Dahl", "Carl Ek", "Dora Falk", "Eva Gran", "Finn Holm"];
+        let mut all: Vec<NewSource> = Vec::new();
+        for (at, name) in names.into_iter().chain(["Gerd Ivar", "Hanna Jung"]).enumerate() {
+            all.push(stated(&format!("a{at}"), name));
+            all.push(stated(&format!("b{at}"), "Anna Berg"));
+        }
+        all.push(stated("director", "Marta Lindqvist"));
+        all
+    };
+    let directors = |is_split: bool| {
+        let paths = ask_by(0.0, all(), is_split, QUESTION).relations.unwrap().paths;
+        let ends = |path: &lodestone_types::EntityPath| {
+            let ends = path.triplets.iter().map(|triplet| &triplet.target.name);
+            ends.cloned().collect::<Vec<String>>()
+        };
+        paths.iter().map(ends).collect::<Vec<_>>()
+    };
+    let followed = directors(false);
+    assert!(followed.len() > 3, "{followed:?}");
+    assert_eq!(followed, directors(true));
 }
