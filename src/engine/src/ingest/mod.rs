@@ -373,12 +373,6 @@ impl Ingest {
         &self.vectors
     }
 
-    /// Registers the metrics of changes of model.
-    pub fn enter_reembed_meters(&self, registry: &mut lodestone_metrics::Registry) {
-        let help = "Chunks re-embedded to change the model of their tenants";
-        registry.enter("reembedded_chunks_total", help, &self.reembed_counts);
-    }
-
     /// Whether work is waiting for memory.
     pub fn waits_for_memory(&self) -> bool {
         self.memory.is_waiting()

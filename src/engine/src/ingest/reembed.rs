@@ -17,14 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ingest::error::NOT_LOADED;
-use crate::ingest::reembed_runs::ReembedRun;
 use crate::ingest::stored_passages::passages_of;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_embed::{Embedder, Lane};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{
-    Collection, CollectionError, FoundSource, LiveSegment, OtherVectors, Snapshot,
+    Collection, CollectionError, FoundSource, LiveSegment, OtherVectors, Snapshot, Writer,
 };
 use lodestone_storage::segment::Segment;
 use lodestone_types::{ErrorKind, JobStatus, RequestContext};
@@ -326,46 +325,46 @@ impl Ingest {
     /// # Errors
     /// Errors of the disk.
     pub fn discard_other(&self, collection: &Arc<Collection>) -> Result<bool, IngestError> {
-        let mut writer = collection.writer()?;
+        let writer = collection.writer()?;
         let base = writer.base();
         let Some(other) = &base.manifest.other else { return Ok(false) };
         if other.is_wanted {
             self.take_back_choice(collection, &base)?;
         }
-        writer.set_other(None)?;
-        self.record_head(collection)?;
-        drop(writer);
-        self.reembeds.forget(collection.id());
-        self.maintenance.wake(collection);
+        self.drop_other(collection, writer)?;
         Ok(true)
     }
 
-    /// Discards previous vectors whose retention time is over.
-    pub(crate) fn expire_other(&self, collection: &Arc<Collection>) -> Result<(), IngestError> {
-        let snapshot = collection.snapshot();
-        let kept = snapshot.manifest.other.as_ref().filter(|other| !other.is_wanted);
-        let age = |other: &OtherVectors| self.clock.now().0.saturating_sub(other.since);
-        if kept.is_some_and(|other| age(other) >= self.keep_other_millis) {
-            self.discard_other(collection)?;
-            tracing::info!(collection = %collection.id(), "deleted the previous vectors");
-        }
+    fn drop_other(
+        &self,
+        collection: &Arc<Collection>,
+        mut writer: Writer<'_>,
+    ) -> Result<(), IngestError> {
+        writer.set_other(None)?;
+        self.record_head(collection)?;
+        // Under the lock, or it would forget a change that was requested since.
+        self.reembeds.forget(collection.id());
+        drop(writer);
+        self.maintenance.wake(collection);
         Ok(())
     }
 
-    /// Registers the change that a collection's manifest describes, unless it is registered
-    /// already.
-    pub fn note_reembed(&self, tenant: &Arc<Tenant>, collection: &Arc<Collection>) {
-        let is_noted = |run: &ReembedRun| run.tenant.collection == collection.id();
-        if let Some(other) = &collection.snapshot().manifest.other
-            && !self.reembeds.all().iter().any(is_noted)
-        {
-            self.reembeds.note(tenant, collection, other);
+    /// Discards previous vectors whose retention time is over, unless they are wanted again.
+    pub(crate) fn expire_other(&self, collection: &Arc<Collection>) -> Result<(), IngestError> {
+        let age = |other: &OtherVectors| self.clock.now().0.saturating_sub(other.since);
+        let is_over = |snapshot: &Snapshot| {
+            let kept = snapshot.manifest.other.as_ref().filter(|other| !other.is_wanted);
+            kept.is_some_and(|other| age(other) >= self.keep_other_millis)
+        };
+        if !is_over(&collection.snapshot()) {
+            return Ok(());
         }
-    }
-
-    /// The changes of model since the start, and the unfinished ones from before.
-    pub fn reembed_runs(&self) -> Vec<ReembedRun> {
-        self.reembeds.all()
+        let writer = collection.writer()?;
+        if is_over(&writer.base()) {
+            self.drop_other(collection, writer)?;
+            tracing::info!(collection = %collection.id(), "deleted the previous vectors");
+        }
+        Ok(())
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use crate::ingest::Stopping;
 use crate::ingest::maintenance::ROUND;
+use crate::ingest::{Ingest, Stopping};
 use lodestone_catalog::Tenant;
 use lodestone_storage::collection::{Collection, OtherVectors};
 use lodestone_types::{CollectionId, JobStatus, Timestamp};
@@ -138,5 +138,29 @@ impl ReembedRuns {
     pub(super) fn interrupt(&self) {
         let _state = self.state.lock();
         self.woken.notify_all();
+    }
+}
+
+impl Ingest {
+    /// Registers the metrics of changes of model.
+    pub fn enter_reembed_meters(&self, registry: &mut lodestone_metrics::Registry) {
+        let help = "Chunks re-embedded to change the model of their tenants";
+        registry.enter("reembedded_chunks_total", help, &self.reembed_counts);
+    }
+
+    /// Registers the change that a collection's manifest describes, unless it is registered
+    /// already.
+    pub fn note_reembed(&self, tenant: &Arc<Tenant>, collection: &Arc<Collection>) {
+        let is_noted = |run: &ReembedRun| run.tenant.collection == collection.id();
+        if let Some(other) = &collection.snapshot().manifest.other
+            && !self.reembeds.all().iter().any(is_noted)
+        {
+            self.reembeds.note(tenant, collection, other);
+        }
+    }
+
+    /// The changes of model since the start, and the unfinished ones from before.
+    pub fn reembed_runs(&self) -> Vec<ReembedRun> {
+        self.reembeds.all()
     }
 }

@@ -9,6 +9,7 @@ use crate::ingest::{IngestError, NewMemory};
 use crate::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest, Retrieved};
 use crate::reembed::{ReembedAction, TenantReembed};
 use lodestone_embed::{EmbedError, EmbedStats, HashEmbedder, Lane};
+use lodestone_storage::collection::OtherVectors;
 use lodestone_types::{Filter, RequestContext, Stopped};
 
 const TOPICS: [&str; 6] = ["granite", "slate", "bread", "butter", "winter", "river"];
@@ -270,6 +271,32 @@ fn kept_vectors_expire() {
     wait_for("the files to go", || (segments() == 1).then_some(()));
     submit(&engine, "next", "everywhere is snow", &Metadata::new());
     assert_eq!(settled(&engine, "next").status, JobStatus::Success);
+}
+
+/// Goal: previous vectors that are wanted back while their expiry waits for the writer's lock are
+/// kept.
+#[test]
+fn vectors_that_are_wanted_back_do_not_expire() {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is wind");
+    let clock = Arc::clone(&rig.clock);
+    let dir = rig.stop();
+    let Wided { engine, .. } = with_wide(dir.path(), &clock, u64::MAX, false);
+    order(&engine, ReembedAction::Start);
+    switched(&engine);
+    let collection = &access(&engine).collection;
+    let mut writer = collection.writer().unwrap();
+    clock.advance_millis(168 * 3_600_000);
+    std::thread::scope(|scope| {
+        let expiry = scope.spawn(|| engine.ingest.expire_other(collection));
+        // Time to look at the snapshot; without it the test would pass for no reason.
+        std::thread::park_timeout(100 * PAUSE);
+        let kept = writer.base().manifest.other.clone().unwrap();
+        writer.set_other(Some(OtherVectors { is_wanted: true, ..kept })).unwrap();
+        drop(writer);
+        expiry.join().unwrap().unwrap();
+    });
+    assert!(collection.snapshot().manifest.other.as_ref().is_some_and(|other| other.is_wanted));
 }
 
 /// Goal: writers of a tenant wait for the last vectors only for a bounded time; a model that is
