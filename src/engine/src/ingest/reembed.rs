@@ -267,8 +267,9 @@ impl Ingest {
 
     /// Starts making the vectors of a tenant with the model `to` or, without one, completes and
     /// takes back the previous vectors. Durable on return; the work happens in the background. A
-    /// tenant that has no vectors, or already those of `to`, keeps to that model from now on, and
-    /// needs work only if it lacks vectors of the sparse model. Returns whether there is work.
+    /// tenant that has no vectors, or already those of `to`, keeps to that model from now on: a
+    /// change to another one ends, and there is work only if it lacks vectors of the sparse model.
+    /// Returns whether there is work.
     ///
     /// # Errors
     /// [`IngestError::ReembedRefused`] if the previous vectors or their model are missing.
@@ -296,6 +297,9 @@ impl Ingest {
         self.note_choice(tenant, to, &target)?;
         let is_same = base.manifest.model().is_none_or(|model| model == target);
         if is_same && !(to.is_some() && self.lacks_sparse(&base)?) {
+            if noted.is_some_and(|other| other.is_wanted && other.embedding != target) {
+                self.drop_other(collection, writer)?;
+            }
             return Ok(false);
         }
         if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {

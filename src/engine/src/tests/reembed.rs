@@ -299,6 +299,31 @@ fn vectors_that_are_wanted_back_do_not_expire() {
     assert!(collection.snapshot().manifest.other.as_ref().is_some_and(|other| other.is_wanted));
 }
 
+/// Goal: choosing the model that a tenant already has ends its change to another one.
+#[test]
+fn choosing_the_present_model_ends_a_change() {
+    let rig = Rig::new();
+    fill(&rig.engine);
+    let clock = Arc::clone(&rig.clock);
+    let dir = rig.stop();
+    let Wided { engine, gate } = with_wide(dir.path(), &clock, 1, false);
+    order(&engine, ReembedAction::Start);
+    wait_for("the first slice", || gate.has_waiting().then_some(()));
+    let present = engine.embedder_of(&access(&engine).tenant).unwrap();
+    let (tenant, start) = (scope().tenant, Some(ReembedAction::Start));
+    let ended = engine.reembed(&grant(), Some(&tenant), start, Some(&*present)).unwrap().remove(0);
+    assert!(ended.run.is_none() && ended.state.other_model.is_none());
+    assert!(ended.state.is_current);
+    gate.open();
+    wait_for("the end of the step", || (!gate.has_waiting()).then_some(()));
+    engine.shut_down();
+    drop(engine);
+    let Wided { engine, .. } = with_wide(dir.path(), &clock, u64::MAX, false);
+    let left = state(&engine);
+    assert!(left.run.is_none() && left.state.other_model.is_none() && left.state.is_current);
+    assert_eq!(left.state.model.as_deref(), Some(present.name()));
+}
+
 /// Goal: writers of a tenant wait for the last vectors only for a bounded time; a model that is
 /// slower embeds them while writers continue.
 #[test]
