@@ -301,6 +301,10 @@ impl Ingest {
                 tracing::error!(collection = %tenant.collection, "catalog.sqlite is older than its \
                     segments, as after a restore: repeat the uploads that were waiting since then");
             }
+            if let Err(error) = self.complete_batches(tenant, collection) {
+                tracing::warn!(tenant = %tenant.id, %error, "counting the vectors of a tenant \
+                    failed: they are counted when it is next opened");
+            }
             Ok(())
         };
         let collection = self.registry.get(tenant.collection, expected, opened)?;

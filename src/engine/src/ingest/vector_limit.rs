@@ -4,7 +4,7 @@
 //! version of the collection is counted under the writer's lock just before the commit, so that
 //! concurrent uploads cannot exceed the limit.
 
-use crate::ingest::Ingest;
+use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::{CatalogError, Tenant, TenantLimits};
 use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{SourceId, SubTenantId};
@@ -48,6 +48,26 @@ impl Ingest {
             true => Ok(()),
             false => self.vector_allowance(tenant, &snapshot)?.add(0, 1),
         }
+    }
+}
+
+impl Ingest {
+    /// Brings the catalog up to date with the vectors of a tenant that was just opened, if its
+    /// newest commit is not recorded: the process may have ended between the two.
+    pub(super) fn complete_batches(
+        &self,
+        tenant: &Tenant,
+        collection: &Collection,
+    ) -> Result<(), IngestError> {
+        let id = collection.id();
+        if !tenant.mode.is_embeddings() || self.catalog.head(id)? == collection.head() {
+            return Ok(());
+        }
+        let snapshot = collection.snapshot();
+        if let Some(live) = snapshot.segments.first() {
+            self.catalog.fix_dimension(id, live.segment.dimension() as u32)?;
+        }
+        self.record_head(collection)
     }
 }
 

@@ -86,7 +86,7 @@ impl Ingest {
         let writer = collection.writer()?;
         let snapshot = writer.base();
         let dimension = vectors.rows[0].len();
-        let is_first = self.require_width(tenant, dimension)?;
+        let is_first = self.require_width(tenant, &snapshot, dimension)?;
         let older = snapshot.record(sub_tenant, &batch)?;
         require_free_ids(collection, &snapshot, sub_tenant, &batch, &vectors)?;
         let rows = vectors.into_rows()?;
@@ -113,13 +113,7 @@ impl Ingest {
         };
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
         let batch = &accepted.batch;
-        let fixed = match is_first {
-            true => self.catalog.fix_dimension(id, dimension as u32).map(drop),
-            false => Ok(()),
-        };
-        let stored = fixed.map_err(IngestError::from);
-        let stored =
-            stored.and_then(|()| self.publish_batch(collection, writer, dimension, record, rows));
+        let stored = self.publish_batch(collection, writer, dimension, record, rows, is_first);
         match stored.map_err(|error| error.about(batch)) {
             Ok(()) => Ok(accepted),
             Err(error @ IngestError::OutcomeUnknown { .. }) => Err(error),
@@ -134,17 +128,25 @@ impl Ingest {
         }
     }
 
-    /// Rejects vectors whose dimension differs from the tenant's; returns whether the tenant has
+    /// Rejects vectors whose dimension differs from the tenant's; returns whether the catalog has
     /// none yet. The caller must hold the writer's lock.
-    fn require_width(&self, tenant: &Tenant, received: usize) -> Result<bool, IngestError> {
+    fn require_width(
+        &self,
+        tenant: &Tenant,
+        base: &Snapshot,
+        received: usize,
+    ) -> Result<bool, IngestError> {
         let collection = tenant.collection;
         let now = self.catalog.tenant_of(collection)?;
         let now = now.ok_or(CatalogError::CollectionUnknown { collection })?;
-        match now.dimension.map(|width| width as usize) {
+        let known = now.dimension.map(|width| width as usize);
+        // The catalog has none if it failed after the commit of the first upload.
+        let stored = || base.segments.first().map(|live| live.segment.dimension());
+        match known.or_else(stored) {
             Some(expected) if expected != received => {
                 Err(IngestError::DimensionMismatch { expected, received })
             }
-            known => Ok(known.is_none()),
+            _ => Ok(known.is_none()),
         }
     }
 
@@ -192,12 +194,13 @@ impl Ingest {
         let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch, None)?;
         let version = record.version + 1;
         let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
-        self.publish_batch(collection, writer, expected, record, rows)
+        self.publish_batch(collection, writer, expected, record, rows, false)
             .map_err(|error| error.about(&batch))?;
         Ok(batch)
     }
 
-    /// Makes the rows of a batch visible.
+    /// Makes the rows of a batch visible. The first batch of a tenant fixes its dimension, after
+    /// the commit, so that an upload that fails fixes none.
     fn publish_batch(
         &self,
         collection: &Arc<Collection>,
@@ -205,12 +208,17 @@ impl Ingest {
         dimension: usize,
         record: SourceRecord,
         rows: Vec<NewRow>,
+        is_first: bool,
     ) -> Result<(), IngestError> {
         let (title_text, searchable) = (String::new(), String::new());
         let source = NewSource { record, title_text, searchable, rows };
         let segment = collection.build(dimension, VectorKind::F32, &[source])?;
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
         writer.commit(&Edit { add, ..Edit::default() })?;
+        if is_first {
+            let fixed = self.catalog.fix_dimension(collection.id(), dimension as u32);
+            fixed.map_err(IngestError::half_done)?;
+        }
         self.record_head(collection)?;
         drop(writer);
         self.look_after(collection);

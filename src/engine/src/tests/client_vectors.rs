@@ -8,8 +8,10 @@ use super::restore::lose_catalog;
 use super::*;
 use crate::ingest::NewVectors;
 use crate::query::{StoredVector, VectorParts, VectorScroll, VectorSearch};
+use lodestone_storage::collection::{AddedSegment, Edit};
 use lodestone_storage::filter::parse_for_vectors;
-use lodestone_types::{ErrorKind, Filter, Metric};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_types::{ErrorKind, Filter, Metric, Sequence, SourceRecord};
 
 /// Error number of a full disk.
 const ENOSPC: i32 = 28;
@@ -336,4 +338,54 @@ fn an_upload_that_is_not_stored_is_not_counted() {
         assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
         assert_eq!(used(), before);
     }
+}
+
+/// Uploads rows of ones as batch `batch`.
+fn upload_ones(engine: &Engine, batch: &str, rows: usize, width: usize) -> Result<(), EngineError> {
+    let access = tenant_of_vectors(engine);
+    engine.upload_vectors(&access, Some(id(batch)), vec![vec![1.0; width]; rows]).map(drop)
+}
+
+/// Goal: a first upload that fails does not fix the dimension of the tenant.
+#[test]
+fn a_first_upload_that_fails_fixes_no_dimension() {
+    let rig = Rig::new();
+    let access = tenant_of_vectors(&rig.engine);
+    rig.disk.refuse_links(ENOSPC);
+    let rows = vec![vec![1.0; 3]];
+    let error = rig.engine.upload_vectors(&access, Some(id("a")), rows).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    drop(access);
+    let rig = rig.restart(GatedEmbedder::default(), |_| {});
+    assert_eq!(tenant_of_vectors(&rig.engine).tenant.dimension, None);
+    upload_ones(&rig.engine, "a", 1, 2).unwrap();
+    assert_eq!(upload_ones(&rig.engine, "b", 1, 3).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(tenant_of_vectors(&rig.engine).tenant.dimension, Some(2));
+}
+
+/// Commits past the engine, as if the process ended before it told the catalog.
+fn commit_alone(rig: &Rig, edit: impl Fn(&TenantAccess) -> Edit) {
+    let access = tenant_of_vectors(&rig.engine);
+    access.collection.writer().unwrap().commit(&edit(&access)).unwrap();
+}
+
+/// Goal: if the process ends between the first commit and its entry in the catalog, the dimension
+/// is fixed at the next start.
+#[test]
+fn a_first_commit_that_was_not_recorded_fixes_the_dimension() {
+    let rig = Rig::new();
+    commit_alone(&rig, |access| {
+        let kind = SourceKind::Embeddings;
+        let own = access.sub_tenant.clone();
+        let record = SourceRecord::new(own, id("first"), kind, Sequence(1), START);
+        let (title_text, searchable) = (String::new(), String::new());
+        let rows = vec![NewRow { vector: vec![1.0; 2], ..NewRow::default() }];
+        let source = NewSource { record, title_text, searchable, rows };
+        let segment = access.collection.build(2, VectorKind::F32, &[source]).unwrap();
+        Edit { add: vec![AddedSegment { segment, withheld: Vec::new() }], ..Edit::default() }
+    });
+    assert_eq!(upload_ones(&rig.engine, "b", 1, 3).unwrap_err().kind(), ErrorKind::Invalid);
+    let rig = rig.restart(GatedEmbedder::default(), |_| {});
+    drop(tenant_of_vectors(&rig.engine));
+    assert_eq!(tenant_of_vectors(&rig.engine).tenant.dimension, Some(2));
 }
