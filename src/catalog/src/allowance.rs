@@ -66,6 +66,20 @@ impl Catalog {
         })
     }
 
+    /// Counts known sources with exactly these bytes, after a part of each was deleted.
+    pub fn set_bytes(
+        &self,
+        collection: CollectionId,
+        sources: Vec<(SubTenantId, SourceId, u64)>,
+    ) -> Result<()> {
+        self.write(move |connection| {
+            for (sub_tenant, source, bytes) in &sources {
+                StorageTarget { collection, sub_tenant }.set(connection, source, *bytes)?;
+            }
+            Ok(())
+        })
+    }
+
     /// The limits in force for a tenant: its own, else the defaults.
     pub fn limits_of(&self, tenant: &Tenant) -> TenantLimits {
         tenant.limits.or(self.inner.options.tenant_limits)

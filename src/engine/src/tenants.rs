@@ -75,8 +75,9 @@ impl Engine {
     }
 
     fn usage_of(&self, tenant: &Arc<Tenant>) -> Result<TenantUsage, EngineError> {
-        let allowance = self.catalog.allowance(tenant.collection).map_err(absent)?;
+        // Opened first, since that may complete what is counted.
         let collection = self.collection(tenant)?;
+        let allowance = self.catalog.allowance(tenant.collection).map_err(absent)?;
         let is_counted = allowance.limits.requests_per_minute.is_some();
         let used = || self.rates.used(tenant.collection, Instant::now());
         Ok(TenantUsage {

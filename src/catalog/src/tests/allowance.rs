@@ -93,6 +93,24 @@ fn a_replacement_counts_the_larger_version_until_it_is_visible() {
     submit(&fixture, of, "b", 100).unwrap();
 }
 
+/// Goal: a part of a source that was deleted makes room at once, and only in its own scope.
+#[test]
+fn what_is_left_of_a_source_is_what_counts() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    fixture.catalog.set_tenant_limits(of, limits(None, 100)).unwrap();
+    let reserve = |scope: &str, batch: &str, bytes| {
+        fixture.catalog.reserve_sequence(of, &sub(scope), &source(batch), Some(bytes))
+    };
+    reserve("x", "v", 60).unwrap();
+    reserve("y", "v", 40).unwrap();
+    reserve("x", "w", 1).unwrap_err();
+    let left = vec![(sub("x"), source("v"), 5), (sub("x"), source("unknown"), 9)];
+    fixture.catalog.set_bytes(of, left).unwrap();
+    assert_eq!(used(&fixture, of), (2, 45));
+    reserve("x", "w", 55).unwrap();
+}
+
 #[test]
 fn limits_survive_a_restart_and_end_with_their_tenant() {
     let defaults = limits(3, 1000);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::copies;
 use crate::ingest::rebuild::Round;
 use crate::ingest::stopping::is_due;
+use crate::ingest::vector_limit::vector_bytes;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_embed::Embedder;
 use lodestone_io::{Fullness, run_in_background};
@@ -254,7 +255,10 @@ impl Ingest {
         };
         let mut known: Vec<_> = lost.map(entry).collect();
         for found in snapshot.all_sources() {
-            let record = found.record().map_err(CollectionError::from)?;
+            let mut record = found.record().map_err(CollectionError::from)?;
+            if record.kind == SourceKind::Embeddings {
+                record.size_bytes = vector_bytes(&found);
+            }
             known.push(entry(&record));
         }
         for part in known.chunks(KNOWN_PER_STEP) {

@@ -22,7 +22,7 @@
 //!   publication; `stored_passages`: texts of stored rows
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: builds a tenant from an archive, visible atomically
-//! - `fair_workers`: shares workers among tenants; `vector_limit`: limits the vectors of tenants
+//! - `fair_workers`: shares workers among tenants; `vector_limit`: limits and counts vectors
 //! - `described`: changes to tenants themselves; `expiry`: removes expired memories
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that fail while an older version stays visible

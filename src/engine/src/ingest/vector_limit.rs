@@ -1,12 +1,13 @@
-//! Limits the number of vectors per tenant.
+//! Limits the number of vectors per tenant, and counts the bytes of batches.
 //!
 //! Every live row counts: client vectors, chunks of documents and chunks of memories. The newest
 //! version of the collection is counted under the writer's lock just before the commit, so that
 //! concurrent uploads cannot exceed the limit.
 
+use crate::ingest::maintenance::KNOWN_PER_STEP;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::{CatalogError, Tenant, TenantLimits};
-use lodestone_storage::collection::{Collection, Snapshot};
+use lodestone_storage::collection::{Collection, FoundSource, Snapshot};
 use lodestone_types::{SourceId, SubTenantId};
 
 /// The number of vectors of a tenant, and its limit.
@@ -51,6 +52,11 @@ impl Ingest {
     }
 }
 
+/// Bytes of the live vectors of a batch.
+pub(super) fn vector_bytes(found: &FoundSource<'_>) -> u64 {
+    (found.rows().len() * found.live.segment.dimension() * size_of::<f32>()) as u64
+}
+
 impl Ingest {
     /// Brings the catalog up to date with the vectors of a tenant that was just opened, if its
     /// newest commit is not recorded: the process may have ended between the two.
@@ -66,6 +72,16 @@ impl Ingest {
         let snapshot = collection.snapshot();
         if let Some(live) = snapshot.segments.first() {
             self.catalog.fix_dimension(id, live.segment.dimension() as u32)?;
+        }
+        let counted = |found: FoundSource<'_>| {
+            let (sub_tenant, batch) = found.live.segment.source_key(found.source);
+            // The scopes of memories, which do not count, have names that do not parse.
+            let sub_tenant = SubTenantId::parse(sub_tenant).ok()?;
+            Some((sub_tenant, SourceId::parse(batch).ok()?, vector_bytes(&found)))
+        };
+        let batches: Vec<_> = snapshot.all_sources().filter_map(counted).collect();
+        for part in batches.chunks(KNOWN_PER_STEP) {
+            self.catalog.set_bytes(id, part.to_vec())?;
         }
         self.record_head(collection)
     }

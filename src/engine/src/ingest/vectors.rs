@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::ingest::vector_limit::vector_bytes;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_storage::collection::{
@@ -111,6 +112,8 @@ impl Ingest {
                 now,
             )
         };
+        let held = snapshot.find(sub_tenant, &batch).map(|found| vector_bytes(&found));
+        let held = held.or(older.as_ref().map(|older| older.size_bytes));
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
         let batch = &accepted.batch;
         let stored = self.publish_batch(collection, writer, dimension, record, rows, is_first);
@@ -118,7 +121,6 @@ impl Ingest {
             Ok(()) => Ok(accepted),
             Err(error @ IngestError::OutcomeUnknown { .. }) => Err(error),
             Err(error) => {
-                let held = older.map(|older| older.size_bytes);
                 let released = self.catalog.release_batch(id, sub_tenant, batch, sequence, held);
                 if let Err(error) = released {
                     tracing::warn!(%error, "a batch that was not stored is still counted");
@@ -192,8 +194,8 @@ impl Ingest {
         let now = self.clock.now();
         let record = found.record().map_err(CollectionError::from)?;
         let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch, None)?;
-        let version = record.version + 1;
-        let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
+        let (version, size_bytes) = (record.version + 1, vector_bytes(&found));
+        let record = SourceRecord { version, size_bytes, sequence, last_updated_at: now, ..record };
         self.publish_batch(collection, writer, expected, record, rows, false)
             .map_err(|error| error.about(&batch))?;
         Ok(batch)
@@ -256,15 +258,38 @@ impl Ingest {
             .map(|(batch, indices)| (sub_tenant.clone(), batch.clone(), indices.clone()))
             .collect();
         writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
-        let left = writer.base();
-        let emptied: Vec<SourceId> =
-            (by_batch.into_keys()).filter(|batch| left.find(sub_tenant, batch).is_none()).collect();
-        let forgotten = self.catalog.cancel_sources(collection.id(), sub_tenant, &emptied);
-        forgotten.map_err(IngestError::half_done)?;
+        self.free_bytes(collection, &writer.base(), sub_tenant, by_batch.into_keys())?;
         self.record_head(collection)?;
         drop(writer);
         self.maintenance.wake(collection);
         Ok(existed)
+    }
+
+    /// Counts what is left of batches after a deletion; those of which nothing is left are
+    /// forgotten.
+    fn free_bytes(
+        &self,
+        collection: &Collection,
+        left: &Snapshot,
+        sub_tenant: &SubTenantId,
+        batches: impl Iterator<Item = SourceId>,
+    ) -> Result<(), IngestError> {
+        let (mut emptied, mut reduced) = (Vec::new(), Vec::new());
+        for batch in batches {
+            match left.find(sub_tenant, &batch) {
+                Some(found) => reduced.push((sub_tenant.clone(), batch, vector_bytes(&found))),
+                None => emptied.push(batch),
+            }
+        }
+        let id = collection.id();
+        if !emptied.is_empty() {
+            let forgotten = self.catalog.cancel_sources(id, sub_tenant, &emptied);
+            forgotten.map_err(IngestError::half_done)?;
+        }
+        match reduced.is_empty() {
+            true => Ok(()),
+            false => self.catalog.set_bytes(id, reduced).map_err(IngestError::half_done),
+        }
     }
 }
 

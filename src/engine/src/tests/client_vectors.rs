@@ -1,6 +1,7 @@
 //! Tests of client vectors with ids and metadata of their own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde_json::json;
 
@@ -8,6 +9,7 @@ use super::restore::lose_catalog;
 use super::*;
 use crate::ingest::NewVectors;
 use crate::query::{StoredVector, VectorParts, VectorScroll, VectorSearch};
+use lodestone_catalog::TenantLimits;
 use lodestone_storage::collection::{AddedSegment, Edit};
 use lodestone_storage::filter::parse_for_vectors;
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
@@ -388,4 +390,57 @@ fn a_first_commit_that_was_not_recorded_fixes_the_dimension() {
     let rig = rig.restart(GatedEmbedder::default(), |_| {});
     drop(tenant_of_vectors(&rig.engine));
     assert_eq!(tenant_of_vectors(&rig.engine).tenant.dimension, Some(2));
+}
+
+fn bytes(engine: &Engine) -> u64 {
+    let tenant = tenant_of_vectors(engine).tenant.id.clone();
+    engine.usage(&grant(), &tenant).unwrap().allowance.used.bytes
+}
+
+fn delete_rows(engine: &Engine, batch: &str, rows: Range<usize>) {
+    let gone: Vec<String> = rows.map(|row| format!("{batch}_{row}")).collect();
+    let deleted = engine.delete_vectors(&tenant_of_vectors(engine), &gone).unwrap();
+    assert!(deleted.into_iter().all(|existed| existed));
+}
+
+/// Goal: vectors that are deleted from a batch leave room at once, and count as little when the
+/// sources are counted anew.
+#[test]
+fn vectors_that_are_deleted_leave_room() {
+    let rig = Rig::new();
+    let access = tenant_of_vectors(&rig.engine);
+    let limits = TenantLimits { bytes: Some(800), ..TenantLimits::default() };
+    rig.engine.set_tenant_limits(&grant(), &access.tenant.id, limits).unwrap();
+    drop(access);
+    upload_ones(&rig.engine, "a", 100, 2).unwrap();
+    let full = upload_ones(&rig.engine, "b", 10, 2).unwrap_err();
+    assert!(full.to_string().contains("bytes"), "{full}");
+    delete_rows(&rig.engine, "a", 1..100);
+    assert_eq!(bytes(&rig.engine), 8);
+    upload_ones(&rig.engine, "b", 10, 2).unwrap();
+    delete_rows(&rig.engine, "a", 0..1);
+    assert_eq!(bytes(&rig.engine), 80);
+    delete_rows(&rig.engine, "b", 0..3);
+    assert_eq!(bytes(&rig.engine), 56);
+    let rig = rig.restart(GatedEmbedder::default(), lose_catalog);
+    wait_for("the count", || (bytes(&rig.engine) == 56).then_some(()));
+    // A replacement that is not stored leaves the count as it was.
+    rig.disk.refuse_links(ENOSPC);
+    upload_ones(&rig.engine, "b", 9, 2).unwrap_err();
+    assert_eq!(bytes(&rig.engine), 56);
+}
+
+/// Goal: if the process ends between a deletion and its entry in the catalog, the bytes are counted
+/// at the next start.
+#[test]
+fn a_deletion_that_was_not_recorded_leaves_room_after_a_restart() {
+    let rig = Rig::new();
+    upload_ones(&rig.engine, "a", 20, 2).unwrap();
+    commit_alone(&rig, |access| {
+        let remove_chunks = vec![(access.sub_tenant.clone(), id("a"), vec![0, 1])];
+        Edit { remove_chunks, ..Edit::default() }
+    });
+    assert_eq!(bytes(&rig.engine), 160);
+    let rig = rig.restart(GatedEmbedder::default(), |_| {});
+    assert_eq!(bytes(&rig.engine), 144);
 }
