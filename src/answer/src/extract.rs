@@ -9,6 +9,7 @@ use crate::error::AnswerError;
 use crate::extract::verdicts::Again;
 use crate::passages::candidates::{Candidate, Part, Reading, read};
 use crate::passages::document::{HITS_MAX, HITS_OF_ROWS_MAX};
+use crate::question::openers::asks_nothing;
 use crate::question::wish::Question;
 use crate::relevance::evidence::Evidence;
 use crate::relevance::score::{by_words, dot};
@@ -184,7 +185,7 @@ impl Answerer {
         reading: &Reading,
         editions: &Editions,
     ) -> Result<Chosen, AnswerError> {
-        if reading.candidates.is_empty() {
+        if reading.candidates.is_empty() || asks_nothing(question) {
             return Ok(Chosen::default());
         }
         let asked = Question::new(question);

@@ -81,6 +81,17 @@ const CLOSERS: &str = "\
     please|thanks|thank you|thank you very much|many thanks|thanks in advance|thanks a lot|cheers|\
     bitte|danke|vielen dank|danke schön|s'il vous plaît|s'il te plaît|merci|merci beaucoup|\
     por favor|gracias|muchas gracias";
+/// Words that ask nothing alone.
+const IDLE: &str = "\
+    ok|okay|k|alright|all right|got it|i see|understood|thx|ty|thank you so much|thanks so much|\
+    thanks again|thank you again|good day|good night|greetings|yo|bye|goodbye|good bye|bye bye|\
+    see you|grüß gott|moin|servus|grüezi|guten abend|danke sehr|vielen herzlichen dank|tschüss|\
+    auf wiedersehen|salut|bonsoir|au revoir|buenas tardes|buenas noches|adiós|ciao|buongiorno|\
+    grazie|obrigado|obrigada";
+/// Words typed to try a search; with a question mark they may ask for a test.
+const TRIALS: &str = "test|testing|test test|just testing|just a test";
+/// Maximum number of words in a text that asks nothing.
+const IDLE_WORDS_MAX: usize = 12;
 /// Maximum number of words in an entry in these lists.
 const WORDS_MAX: usize = 8;
 
@@ -101,6 +112,26 @@ pub(crate) fn without_openers(question: &str) -> &str {
     }
     let first = asked.unicode_words().next().unwrap_or_default();
     if is_opened && is_entry(ASKING, first) { asked } else { rest }
+}
+
+/// Whether a text consists only of greetings, thanks and the like, and so asks nothing.
+pub(crate) fn asks_nothing(question: &str) -> bool {
+    let words: Vec<(usize, &str)> =
+        question.unicode_word_indices().take(IDLE_WORDS_MAX + 1).collect();
+    let is_idle = |words: &[(usize, &str)]| {
+        let phrase = joined(words);
+        [GREETINGS, CLOSERS, IDLE].into_iter().any(|list| is_entry(list, &phrase))
+            || (is_entry(TRIALS, &phrase) && !question.contains('?'))
+    };
+    let mut rest = &words[..];
+    while !rest.is_empty() {
+        let counts = (1..=WORDS_MAX.min(rest.len())).rev();
+        let Some(count) = counts.into_iter().find(|count| is_idle(&rest[..*count])) else {
+            return false;
+        };
+        rest = &rest[count..];
+    }
+    (1..=IDLE_WORDS_MAX).contains(&words.len())
 }
 
 /// Whether words ask for instructions without forming a question: "set up a printer".
@@ -188,6 +219,21 @@ mod tests {
             ("When does the hall open, please?", "When does the hall open"),
         ] {
             assert_eq!(without_openers(question), asked);
+        }
+    }
+
+    #[test]
+    fn greetings_and_thanks_ask_nothing() {
+        for text in
+            ["hello", "Thanks!", "OK, thank you very much", "test", "Hi there :)", "Vielen Dank!"]
+        {
+            assert!(asks_nothing(text), "{text}");
+        }
+        for text in [
+            "", "?", "test?", "the test", "Thanks, who signs?", "hello kitty", "Why?",
+            "thanks Ada", "How do I say thank you?",
+        ] {
+            assert!(!asks_nothing(text), "{text}");
         }
     }
 

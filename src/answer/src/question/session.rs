@@ -15,7 +15,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::question::openers::without_openers;
+use crate::question::openers::{asks_nothing, without_openers};
 use crate::question::pointers;
 use crate::question::subject::substituted;
 use crate::text::shown::ABSTENTION;
@@ -55,7 +55,7 @@ const SUBJECT_CONNECTORS: &str = "\
 /// not extended. Pure function.
 pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     let question = without_openers(question);
-    if past.is_empty() || !leans_back(question) {
+    if past.is_empty() || asks_nothing(question) || !leans_back(question) {
         return question.to_owned();
     }
     let last = past.last().map_or("", |(before, _)| before.trim());
