@@ -42,8 +42,8 @@ pub struct Citation {
     pub answer_chars: Range<usize>,
     /// Range of the passage in the chunk's text, in Unicode characters; if a chunk boundary cuts
     /// the passage, the range of the larger part. The chunk's text may differ from the passage in
-    /// white space, emphasis and footnote marks, brackets around numbers, separators between the
-    /// values of a row or record, and text taken over from the head.
+    /// white space, emphasis, footnote and quote marks, brackets around numbers, separators between
+    /// the values of a row or record, and text taken over from the head.
     pub chunk_chars: Range<usize>,
     /// The line that names the values of the passage: the header of a table, or the setting above
     /// it. Given as the chunk and the range of characters in it.

@@ -21,7 +21,7 @@
 //!
 //! Invariants of an extractive answer:
 //! - Every `[n]` in an answer is a citation of `sources[n - 1]`. Bracketed numbers that come from
-//!   documents are shown in parentheses; footnote marks are dropped.
+//!   documents are shown in parentheses; footnote marks and quote marks before lines are dropped.
 //! - Every passage of an answer occurs in the source it cites, at the position it names, apart from
 //!   white space and those marks. It also occurs in the chunk it cites; if a chunk boundary cuts
 //!   the passage, that chunk holds the larger part. Text of documents is copied, never obeyed.

@@ -20,27 +20,24 @@
 
 mod above;
 mod aligned;
+mod counted;
 mod forms;
 mod labelled;
 mod lines;
 mod prose;
+mod quoted;
 mod records;
 
 use std::ops::Range;
 
 use self::lines::{
-    Line, has_columns, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped,
-    lines,
+    Line, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped, lines,
 };
 use crate::passages::tables::{Table, named_cells, tables};
-use crate::text::sentences;
+use crate::text::{quotes, sentences};
 
 /// A longer item is split into sentences.
 const ITEM_CHARS_MAX: usize = 300;
-/// Minimum number of consecutive lines starting with 1, 2, 3 and so on that count as items.
-const COUNTED_ITEMS_MIN: usize = 3;
-/// Maximum number of lines in such an item.
-const ITEM_LINES_MAX: usize = 20;
 
 /// Kind of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,13 +107,6 @@ pub(crate) struct Blocks {
     pub(crate) sections: Vec<Vec<String>>,
 }
 
-/// The number at the start of a line that goes on in words.
-fn bare_number(content: &str) -> Option<usize> {
-    let (number, rest) = content.split_once(' ')?;
-    let is_item = rest.trim_start().starts_with(char::is_alphabetic) && !has_columns(content);
-    number.parse().ok().filter(|_| is_item && number.len() <= 2)
-}
-
 /// Splits a text into units. If it does not begin its document, `above` has the lines above it that
 /// it needs: headings, and the header of a table that it begins in.
 pub(crate) fn blocks(text: &str, above: Option<&str>) -> Blocks {
@@ -163,6 +153,8 @@ impl Parser<'_> {
             self.open_section(level, heading);
             self.fact(at);
             at + 1
+        } else if let Some(end) = self.attribution_end(at) {
+            end
         } else if content.starts_with('|') && content.ends_with('|') && content.len() > 2 {
             self.rows(at, None, |content| content.starts_with('|'))
         } else if is_stamped(content) {
@@ -219,7 +211,9 @@ impl Parser<'_> {
             return None;
         }
         let start = bytes.start + piece.len() - piece.trim_start().len();
-        let bytes = start..start + piece.trim().len();
+        let is_prose = matches!(kind, Kind::Sentence | Kind::Item);
+        let mark = if is_prose { quotes::mark_at(self.text, start) } else { 0 };
+        let bytes = start + mark..start + piece.trim().len();
         let lead = self.lead.clone();
         let group = self.found.groups.len() - 1;
         let section = self.section;
@@ -330,41 +324,6 @@ impl Parser<'_> {
         is_next.then_some(next)
     }
 
-    fn counted_list(&mut self, at: usize) {
-        let group = self.begin(Form::List);
-        self.found.groups[group].is_numbered = true;
-        for item in self.counted(at) {
-            self.push_item(self.lines[item.start].bytes.start..self.lines[item.end - 1].bytes.end);
-        }
-        self.lead = None;
-    }
-
-    /// The line ranges of items that begin with a bare number ("1 radios") and count up from 1;
-    /// empty if there are few.
-    fn counted(&self, at: usize) -> Vec<Range<usize>> {
-        let mut items: Vec<Range<usize>> = Vec::new();
-        let number = |line: usize| self.lines.get(line).and_then(|line| bare_number(line.content));
-        let mut line = at;
-        while number(line) == Some(items.len() + 1) {
-            let goes_on = |end: &usize| {
-                self.lines.get(*end).is_some_and(|next| {
-                    let is_deeper = next.indent > self.lines[line].indent;
-                    let is_of_item = || {
-                        is_deeper || sentences::goes_on(self.lines[*end - 1].content, next.content)
-                    };
-                    let is_next = bare_number(next.content) == Some(items.len() + 2);
-                    !next.content.is_empty() && !is_next && is_of_item()
-                })
-            };
-            let last = line + ITEM_LINES_MAX;
-            let end = (line + 1..last).find(|end| !goes_on(end)).unwrap_or(last);
-            let end = end.min(self.lines.len());
-            items.push(line..end);
-            line = end;
-        }
-        if items.len() < COUNTED_ITEMS_MIN { Vec::new() } else { items }
-    }
-
     /// Adds an item, or its sentences if it is long; works that the text refers to are left out.
     fn push_item(&mut self, bytes: Range<usize>) {
         let heading = self.headings.last().map_or("", |(_, heading)| heading);
@@ -386,7 +345,9 @@ impl Parser<'_> {
         while let Some(line) = self.lines.get(end) {
             let goes_on = line.indent > first.indent
                 || sentences::goes_on(self.lines[end - 1].content, line.content);
-            if line.content.is_empty() || sentences::item_mark(line.content).is_some() || !goes_on {
+            let is_deeper = line.depth > first.depth;
+            let is_next = line.content.is_empty() || sentences::item_mark(line.content).is_some();
+            if is_next || is_deeper || !goes_on {
                 break;
             }
             end += 1;

@@ -10,6 +10,7 @@ use crate::passages::offsets::CharOffsets;
 use crate::passages::registers;
 use crate::passages::tables::{bare, told};
 use crate::text::notes;
+use crate::text::quotes;
 use crate::text::sentences;
 use crate::text::shown;
 use crate::text::words::{begins_with_reference, denies, has_demonstrative};
@@ -290,7 +291,9 @@ impl Reader<'_> {
             Kind::Row => (self.row(unit)?, unit.head.clone()),
             Kind::Record => (self.record(units, unit), unit.head.clone()),
             Kind::Field => (self.field(unit), unit.head.clone()),
-            Kind::Sentence | Kind::Item | Kind::Line => (text[bytes.clone()].to_owned(), None),
+            Kind::Sentence | Kind::Item | Kind::Line => {
+                (quotes::unquoted(text, bytes.clone()).into_owned(), None)
+            }
         };
         let stands = self.offsets.chars(text, &bytes);
         let placed = self.stretch.place(&stands)?;

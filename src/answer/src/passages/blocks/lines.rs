@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::text::quotes::mark_len;
 use crate::text::{values, words};
 
 /// Minimum number of characters in a drawn line.
@@ -28,26 +29,35 @@ pub(super) struct Line<'t> {
     pub(super) bytes: Range<usize>,
     /// Bytes of white space before the line.
     pub(super) indent: usize,
+    /// Number of quote marks before it, which are not part of it.
+    pub(super) depth: usize,
     pub(super) content: &'t str,
 }
 
-/// The lines of a text.
+/// The lines of a text, without the marks before quoted ones. Code has none unless all of it is
+/// quoted.
 pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
-    let mut at = 0;
-    let of_line = |line: &'_ str| {
-        let (start, indent) = (at, line.len() - line.trim_start().len());
+    let (mut at, mut is_quoted) = (0, false);
+    // Whether the code that a line is in, if any, is quoted.
+    let mut code: Option<bool> = None;
+    let mut lines = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start();
+        let mark = if code == Some(false) { 0 } else { mark_len(bare.trim_end(), is_quoted) };
+        is_quoted = mark > 0;
+        let inside = if is_quoted { &bare[mark..] } else { line };
+        let content = inside.trim();
+        if is_fence(content) {
+            code = if code.is_some() { None } else { Some(is_quoted) };
+        }
+        let indent = inside.len() - inside.trim_start().len();
+        let start = at + if content.is_empty() { 0 } else { line.len() - inside.len() + indent };
+        let bytes = start..start + content.len();
+        let depth = bare[..mark].matches('>').count();
+        lines.push(Line { bytes, indent, depth, content });
         at += line.len();
-        (start, indent)
-    };
-    let starts: Vec<(usize, usize)> = text.split_inclusive('\n').map(of_line).collect();
-    text.split_inclusive('\n')
-        .zip(starts)
-        .map(|(line, (start, indent))| {
-            let content = line.trim();
-            let start = start + if content.is_empty() { 0 } else { indent };
-            Line { bytes: start..start + content.len(), indent, content }
-        })
-        .collect()
+    }
+    lines
 }
 
 /// Whether a line is drawn, as below headings or between parts.

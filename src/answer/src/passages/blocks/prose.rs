@@ -46,6 +46,8 @@ impl Parser<'_> {
     fn begins_block(&self, at: usize) -> bool {
         let content = self.lines[at].content;
         content.is_empty()
+            || self.lines[at].depth > self.lines[at - 1].depth
+            || self.attribution_end(at).is_some()
             || is_rule(content)
             || is_fence(content)
             || heading(content).is_some()
