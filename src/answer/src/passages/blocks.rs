@@ -20,6 +20,7 @@
 
 mod above;
 mod aligned;
+mod asked;
 mod counted;
 mod forms;
 mod labelled;
@@ -154,6 +155,8 @@ impl Parser<'_> {
             self.fact(at);
             at + 1
         } else if let Some(end) = self.attribution_end(at) {
+            end
+        } else if let Some(end) = self.asked(at) {
             end
         } else if content.starts_with('|') && content.ends_with('|') && content.len() > 2 {
             self.rows(at, None, |content| content.starts_with('|'))

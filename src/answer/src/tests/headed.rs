@@ -2,6 +2,32 @@
 
 use super::*;
 
+const KENNEL: &str = "# Kennel questions\n\n\
+    **Where do I leave the lead?**\nOn the hook beside the blue door.\n\n\
+    **Which vaccinations are needed?**\n\nDistemper and parvo. The card is shown on \
+    the first day.\n\n\
+    **How can I pay?**\nBy card or in cash. Cheques are not taken.\n\n\
+    **Can I bring my dog's own bed for the nights it stays with you?**\n\
+    No. But tell us when it needs a soft one.\n";
+
+/// A question in bold is the heading of what follows.
+#[test]
+fn a_question_in_bold_gives_what_stands_below_it() {
+    let asked = |question: &str| told(question, &[("kennel.md", KENNEL)]);
+    for (question, start) in [
+        ("Where do I leave the lead?", "On the hook beside the blue door. [1]"),
+        ("Which vaccinations are needed?", "Distemper and parvo. [1]"),
+        ("How can I pay?", "By card or in cash. [1]"),
+        ("Can I bring my dog's own bed?", "No. [1] But tell us"),
+    ] {
+        let answer = asked(question);
+        assert!(answer.starts_with(start) && !answer.contains('?'), "{question}: {answer}");
+    }
+    let short = "**Who feeds the cats?**\nThe night warden\n\n**Who pays?**\nThe owner\n";
+    let answer = told("Who feeds the cats?", &[("cats.md", short)]);
+    assert_eq!(answer, "The night warden [1]");
+}
+
 /// A greeting is declined, also after a question was answered.
 #[test]
 fn greetings_are_declined() {

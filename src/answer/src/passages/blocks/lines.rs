@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::text::quotes::mark_len;
-use crate::text::{values, words};
+use crate::text::{sentences, values, words};
 
 /// Minimum number of characters in a drawn line.
 const RULE_CHARS_MIN: usize = 3;
@@ -80,7 +80,8 @@ pub(super) fn is_fence(content: &str) -> bool {
 pub(super) fn heading(content: &str) -> Option<(usize, &str)> {
     let level = content.bytes().take_while(|byte| *byte == b'#').count();
     let text = content.get(level..)?.strip_prefix(' ')?;
-    (1..=6).contains(&level).then(|| (level, text.trim()))
+    let text = text.trim();
+    (1..=6).contains(&level).then(|| (level, sentences::bold(text).unwrap_or(text)))
 }
 
 /// Whether a line begins with a date and time, as in logs and chats, with day, month and year in

@@ -12,7 +12,7 @@ const HEADING_COLUMNS_MAX: usize = 80;
 /// Words between a label and the thing it belongs to.
 const OF_SOMETHING: &str = "for|at|in|on|from|with|für|bei|pour|para";
 /// Level of headings recognised only by form, below all marked ones.
-const PLAIN_LEVEL: usize = 7;
+pub(super) const PLAIN_LEVEL: usize = 7;
 
 impl Parser<'_> {
     pub(super) fn paragraph(&mut self, at: usize) -> usize {
@@ -48,6 +48,7 @@ impl Parser<'_> {
         content.is_empty()
             || self.lines[at].depth > self.lines[at - 1].depth
             || self.attribution_end(at).is_some()
+            || self.bold_question(at).is_some()
             || is_rule(content)
             || is_fence(content)
             || heading(content).is_some()
@@ -86,9 +87,9 @@ impl Parser<'_> {
             .get(end)
             .is_some_and(|line| is_one_line && sentences::item_mark(line.content).is_some());
         let bold = sentences::bold(content).filter(|_| is_above_list);
-        if bold.is_some() || (is_one_line && is_short && !sentences::is_ended(content) && !is_label)
-        {
-            let heading = bold.unwrap_or(content).to_owned();
+        let is_open = is_one_line && is_short && !sentences::is_ended(content) && !is_label;
+        if bold.is_some() || (is_open && !self.is_whole_answer(end)) {
+            let heading = sentences::bold(content).unwrap_or(content).to_owned();
             if let Some(unit) = self.push(Kind::Sentence, bytes.clone()) {
                 unit.is_lead = true;
             }
