@@ -194,6 +194,9 @@ impl Choice<'_> {
     /// The whole list or procedure that the candidate belongs to or announces, if the question
     /// wants one.
     fn whole_of(&self, first: usize) -> Option<usize> {
+        if let Some(steps) = self.steps_below(first) {
+            return Some(steps);
+        }
         let one = self.candidate(first);
         let (is_list, is_steps) =
             (self.question.wanted == Wanted::List, self.question.wanted == Wanted::Steps);

@@ -6,6 +6,7 @@
 //! - `conflicts`: passages that contradict each other
 //! - `decisions`: the decisions recorded in minutes
 //! - `foreign`: passages in other languages, rendered in words of the question's language
+//! - `headed`: whole lists found by the headings above them
 //! - `kinds`: the table of the kind of things that is meant
 //! - `rows`: the rows that a question means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
@@ -16,6 +17,7 @@ pub(crate) mod computed;
 pub(crate) mod conflicts;
 pub(crate) mod decisions;
 pub(crate) mod foreign;
+pub(crate) mod headed;
 pub(crate) mod kinds;
 pub(crate) mod rows;
 pub(crate) mod sure;

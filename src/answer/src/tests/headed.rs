@@ -28,6 +28,36 @@ fn a_question_in_bold_gives_what_stands_below_it() {
     assert_eq!(answer, "The night warden [1]");
 }
 
+const GRAFTING: &str = "# How to graft an apple tree\n\nGrafting an apple tree is best done in \
+    March. An apple tree grafted later seldom takes. You need a sharp knife.\n\n\
+    ## Tools\n\n- knife\n- tape\n- wax\n\n\
+    ## Steps\n\n1. Cut the stock aslant.\n2. Cut the scion to match.\n3. Press both together.\n\
+    4. Bind them with tape.\n\n## Aftercare\n\nWater it in May.\n";
+
+/// Steps below a heading such as "Steps" belong to the heading above that.
+#[test]
+fn steps_below_a_general_heading_are_told() {
+    let answer = told("How do I graft my apple tree?", &[("graft.md", GRAFTING)]);
+    let steps = ["1. Cut", "2. Cut", "3. Press", "4. Bind"].map(|step| answer.find(step));
+    assert!(steps.iter().all(Option::is_some) && steps.is_sorted(), "{answer}");
+    let german = "# Apfelbaum veredeln\n\nEinen Apfelbaum veredeln wir im März.\n\n## Ablauf\n\n\
+        1. Unterlage schneiden.\n2. Reis schneiden.\n3. Beides binden.\n";
+    let answer = told("Wie kann ich einen Apfelbaum veredeln?", &[("veredeln.md", german)]);
+    assert!(answer.contains("1. Unterlage") && answer.contains("3. Beides"), "{answer}");
+}
+
+/// Steps for something else are not told, however general their heading is.
+#[test]
+fn steps_of_another_matter_are_not_told() {
+    let answer = told("How do I water a grafted apple tree?", &[("graft.md", GRAFTING)]);
+    assert!(!answer.contains("Bind them"), "{answer}");
+    let two = "# Orchard\n\n## Pruning a pear\n\nPruning a pear is done in frost.\n\n### Steps\n\n\
+        1. Saw the crown.\n2. Tar the cuts.\n\n## Felling a pear\n\nFelling a pear needs two.\n\n\
+        ### Steps\n\n1. Rope the trunk.\n2. Saw the trunk.\n";
+    let answer = told("How do I fell a pear?", &[("orchard.md", two)]);
+    assert!(!answer.contains("Tar the cuts"), "{answer}");
+}
+
 /// A greeting is declined, also after a question was answered.
 #[test]
 fn greetings_are_declined() {
