@@ -68,6 +68,9 @@ impl Choice<'_> {
         let Some(first) = self.first() else {
             return Vec::new();
         };
+        if let Some(list) = self.named_list() {
+            return vec![list];
+        }
         let other = self.of_kind(first).or_else(|| self.of_thing(first));
         let Some(first) = other.or_else(|| self.of_what_is_named(first)) else {
             return Vec::new();

@@ -58,6 +58,26 @@ fn steps_of_another_matter_are_not_told() {
     assert!(!answer.contains("Tar the cuts"), "{answer}");
 }
 
+const TENT: &str = "# Lumo T-4 tent\n\nThe T-4 is a tent for four.\n\n## What is in the bag\n\n\
+    - outer skin\n- four poles\n- twelve pegs\n- mallet\n\n## Care\n\n\
+    - Dry the bag and the tent before packing.\n- Keep the bag of the T-4 out of the sun.\n\n\
+    ## Return policy\n\n- Unused tents within 30 days.\n- Used ones not at all.\n";
+
+/// The list below a heading that the question repeats is told whole.
+#[test]
+fn the_list_below_the_heading_of_the_question_is_told() {
+    let asked = |question: &str| told(question, &[("tent.md", TENT)]);
+    let answer = asked("What is in the bag of the T-4?");
+    let all = "outer skin [1] four poles [1] twelve pegs [1] mallet [1]";
+    assert_eq!(answer, all);
+    let answer = asked("What is the return policy of the T-4 tent?");
+    assert!(answer.contains("30 days") && answer.contains("not at all"), "{answer}");
+    for question in ["What is in the bag of the T-9?", "Who checks what is in the bag of the T-4?"]
+    {
+        assert_ne!(asked(question), all, "{question}");
+    }
+}
+
 /// A greeting is declined, also after a question was answered.
 #[test]
 fn greetings_are_declined() {
