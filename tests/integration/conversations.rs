@@ -24,25 +24,29 @@ fn history() -> Value {
     json!([{"question": QUESTION, "answer": "It was designed by Anders Holm. [1]"}])
 }
 
-/// Whether the source described only by the earlier question comes first.
-fn leads_with_lighthouse(found: &Value) -> bool {
-    found["chunks"][0]["source_id"] == "lighthouse"
+/// The follow-up with the one that the earlier turn names.
+const COMPLETED: &str = "When was Anders Holm born?";
+
+/// Whether the source about the one that only the earlier turn names comes first.
+fn leads_with_holm(found: &Value) -> bool {
+    found["chunks"][0]["source_id"] == "holm"
 }
 
 #[test]
 fn a_search_is_understood_from_the_turns_before_it() {
     let server = lighthouse();
     let alone = server.ask("retrieve", FOLLOW_UP, &json!({})).ok();
-    assert!(!leads_with_lighthouse(&alone), "{alone}");
+    assert!(!leads_with_holm(&alone), "{alone}");
     assert_eq!(alone["metadata"]["completed_query"], Value::Null);
     let within = server.ask("retrieve", FOLLOW_UP, &json!({"history": history()})).ok();
-    assert!(leads_with_lighthouse(&within), "{within}");
+    assert!(leads_with_holm(&within), "{within}");
     let searched = &within["metadata"]["completed_query"];
-    assert_eq!(searched, "Who designed the lighthouse? Anders Holm When was he born?");
+    assert_eq!(searched, COMPLETED);
 
-    let whole = "How long does the battery last?";
-    let stands_alone = server.ask("retrieve", whole, &json!({"history": history()})).ok();
-    assert_eq!(stands_alone["metadata"]["completed_query"], Value::Null);
+    for whole in ["How long does the battery last?", "And who is Piet Vik?"] {
+        let stands_alone = server.ask("retrieve", whole, &json!({"history": history()})).ok();
+        assert_eq!(stands_alone["metadata"]["completed_query"], Value::Null);
+    }
     let without = server.ask("retrieve", FOLLOW_UP, &json!({"history": []})).ok();
     assert_eq!(without["chunks"], alone["chunks"], "no turns are no conversation");
 }
@@ -53,7 +57,7 @@ fn a_search_reads_the_session_of_questions_and_adds_nothing_to_it() {
     let in_session = json!({"session_id": "s"});
     server.ask("qna", QUESTION, &in_session).ok();
     let found = server.ask("retrieve", FOLLOW_UP, &in_session).ok();
-    assert!(leads_with_lighthouse(&found), "{found}");
+    assert!(leads_with_holm(&found), "{found}");
     let searched = found["metadata"]["completed_query"].clone();
     let again = server.ask("retrieve", FOLLOW_UP, &in_session).ok();
     assert_eq!(again["metadata"]["completed_query"], searched, "a search is no turn");
@@ -66,10 +70,9 @@ fn a_search_reads_the_session_of_questions_and_adds_nothing_to_it() {
 fn a_question_takes_its_turns_too_and_remembers_none_of_them() {
     let server = lighthouse();
     let told = server.ask("qna", FOLLOW_UP, &json!({"history": history()})).ok();
-    assert!(leads_with_lighthouse(&told), "{told}");
+    assert!(leads_with_holm(&told), "{told}");
     assert_eq!(told["session_id"], Value::Null);
-    let completed = &told["metadata"]["completed_query"];
-    assert!(completed.as_str().unwrap().starts_with(QUESTION), "{completed}");
+    assert_eq!(told["metadata"]["completed_query"], COMPLETED);
     let alone = server.ask("qna", FOLLOW_UP, &json!({})).ok();
     assert_eq!(alone["metadata"]["completed_query"], Value::Null);
 }

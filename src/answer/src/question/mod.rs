@@ -5,9 +5,11 @@
 //! - `definitions`: questions for the meaning of a word; `exclusions`: things left out
 //! - `extremes`: which of several values is asked for; `qualities`: what it measures, and the
 //!   columns that hold it; `measures`: the kind of value asked for; `scales`: units of one kind
-//! - `named`: words that name something; `phrases`: phrases that show what is asked for
-//! - `session`: follow-up questions; `pointers`: words that refer back; `subject`: questions that
-//!   repeat the previous one for another subject
+//! - `named`: words that name something; `phrase`: noun phrases; `phrases`: phrases that show what
+//!   is asked for
+//! - `session`: follow-up questions; `pointers`: words that refer back; `referents`: what they
+//!   refer to; `ellipsis`: questions without a predicate; `subject`: questions that repeat the
+//!   previous one for another subject
 //! - `several`: questions for several things; `sides`: the two sides of a comparison
 //! - `wish`: all of this together
 
@@ -15,14 +17,17 @@ pub(crate) mod bounds;
 pub(crate) mod condition;
 pub(crate) mod corrections;
 pub(crate) mod definitions;
+pub(crate) mod ellipsis;
 pub(crate) mod exclusions;
 pub(crate) mod extremes;
 pub(crate) mod measures;
 pub(crate) mod named;
 pub(crate) mod openers;
+pub(crate) mod phrase;
 pub(crate) mod phrases;
 pub(crate) mod pointers;
 pub(crate) mod qualities;
+pub(crate) mod referents;
 pub(crate) mod scales;
 pub(crate) mod session;
 pub(crate) mod several;

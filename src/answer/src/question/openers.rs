@@ -72,7 +72,7 @@ const HOW_WORDS_MIN: usize = 4;
 /// Minimum number of words in a statement before a comma or full stop that a question follows.
 const BEFORE_ASKING_MIN: usize = 3;
 /// Words that begin a question.
-const QUESTION_WORDS: &str = "\
+pub(crate) const QUESTION_WORDS: &str = "\
     who|whom|whose|what|what's|when|where|which|why|how|wer|wen|wem|was|welche|welcher|welches|\
     welchen|wann|wo|warum|wie|qui|que|quel|quelle|quels|quelles|quand|où|pourquoi|comment|\
     combien|quién|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|cuánta|cuántos|cuántas";

@@ -1,17 +1,22 @@
 //! Words of a question that refer to earlier turns.
 //!
 //! Not every pronoun does: "Which employees get their laptops replaced?" names what it means, and
-//! the "it" of "How long does it take to fly?" means nothing. The rules are for English; in other
-//! languages a pronoun always points back.
+//! the "it" of "How long does it take to fly?" means nothing, nor does the "there" of "Which rooms
+//! are there?". The rules are fullest for English; in German, French and Spanish, pronouns and
+//! possessives point back unless they are formal ("Sie"), part of a phrase ("est-ce que") or name
+//! a time of now ("diese Woche").
+
+use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::text::words;
+use crate::text::words::{self, is_entry};
+use crate::translation::{Language, Lexicon};
 
 /// A longer question names what its pronouns refer to.
 const POINTING_WORDS_MAX: usize = 12;
 
-const PERSONS: &[&str] = &["he", "she", "him", "his", "her", "hers", "er", "él", "ella", "elle"];
+const PERSONS: &[&str] = &["he", "she", "him", "his", "her", "hers"];
 const THINGS: &[&str] = &["it", "its", "they", "them", "their", "theirs"];
 /// Words before a noun that a later pronoun may refer to.
 const DETERMINERS: &[&str] =
@@ -30,47 +35,188 @@ const VERBS_OF_THINGS: &[&str] = &[
     "next",
 ];
 
-/// Nouns of time that a "that" before them refers to: "who is on call that week".
+/// Nouns of time that a "that" before them refers to: "who is on call that week". "This week" is
+/// the current one.
 const TIMES: &[&str] = &[
     "day", "night", "week", "weekend", "month", "quarter", "season", "year", "morning", "evening",
     "afternoon", "date", "time", "period", "shift",
 ];
+const OTHER_TIMES: &str = "\
+    tag|tage|woche|wochen|wochenende|monat|quartal|saison|jahr|morgen|abend|nacht|jour|semaine|\
+    mois|année|matin|soir|soirée|nuit|saison|trimestre|semana|mes|año|mañana|tarde|noche|temporada";
+/// Words beside a "there" that says that something exists.
+const EXISTING: &str = "is|are|was|were|be|been|will|isn't|aren't|should|exist|exists";
+/// Possessives before a noun. "Her" is one only if a noun follows.
+const POSSESSIVES: &str = "\
+    its|their|theirs|his|her|hers|sein|seine|seinen|seinem|seiner|seines|ihr|ihre|ihren|ihrem|\
+    ihrer|ihres|son|sa|ses|leur|leurs|su|sus";
+/// Words after an object "her": "is told about her by the coach".
+const BEHIND_OBJECT: &str = "\
+    in|at|on|to|for|from|by|with|about|of|and|or|but|if|when|during|after|before|as|is|are|was|the|\
+    a|an|again|then|now|today";
+/// References in the other languages, apart from possessives.
+const GERMAN: &str = "er|sie|es|ihm|ihn|dies|diese|dieser|dieses|diesen|diesem|dort";
+const FRENCH: &str = "il|elle|ils|elles|ce|cet|cette|ces|cela|ça|là";
+const SPANISH: &str = "él|ella|ellos|ellas|este|esta|esto|estos|estas|ese|esa|eso|allí|ahí";
+/// References that precede a noun, and those for places and for several things.
+const NEAR: &str = "\
+    dies|diese|dieser|dieses|diesen|diesem|ce|cet|cette|ces|este|esta|estos|estas|ese|esa";
+const PLACES: &str = "there|dort|là|allí|ahí";
+const SEVERAL: &str = "\
+    they|them|their|theirs|these|those|ils|elles|leur|leurs|ellos|ellas|ces|estos|estas";
+/// German words beside an "es" that means nothing, and French words near such an "il".
+const BESIDE_ES: &str = "gibt|gab|geht|regnet|möglich";
+const BESIDE_IL: &str = "y|faut|possible|nécessaire|pleut";
+/// French articles before a noun that a later pronoun repeats: "la tour est-elle ouverte".
+const FRENCH_ARTICLES: &str = "le|la|les|un|une|des|mon|ma|mes|notre|nos|votre|vos";
+
+/// The kind of thing that a pointer stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Person,
+    Thing,
+    Several,
+    /// A person or thing, in languages in which nouns have a gender.
+    Either,
+    Place,
+    /// A time that an earlier question names: "that week", "then".
+    Time,
+}
+
+/// A word that points to an earlier turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pointer {
+    pub(crate) bytes: Range<usize>,
+    pub(crate) kind: Kind,
+    pub(crate) is_possessive: bool,
+}
 
 /// Whether a word of the question points to an earlier turn.
 pub(crate) fn points_back(question: &str) -> bool {
-    let words: Vec<&str> = question.unicode_words().collect();
-    if words.len() > POINTING_WORDS_MAX {
-        return false;
+    !pointers(question).is_empty()
+}
+
+/// The language of a question, by its words; English if they tell none and it is in ASCII.
+pub(crate) fn language_of(question: &str) -> Option<Language> {
+    let told = Lexicon::get().language_of(question);
+    told.or(question.is_ascii().then_some(Language::English))
+}
+
+/// The words of a question that point to earlier turns, in order.
+pub(crate) fn pointers(question: &str) -> Vec<Pointer> {
+    let placed: Vec<(usize, &str)> = question.unicode_word_indices().collect();
+    if placed.is_empty() || placed.len() > POINTING_WORDS_MAX {
+        return Vec::new();
     }
+    let words: Vec<&str> = placed.iter().map(|(_, word)| *word).collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-    // "Who is on duty then?"
-    lower.last() == Some(&"then")
-        || (0..words.len())
-            .any(|at| words::is_reference(words[at]) && is_pointer(&words, &lower, at))
+    let language = language_of(question);
+    let pointer = |at: usize| {
+        let kind = match language {
+            Some(Language::English) => english(&words, &lower, at),
+            Some(Language::German) => german(&words, &lower, at),
+            Some(Language::French) => french(&words, &lower, at),
+            Some(Language::Spanish) => spanish(&words, &lower, at),
+            None => words::is_reference(words[at]).then_some(Kind::Either),
+        }?;
+        let next = lower.get(at + 1);
+        let has_noun =
+            lower[at] != "her" || next.is_some_and(|next| !is_entry(BEHIND_OBJECT, next));
+        let is_possessive = is_entry(POSSESSIVES, lower[at]) && has_noun;
+        let bytes = placed[at].0..placed[at].0 + words[at].len();
+        Some(Pointer { bytes, kind, is_possessive })
+    };
+    (0..words.len()).filter_map(pointer).collect()
 }
 
-/// Whether a question contains a personal pronoun.
-pub(crate) fn has_person(question: &str) -> bool {
-    question.unicode_words().any(|word| PERSONS.contains(&word.to_lowercase().as_str()))
-}
-
-/// Whether the reference at `at` has no antecedent within the question.
-fn is_pointer(words: &[&str], lower: &[&str], at: usize) -> bool {
+/// The kind of an English pointer at `at` that has no antecedent within the question.
+fn english(words: &[&str], lower: &[&str], at: usize) -> Option<Kind> {
     let before = at.checked_sub(1).map_or("", |before| lower[before]);
+    let next = lower.get(at + 1).copied().unwrap_or_default();
     let is_subject = AUXILIARIES.contains(&before);
+    let is_time = TIMES.contains(&next);
+    let is_acronym = !words::is_reference(words[at]);
+    let several = if is_entry(SEVERAL, lower[at]) { Kind::Several } else { Kind::Thing };
     match lower[at] {
+        // "Who is on duty then?"
+        "then" => (at > 0 && at + 1 == words.len()).then_some(Kind::Time),
+        "there" => {
+            let exists = is_entry(EXISTING, before) || is_entry(EXISTING, next);
+            (at > 0 && !exists && !has_name(&words[..at])).then_some(Kind::Place)
+        }
+        _ if is_acronym => None,
         // Inside a sentence, "that" mostly joins clauses: "the team that won".
-        "that" | "such" => {
-            let is_of_time = lower.get(at + 1).is_some_and(|next| TIMES.contains(next));
-            at == 0 || at + 1 == words.len() || is_subject || is_of_time
-        }
-        word if PERSONS.contains(&word) => !has_name(&words[..at]),
-        "it" if means_nothing(lower, at) => false,
+        "that" | "such" if is_time => Some(Kind::Time),
+        "that" | "such" => (at == 0 || at + 1 == words.len() || is_subject).then_some(Kind::Thing),
+        "this" | "these" if is_time => None,
+        "those" if is_entry("who|that|which", next) => None,
+        word if PERSONS.contains(&word) => (!has_name(&words[..at])).then_some(Kind::Person),
+        "it" if means_nothing(lower, at) => None,
         word if THINGS.contains(&word) => {
-            before == "of" || !(has_name(&words[..at]) || has_noun(&lower[..at], is_subject))
+            let is_named = has_name(&words[..at]) || has_noun(&lower[..at], is_subject);
+            (before == "of" || !is_named).then_some(several)
         }
-        _ => true,
+        "this" | "these" | "those" => Some(several),
+        _ => None,
+    }
+}
+
+/// The kind of a German pointer. Inside a question, "Sie" and "Ihr" address the reader.
+fn german(words: &[&str], lower: &[&str], at: usize) -> Option<Kind> {
+    let is_capital =
+        |at: usize| words.get(at).is_some_and(|word| word.starts_with(char::is_uppercase));
+    if at > 0 && is_capital(at) {
+        return None;
+    }
+    let beside = |list: &str| {
+        let next = lower.get(at + 1).copied().unwrap_or_default();
+        at.checked_sub(1).is_some_and(|before| is_entry(list, lower[before]))
+            || is_entry(list, next)
+    };
+    match lower[at] {
+        "es" if beside(BESIDE_ES) => None,
+        word if is_entry(NEAR, word) && beside(OTHER_TIMES) => None,
+        word if is_entry(PLACES, word) => Some(Kind::Place),
+        word if is_entry(GERMAN, word) => Some(Kind::Either),
+        // "Sein" is also a verb, and "ihr" also means "you".
+        word if is_entry(POSSESSIVES, word) => {
+            (is_capital(at + 1) || is_capital(at + 2)).then_some(Kind::Either)
+        }
+        _ => None,
+    }
+}
+
+/// The kind of a French pointer.
+fn french(words: &[&str], lower: &[&str], at: usize) -> Option<Kind> {
+    let next = lower.get(at + 1).copied().unwrap_or_default();
+    let before = at.checked_sub(1).map_or("", |before| lower[before]);
+    let near = &lower[at.saturating_sub(3)..lower.len().min(at + 3)];
+    let is_article = |word: &&str| is_entry(FRENCH_ARTICLES, word) || word.starts_with("l'");
+    match lower[at] {
+        "il" if near.iter().any(|word| is_entry(BESIDE_IL, word)) => None,
+        // "Est-ce que", "qu'est-ce que".
+        "ce" if before.ends_with("est") || is_entry("que|qui|qu", next) => None,
+        word if is_entry(NEAR, word) && is_entry(OTHER_TIMES, next) => None,
+        "il" | "elle" | "ils" | "elles" if lower[..at].iter().any(is_article) => None,
+        word if is_entry(PLACES, word) => Some(Kind::Place),
+        word if is_entry(FRENCH, word) || is_entry("son|sa|ses|leur|leurs", word) => {
+            (!has_name(&words[..at])).then_some(Kind::Either)
+        }
+        _ => None,
+    }
+}
+
+/// The kind of a Spanish pointer.
+fn spanish(words: &[&str], lower: &[&str], at: usize) -> Option<Kind> {
+    let next = lower.get(at + 1).copied().unwrap_or_default();
+    match lower[at] {
+        word if is_entry(NEAR, word) && is_entry(OTHER_TIMES, next) => None,
+        word if is_entry(PLACES, word) => Some(Kind::Place),
+        word if is_entry(SPANISH, word) || is_entry("su|sus", word) => {
+            (!has_name(&words[..at])).then_some(Kind::Either)
+        }
+        _ => None,
     }
 }
 
@@ -107,6 +253,8 @@ mod tests {
             "What did the critics say about her?", "Does that apply to contractors?",
             "When is it going to open?", "Wann wurde er geboren?",
             "Who is second on call that week?", "Who is the porter on duty then?",
+            "How many people work there?", "Wo ist sein Lager?", "Quel est son prix ?",
+            "¿Cuál es su precio?", "Quand a-t-elle été construite ?",
         ] {
             assert!(points_back(question), "{question}");
         }
@@ -122,6 +270,16 @@ mod tests {
             "How much does it cost to send a parcel?",
             "Which team that won was blue?",
             "When did Ada Brown sell her house?",
+            "Which kilns are there?",
+            "Is there a cloakroom?",
+            "What is on the menu this week?",
+            "What happens to those who are late?",
+            "Wie lange haben Sie geöffnet?",
+            "Wie viele Brennöfen gibt es?",
+            "Wer hat diese Woche Dienst?",
+            "Est-ce que la salle est ouverte ?",
+            "Quand la tour est-elle ouverte ?",
+            "¿Cuánto es el BX-1?",
         ] {
             assert!(!points_back(question), "{question}");
         }

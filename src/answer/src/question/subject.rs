@@ -2,13 +2,15 @@
 //! in Fennel Row?" becomes "What curve is set in Pinfold?".
 //!
 //! This applies only if one place in the previous question can be meant: the value after the same
-//! noun ("zone A", "and zone C?"), or its only name.
+//! noun ("zone A", "and zone C?"), its only amount in the same unit ("8 m", "and for 11 m?"), its
+//! only name, or all that it asks about ("Who is the treasurer?", "and the secretary?").
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::text::values::is_calendar_word;
+use crate::question::phrase::{is_be, is_predicate};
+use crate::text::values::{is_calendar_word, quantities};
 use crate::text::words::{entries, is_entry, is_interrogative, is_reference};
 
 /// Phrases before the new subject; a phrase that begins with another one comes first.
@@ -18,6 +20,10 @@ const LEADS: &str = "\
 /// Words between such a phrase and the subject.
 const PARTICLES: &str = "\
     in|at|for|on|to|of|with|from|by|the|a|an|für|im|bei|der|die|das|pour|le|la|les|en|para|el|los";
+/// Articles before a noun, and words that begin another part of a question.
+const ARTICLES: &str = "the|a|an|der|die|das|le|la|les|el|los|las";
+const PARTS: &str =
+    "in|at|for|on|to|of|with|from|by|and|or|that|which|if|when|während|von|de|del|du";
 /// Maximum number of words in a subject.
 const SUBJECT_WORDS_MAX: usize = 4;
 
@@ -25,7 +31,10 @@ const SUBJECT_WORDS_MAX: usize = 4;
 pub(crate) fn substituted(question: &str, before: &str) -> Option<String> {
     let subject = subject(question)?;
     let words: Vec<(usize, &str)> = before.unicode_word_indices().collect();
-    let meant = same_noun(&subject, &words).or_else(|| only_name(&subject, &words))?;
+    let meant = same_noun(&subject, &words)
+        .or_else(|| same_unit(&subject, before))
+        .or_else(|| only_name(&subject, &words))
+        .or_else(|| only_noun(question, &subject, &words))?;
     Some(format!("{}{subject}{}", &before[..meant.start], &before[meant.end..]))
 }
 
@@ -56,6 +65,38 @@ fn same_noun(subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
     let pair = pairs.next()?;
     let (end, last) = pair[1];
     pairs.next().is_none().then_some(pair[0].0..end + last.len())
+}
+
+/// The bytes of the only amount in the unit of the subject, if that is an amount.
+fn same_unit(subject: &str, before: &str) -> Option<Range<usize>> {
+    let amounts = quantities(subject);
+    let [amount] = amounts.as_slice() else { return None };
+    if amount.unit.is_empty() || amount.bytes != (0..subject.len()) {
+        return None;
+    }
+    let mut alike = quantities(before).into_iter().filter(|one| one.unit == amount.unit);
+    let meant = alike.next()?;
+    alike.next().is_none().then_some(meant.bytes)
+}
+
+/// The bytes of the noun that the previous question is about, if it consists of a question word, a
+/// form of "be", and that noun with an article, and the new subject is a noun with an article too.
+fn only_noun(question: &str, subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
+    let has_article = question.unicode_words().any(|word| is_entry(ARTICLES, word));
+    let asks_noun = |word: &str| word.starts_with(char::is_lowercase) || is_entry(ARTICLES, word);
+    let (opening, noun) = words.split_at_checked(3)?;
+    let is_plain = is_interrogative(opening[0].1)
+        && is_be(opening[1].1)
+        && is_entry(ARTICLES, opening[2].1)
+        && has_article
+        && subject.unicode_words().all(|word| asks_noun(word));
+    let count = noun.iter().take_while(|(_, word)| !is_predicate(word)).count();
+    let is_other = |word: &str| is_entry(PARTS, word) || is_interrogative(word) || is_be(word);
+    let is_only = (1..=SUBJECT_WORDS_MAX).contains(&count)
+        && noun[count..].iter().all(|(_, word)| is_predicate(word))
+        && !noun[..count].iter().any(|(_, word)| is_other(word) || !asks_noun(word));
+    let (end, last) = *noun.get(count.checked_sub(1)?)?;
+    (is_plain && is_only).then_some(noun[0].0..end + last.len())
 }
 
 /// The bytes of the only run of capitalised words after the first word.
@@ -105,6 +146,29 @@ mod tests {
             told("And in Pinfold?", lift),
             "How many people does the lift in Pinfold carry?"
         );
+    }
+
+    #[test]
+    fn an_amount_or_a_noun_takes_the_place_of_one_of_its_kind() {
+        for (question, before, expected) in [
+            (
+                "And for 11 kg?", "What does a parcel of 8 kg cost?",
+                "What does a parcel of 11 kg cost?",
+            ),
+            ("And the secretary?", "Who is the treasurer?", "Who is the secretary?"),
+            ("And the red kiln?", "When is the pool open?", "When is the red kiln open?"),
+        ] {
+            assert_eq!(substituted(question, before).as_deref(), Some(expected));
+        }
+        for (question, before) in [
+            ("And for 11 kg?", "What does a parcel of 8 kg or 9 kg cost?"),
+            ("And for 11 kg?", "What does a parcel of 8 litres cost?"),
+            ("And the secretary?", "When does the treasurer speak?"),
+            ("And the fee?", "Who is the head of glazing?"),
+            ("And in winter?", "When is the pool open?"),
+        ] {
+            assert_eq!(substituted(question, before), None, "{question}");
+        }
     }
 
     #[test]

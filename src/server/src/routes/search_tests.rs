@@ -336,7 +336,7 @@ fn a_stream_tells_everything_in_order_and_is_remembered() {
     assert_eq!((&told[0].1["session_id"], &done["session_id"]), (&json!("s"), &json!("s")));
     assert_eq!((&told[1].1["sources"], &told[1].1["chunks"]), (&done["sources"], &done["chunks"]));
     let follow_up = "When was it built?";
-    assert!(rig.in_session("s", follow_up).contains(question));
+    assert_eq!(rig.in_session("s", follow_up), "When was the Eiffel Tower built?");
     assert_eq!(rig.in_session("another", follow_up), follow_up);
 
     let mut context = asked.clone();
