@@ -43,9 +43,9 @@ struct Turn<'p> {
 /// not extended. Pure function.
 pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     let mut turns: Vec<Turn<'_>> = Vec::new();
-    let asking = past.iter().filter(|(before, _)| !asks_nothing(without_openers(before.trim())));
-    let asking: Vec<_> = asking.collect();
-    for (before, answer) in &asking[asking.len().saturating_sub(TURNS_MAX)..] {
+    let is_asking = |(before, _): &&(String, String)| !asks_nothing(without_openers(before.trim()));
+    let recent: Vec<_> = past.iter().rev().filter(is_asking).take(TURNS_MAX).collect();
+    for (before, answer) in recent.into_iter().rev() {
         turns.push(Turn { question: completed(before, &turns), answer });
     }
     completed(question, &turns)
