@@ -193,7 +193,7 @@ impl Collection {
         self
     }
 
-    fn knows_head(&self) -> bool {
+    fn may_close(&self) -> bool {
         true
     }
 }

@@ -164,7 +164,11 @@ impl Ingest {
             while self.merge_next(collection, LARGE_MERGE_ROWS)? {}
             let round = self.restore_once(collection)?;
             collection.collect_garbage()?;
-            Ok(round)
+            Ok(match round {
+                // Nothing reports the end of the last reader.
+                Round::Idle if collection.has_garbage() => Round::Later,
+                round => round,
+            })
         })();
         self.after_work(collection, result);
     }
@@ -212,6 +216,9 @@ impl Ingest {
         let expired = self.remove_expired_memories(&collection)?;
         if expired > 0 {
             tracing::info!(collection = %collection.id(), expired, "removed expired memories");
+        }
+        // Garbage is left if deleting it failed, or if nothing was committed after a build.
+        if expired > 0 || collection.has_garbage() {
             self.maintenance.wake(&collection);
         }
         self.expire_other(&collection)?;

@@ -75,7 +75,8 @@ pub(super) enum Round {
     Idle,
     /// Some sources are visible again, or are known to stay lost.
     Progress,
-    /// The model is overloaded, the disk is full, or a source could not be read for now.
+    /// The model is overloaded, the disk is full, a source could not be read for now, or a reader
+    /// still holds files that are to be deleted.
     Later,
 }
 

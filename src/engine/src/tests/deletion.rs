@@ -78,3 +78,21 @@ fn a_tenant_that_cannot_be_cleared_holds_up_no_other() {
     wait_for("the end of the second", || (!is_described(engine, second)).then_some(()));
     assert!(descriptor.exists());
 }
+
+/// Goal: files that a reader holds when garbage is collected are deleted after its end, without
+/// another change of the collection.
+#[test]
+fn files_go_after_their_last_reader() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    rig.upload("doc", "everywhere is wind");
+    let access = access(engine);
+    let folder = rig.dir.path().join(format!("data/v1/c/{}", access.collection.id()));
+    let reader = access.collection.snapshot();
+    engine.delete_sources(&access, &[id("doc")]).unwrap();
+    let is_collected = || files(&folder.join("m"), "").len() == 1;
+    wait_for("garbage collection", || is_collected().then_some(()));
+    assert_eq!(files(&folder, ".seg").len(), 1, "held");
+    drop(reader);
+    wait_for("the deletion", || files(&folder, ".seg").is_empty().then_some(()));
+}

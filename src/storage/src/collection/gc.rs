@@ -88,6 +88,19 @@ impl Collection {
         *pending_deletes = held;
         Some((snapshot.manifest.version, free))
     }
+
+    /// Whether files wait for a later [`Self::collect_garbage`]: they are still held, or could not
+    /// be deleted. False while the newest manifest is unknown, because nothing is deleted then.
+    pub fn has_garbage(&self) -> bool {
+        self.knows_head() && !self.pending_deletes.lock().is_empty()
+    }
+
+    /// Whether the collection can be closed without forgetting anything. After a failed commit it
+    /// has to remember that its newest manifest is unknown. On a shared store, it has to remember
+    /// its garbage, since only the first opening of an epoch looks for leftovers.
+    pub(super) fn may_close(&self) -> bool {
+        self.knows_head() && !(self.store.is_shared() && self.has_garbage())
+    }
 }
 
 /// Files with vectors of another model that `base` lists and `next` does not.

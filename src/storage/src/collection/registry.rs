@@ -208,10 +208,9 @@ impl Registry {
 ///
 /// Counting the holders would not be enough: background work keeps weak references, and one
 /// upgraded after the count would work on files that the next opening takes for leftovers. An
-/// unwrapped collection cannot be upgraded. After a failed commit a collection stays open, so that
-/// it remembers that its newest manifest is unknown.
+/// unwrapped collection cannot be upgraded.
 fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
-    if held.as_ref().is_some_and(|collection| !collection.knows_head()) {
+    if held.as_ref().is_some_and(|collection| !collection.may_close()) {
         return false;
     }
     let Some(collection) = held.take() else { return true };

@@ -31,10 +31,12 @@ fn a_file_waits_for_its_last_reader() {
     let reader = collection.snapshot();
     commit(&collection, &removing("s", "a"));
     collection.collect_garbage().unwrap();
+    assert!(collection.has_garbage());
     assert_eq!(dir.count("s/"), 1, "held");
     assert_eq!(contents(&reader).len(), 1, "and readable");
     drop(reader);
     assert_eq!(collection.collect_garbage().unwrap(), 1);
+    assert!(!collection.has_garbage());
     assert_eq!(dir.count("s/"), 0);
     assert_eq!(collection.collect_garbage().unwrap(), 0);
 }

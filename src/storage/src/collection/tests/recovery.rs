@@ -158,6 +158,27 @@ fn the_registry_does_not_forget_poison() {
     assert!(open(1).writer().is_err());
 }
 
+/// Goal: on a shared store, where only the first opening of an epoch looks for leftovers, a
+/// collection stays open as long as it has files to delete.
+#[test]
+fn the_registry_does_not_forget_garbage_in_a_bucket() {
+    let dir = CollectionDir::new();
+    let store = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let registry = registry(store, Some(1), 2);
+    let collection = get(&registry, ID).unwrap();
+    add(&collection, &[source("s", "a", 1, &["x"])]);
+    let reader = collection.snapshot();
+    commit(&collection, &removing("s", "a"));
+    collection.collect_garbage().unwrap();
+    drop(collection);
+    (1..=9).for_each(|n| drop(get(&registry, numbered(n)).unwrap()));
+    drop(reader);
+    get(&registry, ID).unwrap().collect_garbage().unwrap();
+    assert_eq!(dir.count("s/"), 0);
+    (1..=9).for_each(|n| drop(get(&registry, numbered(n)).unwrap()));
+    assert!(registry.find(ID).is_none(), "it is closed after that");
+}
+
 #[test]
 fn the_registry_counts_what_damage_keeps_closed() {
     let dir = CollectionDir::new();
