@@ -167,7 +167,8 @@ fn key(name: &str) -> Key {
     Key::parse(&format!("v1/{name}")).unwrap()
 }
 
-/// Two backups, one after the other or concurrently, while the blobs they list are deleted.
+/// Two backups, one after the other or concurrently, while the blobs they list are deleted, and
+/// another attempt at deferred deletions.
 fn a_hold_finds_what_it_has_listed() {
     let names = Arc::new(Names::default());
     let store = Arc::new(HeldBlobs::new(Arc::clone(&names) as Arc<dyn BlobStore>));
@@ -188,6 +189,7 @@ fn a_hold_finds_what_it_has_listed() {
     store.delete(&key("b/1")).unwrap();
     store.delete(&key("a/2")).unwrap();
     store.delete_prefix(&key("a")).unwrap();
+    store.delete_deferred();
     backups.into_iter().for_each(|backup| backup.join().unwrap());
     assert_eq!((store.waiting(), names.0.lock().len()), (0, 0), "something is left");
 }

@@ -57,7 +57,7 @@ impl Ingest {
         if let Err(error) = self.complete_descriptors() {
             tracing::warn!(%error, "writing tenant descriptors failed: some are missing");
         }
-        let mut sweep = Sweep::default();
+        let (mut sweep, mut attempt_due_at) = (Sweep::default(), Timestamp::default());
         while !self.stopping.is_set() {
             if let Err(error) = self.sweep_next(&mut sweep) {
                 tracing::warn!(%error, "checking the originals of a tenant failed");
@@ -70,12 +70,22 @@ impl Ingest {
                 self.stopping.wait(ROUND);
             }
             self.unload_models();
+            self.tend_store(&mut attempt_due_at);
             if let Err(error) = self.gauge.keep_reserve() {
                 tracing::warn!(%error, "reserving disk space for deletions failed");
             }
             for (collection, is_first) in self.maintenance.take(&self.stopping) {
                 self.guarded(&collection, || self.maintain_one(&collection, is_first));
             }
+        }
+    }
+
+    /// Tries failed deletions again, once per [`ROUND`].
+    fn tend_store(&self, due_at: &mut Timestamp) {
+        let (now, round) = (self.clock.now(), ROUND.as_millis() as u64);
+        if is_due(*due_at, now, round) {
+            *due_at = now.plus_millis(round);
+            self.store.delete_deferred();
         }
     }
 

@@ -6,8 +6,8 @@ use super::*;
 use crate::ingest::{GraphReader, NewFile};
 use lodestone_catalog::{CatalogLog, CatalogOptions};
 use lodestone_embed::HashEmbedder;
-use lodestone_io::store::Key;
-use lodestone_io::store::testing::{FaultyBlobs, MemoryBlobs};
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
+use lodestone_io::store::{HeldBlobs, Key};
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{CollectionId, Origin, RandomIds, WebClient, WebFailure, WebPage, WebUrl};
 
@@ -252,6 +252,36 @@ fn tenants_of_a_bucket_are_not_opened_to_be_swept() {
         store.len(&orphan).is_err().then_some(())
     });
     assert!(registry.find(closed.collection).is_none());
+    ingest.stop();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Goal: a deferred deletion that failed at the end of its hold waits for no other hold.
+#[test]
+fn a_deferred_deletion_that_failed_is_tried_again() {
+    let faulty = Arc::new(FaultyBlobs::new(Arc::<MemoryBlobs>::default()));
+    let held = Arc::new(HeldBlobs::new(Arc::clone(&faulty) as Arc<dyn BlobStore>));
+    let store = Arc::clone(&held) as Arc<dyn BlobStore>;
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(START));
+    let Process { ingest, .. } = process_over(&store, dir.path(), &clock);
+    let key = Key::parse("v1/raw/a/b").unwrap();
+    store.put(&key, b"x").unwrap();
+    let hold = held.hold();
+    store.delete(&key).unwrap();
+    let deleted = |fault| {
+        move |call, _: &Key| match call {
+            Call::Delete => fault,
+            _ => Fault::None,
+        }
+    };
+    faulty.set(deleted(Fault::Before));
+    drop(hold);
+    assert_eq!(held.waiting(), 1);
+    faulty.set(deleted(Fault::None));
+    let threads = ingest.start();
+    wait_for("the next attempt", || (held.waiting() == 0).then_some(()));
+    assert!(store.len(&key).is_err());
     ingest.stop();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }

@@ -32,6 +32,10 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Tries again to carry out deletions that were deferred and have failed since, as far as
+    /// nothing protects the blobs.
+    fn delete_deferred(&self) {}
+
     /// Prefixes of three components, like `v1/c/x`, below which blobs have cached copies.
     fn copied_prefixes(&self) -> BTreeSet<Key> {
         BTreeSet::new()

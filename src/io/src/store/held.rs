@@ -14,9 +14,9 @@ const SLICE: usize = 128;
 
 /// A blob store that deletes nothing protected by a live [`DeletionHold`]. Deferred deletions are
 /// carried out in call order once no hold protects them. If one fails, or another hold protects it,
-/// the rest waits for the end of the next hold, since it may include the record of what could not
-/// be deleted. Deferred deletions are lost with the process: the next start finds such files the
-/// way it finds leftovers of a crash.
+/// the rest waits for the end of the next hold or [`BlobStore::delete_deferred`], since it may
+/// include the record of what could not be deleted. Deferred deletions are lost with the process:
+/// the next start finds such files the way it finds leftovers of a crash.
 #[derive(Debug)]
 pub struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
@@ -162,6 +162,28 @@ impl HeldBlobs {
         }
         Ok(true)
     }
+
+    /// Carries out deletions that were deferred, in order. The first that fails, and those after
+    /// it, are deferred again.
+    fn carry_out(&self, due: &[Deletion]) {
+        for (at, deletion) in due.iter().enumerate() {
+            // Another hold may have begun: this deletion and those after it then wait for its end.
+            let put_off = |waiting: &mut Waiting| waiting.return_all(due[at..].to_vec());
+            let deleted = match deletion {
+                Deletion::One(key) => {
+                    self.unless_kept(deletion, put_off, || self.inner.delete(key))
+                }
+                Deletion::Prefix(prefix) => self.delete_below(prefix, put_off),
+            };
+            if let Err(error) = &deleted {
+                tracing::warn!(%error, "deferred deletions failed");
+                put_off(&mut self.waiting.lock());
+            }
+            if !matches!(deleted, Ok(true)) {
+                break;
+            }
+        }
+    }
 }
 
 impl Drop for DeletionHold {
@@ -171,23 +193,7 @@ impl Drop for DeletionHold {
         holds.kept.remove(number);
         let due = store.waiting.lock().due(&holds);
         drop(holds);
-        for (at, deletion) in due.iter().enumerate() {
-            // Another hold may have begun: this deletion and those after it then wait for its end.
-            let put_off = |waiting: &mut Waiting| waiting.return_all(due[at..].to_vec());
-            let deleted = match deletion {
-                Deletion::One(key) => {
-                    store.unless_kept(deletion, put_off, || store.inner.delete(key))
-                }
-                Deletion::Prefix(prefix) => store.delete_below(prefix, put_off),
-            };
-            if let Err(error) = &deleted {
-                tracing::warn!(%error, "deferred deletions failed");
-                put_off(&mut store.waiting.lock());
-            }
-            if !matches!(deleted, Ok(true)) {
-                break;
-            }
-        }
+        store.carry_out(&due);
     }
 }
 
@@ -202,6 +208,13 @@ impl BlobStore for HeldBlobs {
 
     fn forget_copy(&self, key: &Key) -> bool {
         self.inner.forget_copy(key)
+    }
+
+    fn delete_deferred(&self) {
+        let holds = self.holds.read();
+        let due = self.waiting.lock().due(&holds);
+        drop(holds);
+        self.carry_out(&due);
     }
 
     fn copied_prefixes(&self) -> BTreeSet<Key> {
@@ -318,9 +331,9 @@ mod tests {
     }
 
     /// Goal: if a deferred deletion fails when its hold ends, the ones after it, which may include
-    /// the record of what was to go, wait for the end of the next hold.
+    /// the record of what was to go, wait until it is tried again.
     #[test]
-    fn after_a_deletion_that_fails_the_rest_waits_for_the_next_hold() {
+    fn after_a_deletion_that_fails_the_rest_waits_for_the_next_attempt() {
         let (faulty, store) = bucket();
         let keys = ["v1/a", "v1/b", "v1/c"].map(|name| Key::parse(name).unwrap());
         for key in &keys {
@@ -337,8 +350,14 @@ mod tests {
         let left = || keys.each_ref().map(|key| store.get(key).is_ok());
         assert_eq!((left(), store.waiting()), ([false, true, true], 2));
         assert!(store.delete(&keys[1]).is_err(), "without a hold its caller is told");
-        faulty.set(|_, _| Fault::None);
         drop(store.hold());
+        store.delete_deferred();
+        assert_eq!((left(), store.waiting()), ([false, true, true], 2));
+        faulty.set(|_, _| Fault::None);
+        let hold = store.hold_below(vec![keys[2].clone()]);
+        store.delete_deferred();
+        assert_eq!((left(), store.waiting()), ([false, false, true], 1));
+        drop(hold);
         assert_eq!((left(), store.waiting()), ([false; 3], 0));
     }
 
