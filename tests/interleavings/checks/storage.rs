@@ -46,7 +46,7 @@ pub mod store {
 }
 
 pub mod collection {
-    pub use crate::{Collection, CollectionError, LiveSegment};
+    pub use crate::{Collection, CollectionError, LiveSegment, Snapshot};
 }
 
 use std::cell::Cell;
@@ -123,6 +123,9 @@ pub struct LiveSegment {
     kept: OnceLock<kept::Owner>,
 }
 
+/// A version of a collection.
+pub struct Snapshot;
+
 pub trait IdSource: fmt::Debug + Send + Sync {}
 
 pub trait ComputeBackend: fmt::Debug + Send + Sync {}
@@ -195,6 +198,10 @@ impl Collection {
 
     fn may_close(&self) -> bool {
         true
+    }
+
+    fn close(self) -> Option<Arc<Snapshot>> {
+        None
     }
 }
 

@@ -159,6 +159,12 @@ impl Collection {
         (manifest.version > 0).then_some(head)
     }
 
+    /// Closes the collection. Its files stay mapped until the returned versions are dropped.
+    fn close(self) -> impl Iterator<Item = Arc<Snapshot>> {
+        let earlier = self.earlier.into_inner().into_iter().map(|(_, snapshot)| snapshot);
+        earlier.chain([self.snapshot.into_inner()])
+    }
+
     /// Whether writes are refused because a commit failed.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::SeqCst)

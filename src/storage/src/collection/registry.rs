@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::collection::{Collection, CollectionError};
+use crate::collection::{Collection, CollectionError, Snapshot};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource};
@@ -169,12 +169,17 @@ impl Registry {
         let mut slots = self.slots.lock();
         slots.uses += 1;
         let now = slots.uses;
+        let mut closed = Vec::new();
         if slots.by_id.len() >= self.open_max && !slots.by_id.contains_key(&id) {
-            slots.close_idle(self.open_max / 2);
+            closed = slots.close_idle(self.open_max / 2);
         }
         let slot = slots.by_id.entry(id).or_default();
         slot.last_use = now;
-        slot.clone()
+        let slot = slot.clone();
+        drop(slots);
+        // Their files are unmapped here, without the lock that all callers need.
+        drop(closed);
+        slot
     }
 
     /// Removes the collection of a deleted tenant for good, waiting for an opening in progress.
@@ -204,18 +209,22 @@ impl Registry {
     }
 }
 
-/// Closes a collection that has no other holder; returns whether none is open now.
+/// Closes a collection that has no other holder; returns whether none is open now. Its versions go
+/// to `closed`.
 ///
 /// Counting the holders would not be enough: background work keeps weak references, and one
 /// upgraded after the count would work on files that the next opening takes for leftovers. An
 /// unwrapped collection cannot be upgraded.
-fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
+fn close_if_idle(held: &mut Option<Arc<Collection>>, closed: &mut Vec<Arc<Snapshot>>) -> bool {
     if held.as_ref().is_some_and(|collection| !collection.may_close()) {
         return false;
     }
     let Some(collection) = held.take() else { return true };
     match Arc::try_unwrap(collection) {
-        Ok(_closed) => true,
+        Ok(collection) => {
+            closed.extend(collection.close());
+            true
+        }
         Err(shared) => {
             *held = Some(shared);
             false
@@ -224,8 +233,10 @@ fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
 }
 
 impl Slots {
-    /// Closes idle collections, least recently used first, until `keep` are left.
-    fn close_idle(&mut self, keep: usize) {
+    /// Closes idle collections, least recently used first, until `keep` are left. Returns their
+    /// versions, which keep files mapped until they are dropped.
+    fn close_idle(&mut self, keep: usize) -> Vec<Arc<Snapshot>> {
+        let mut closed = Vec::new();
         let mut by_age: Vec<(u64, CollectionId)> =
             self.by_id.iter().map(|(id, slot)| (slot.last_use, *id)).collect();
         by_age.sort_unstable();
@@ -235,10 +246,36 @@ impl Slots {
             }
             let slot = &self.by_id[&id].collection;
             let is_idle = Arc::strong_count(slot) == 1
-                && slot.try_lock().is_some_and(|mut held| close_if_idle(&mut held));
+                && slot.try_lock().is_some_and(|mut held| close_if_idle(&mut held, &mut closed));
             if is_idle {
                 self.by_id.remove(&id);
             }
         }
+        closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_io::store::testing::MemoryBlobs;
+    use lodestone_types::SeededIds;
+    use uuid::Uuid;
+
+    /// Goal: nobody waits for the lock of all collections while files are unmapped.
+    #[test]
+    fn versions_outlive_the_lock_under_which_they_are_closed() {
+        let store = Arc::<MemoryBlobs>::default();
+        let registry = Registry::new(store, Arc::new(SeededIds::new(1)), 1, 4);
+        let id = CollectionId(Uuid::from_u128(7));
+        let opened = registry.get(id, || Ok::<_, CollectionError>(None), |_| Ok(())).unwrap();
+        let version = Arc::downgrade(&opened.snapshot());
+        let collection = Arc::downgrade(&opened);
+        drop(opened);
+        let closed = registry.slots.lock().close_idle(0);
+        assert!(registry.find(id).is_none() && collection.upgrade().is_none());
+        assert!(version.upgrade().is_some());
+        drop(closed);
+        assert!(version.upgrade().is_none());
     }
 }
