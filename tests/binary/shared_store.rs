@@ -83,6 +83,22 @@ pub fn conform(kind: Kind, module: &str, test: &str) {
     let again = blobs("large", elsewhere.path(), 1 << 30);
     assert!(again.map(&key).expect("it is fetched")[..] == large[..]);
     assert_eq!((again.copies().misses, again.copies().bytes), (1, large.len() as u64));
+    fetch_ahead(root.path());
+}
+
+/// Goal: blobs that are fetched ahead are not fetched again when they are mapped, however small the
+/// budget of the copies is.
+fn fetch_ahead(root: &Path) {
+    let small = blobs("small", root, 0);
+    let keys =
+        ["a", "b", "c"].map(|name| Key::parse(&format!("v1/c/one/s/{name}.seg")).expect("a key"));
+    keys.iter().for_each(|key| small.put(key, b"segment").expect("it is sent"));
+    let kept = small.prefetch(&keys);
+    let fetched = small.copies().misses;
+    let mapped = keys.each_ref().map(|key| small.map(key).expect("it is there"));
+    drop(kept);
+    assert_eq!((small.copies().misses, small.copies().copies), (fetched, 3));
+    drop(mapped);
 }
 
 /// Goal: a store is refused, with nothing left in it, if it does not honour the conditional writes

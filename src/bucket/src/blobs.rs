@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::cache::{Cache, CacheCounts};
 use crate::error::{TransferError, remote};
 use crate::transfer;
@@ -183,14 +185,17 @@ impl BlobStore for BucketBlobs {
         true
     }
 
-    fn prefetch(&self, keys: &[Key]) {
+    fn prefetch(&self, keys: &[Key]) -> Vec<MappedFile> {
         let keys: Vec<&Key> = keys.iter().filter(|key| (self.has_copies)(key)).collect();
+        let mapped = Mutex::default();
         let _: Result<(), ()> = in_parallel(&keys, |key| {
-            if let Err(error) = self.cache.warm(key, || self.fetch(key)) {
-                tracing::debug!(%key, %error, "not fetched ahead");
+            match self.cache.map(key, || self.fetch(key)) {
+                Ok(file) => mapped.lock().push(file),
+                Err(error) => tracing::debug!(%key, %error, "not fetched ahead"),
             }
             Ok(())
         });
+        mapped.into_inner()
     }
 
     fn forget_copy(&self, key: &Key) -> bool {

@@ -110,15 +110,6 @@ impl Cache {
         self.with(key, fetch, |path, _| FileSlice::open(path))
     }
 
-    /// Makes sure that a blob has a copy.
-    pub(crate) fn warm(
-        &self,
-        key: &Key,
-        fetch: impl Fn() -> Result<(PathBuf, u64), TransferError>,
-    ) -> Result<(), TransferError> {
-        self.with(key, fetch, |_, _| Ok(()))
-    }
-
     /// The length of the copy, if there is one.
     pub(crate) fn len(&self, key: &Key) -> Option<u64> {
         self.state.lock().copies.get(key).map(|copy| copy.bytes)

@@ -23,8 +23,11 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     }
 
     /// Fetches blobs that are about to be mapped into the local cache, concurrently if that is
-    /// faster. A failure shows in the call that needs the blob.
-    fn prefetch(&self, _keys: &[Key]) {}
+    /// faster. They stay there at least until the returned mappings are dropped. A failure shows in
+    /// the call that needs the blob.
+    fn prefetch(&self, _keys: &[Key]) -> Vec<MappedFile> {
+        Vec::new()
+    }
 
     /// Drops the cached copy of a blob because it was found damaged; returns whether there was one,
     /// and so whether a second read is worthwhile.

@@ -202,8 +202,8 @@ impl BlobStore for HeldBlobs {
         self.inner.is_shared()
     }
 
-    fn prefetch(&self, keys: &[Key]) {
-        self.inner.prefetch(keys);
+    fn prefetch(&self, keys: &[Key]) -> Vec<MappedFile> {
+        self.inner.prefetch(keys)
     }
 
     fn forget_copy(&self, key: &Key) -> bool {

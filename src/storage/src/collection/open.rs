@@ -129,7 +129,7 @@ impl Collection {
         let is_closed = |entry: &&SegmentEntry| find_open(&known, entry).is_none();
         let key = |entry: &SegmentEntry| layout::segment(self.id, SegmentId(entry.id));
         let missing: Vec<_> = manifest.segments.iter().filter(is_closed).map(key).collect();
-        self.store.prefetch(&missing);
+        let _kept_until_opened = self.store.prefetch(&missing);
         for entry in &manifest.segments {
             match self.reuse_segment(entry, &known) {
                 Ok(live) => segments.push(live),
