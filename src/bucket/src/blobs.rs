@@ -13,11 +13,12 @@ use crate::error::{TransferError, remote};
 use crate::transfer;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_io::store::{BlobStore, Created, Key, StoreError, WriteBlob};
-use lodestone_io::{DataDir, FileSlice, IoError, MappedFile, Operation};
+use lodestone_io::{DataDir, FileSlice, Fullness, IoError, MappedFile, Operation, Space};
 
 /// Folder of the local copies, within the data directory.
 pub const CACHE_FOLDER: &str = "cache/blobs";
-/// Default budget for local copies, in percent of the free space and the space they already take.
+/// Default budget for local copies, in percent of the space that they take or may take before the
+/// disk counts as [`Fullness::Tight`].
 const COPIES_PERCENT: u64 = 80;
 /// Maximum number of concurrent requests for different blobs, per caller.
 const PARALLEL: usize = 8;
@@ -28,8 +29,21 @@ pub struct BucketBlobs {
     bucket: Arc<Bucket>,
     data: Arc<DataDir>,
     cache: Cache,
+    copies_bytes_max: Option<u64>,
     has_copies: fn(&Key) -> bool,
     only_reads: bool,
+}
+
+/// Default budget for local copies that take `copies_bytes` now. A smaller budget than `before` only
+/// if the disk is no longer ample, so that files that exist for a while evict nothing.
+fn default_budget(space: Space, copies_bytes: u64, before: u64) -> u64 {
+    let kept_bytes = Fullness::Tight.free_to_fall_below(space.total_bytes);
+    let usable = space.free_bytes.saturating_add(copies_bytes).saturating_sub(kept_bytes);
+    let budget = usable / 100 * COPIES_PERCENT;
+    match space.free_bytes < kept_bytes {
+        true => budget,
+        false => budget.max(before),
+    }
 }
 
 /// Whether the contents of a blob under this name never change: true of segments, originals and
@@ -45,8 +59,7 @@ fn is_constant(key: &Key) -> bool {
 
 impl BucketBlobs {
     /// Opens the blobs of a bucket. Local copies take at most `copies_bytes_max` bytes, or more if
-    /// open collections need it; `None` means 80 percent of the free space and what copies already
-    /// take.
+    /// open collections need it; `None` means as much as leaves the disk ample.
     ///
     /// # Errors
     /// Those of the folder of the local copies.
@@ -57,13 +70,11 @@ impl BucketBlobs {
     ) -> Result<Self, IoError> {
         let budget = |copies_bytes: u64| match copies_bytes_max {
             Some(bytes) => Ok(bytes),
-            None => {
-                let free_bytes = data.disk().space(data.root())?.free_bytes;
-                Ok((free_bytes + copies_bytes) / 100 * COPIES_PERCENT)
-            }
+            None => Ok(default_budget(data.disk().space(data.root())?, copies_bytes, 0)),
         };
         let cache = Cache::open(data.root().join(CACHE_FOLDER), budget)?;
-        Ok(Self { bucket, data, cache, has_copies: is_constant, only_reads: false })
+        let (has_copies, only_reads) = (is_constant, false);
+        Ok(Self { bucket, data, cache, copies_bytes_max, has_copies, only_reads })
     }
 
     /// Selects the blobs that get local copies. The contents of such a blob must never change.
@@ -198,6 +209,16 @@ impl BlobStore for BucketBlobs {
         mapped.into_inner()
     }
 
+    fn fit_copies(&self) {
+        if self.copies_bytes_max.is_some() {
+            return;
+        }
+        match self.data.disk().space(self.data.root()) {
+            Ok(space) => self.cache.fit(|bytes, before| default_budget(space, bytes, before)),
+            Err(error) => tracing::debug!(%error, "the cache keeps its size"),
+        }
+    }
+
     fn forget_copy(&self, key: &Key) -> bool {
         self.cache.forget(key)
     }
@@ -302,5 +323,39 @@ impl BlobStore for BucketBlobs {
 
     fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
         self.delete_unordered(&self.list(prefix)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn disk(total_gib: u64, free_gib: u64) -> Space {
+        let (total_bytes, free_bytes) = (total_gib * GIB, free_gib * GIB);
+        Space { total_bytes, free_bytes, free_files: u64::MAX }
+    }
+
+    /// Goal: a full cache leaves the disk so empty that merges and uploads go on.
+    #[test]
+    fn the_default_budget_leaves_the_disk_ample() {
+        for (total, free) in [(30, 15), (30, 6), (100, 90), (4000, 3000), (4000, 40)] {
+            let budget = default_budget(disk(total, free), 0, 0);
+            let left = free * GIB - budget;
+            assert!(budget > 0, "{free} of {total} GiB");
+            assert!(left >= Fullness::Tight.free_to_fall_below(total * GIB), "{free} of {total}");
+        }
+        assert_eq!(default_budget(disk(30, 4), 0, 0), 0);
+    }
+
+    /// Goal: copies make room for what others store, but not as long as the disk is ample.
+    #[test]
+    fn the_default_budget_follows_the_free_space() {
+        let first = default_budget(disk(30, 15), 0, 0);
+        assert_eq!(default_budget(disk(30, 6), 5 * GIB, first), first, "ample");
+        let smaller = default_budget(disk(30, 5), 5 * GIB, first);
+        assert!((GIB..5 * GIB).contains(&smaller), "{smaller}");
+        assert!(default_budget(disk(30, 29), 0, smaller) > first, "it grows again");
     }
 }

@@ -82,6 +82,14 @@ impl Cache {
         Ok(cache)
     }
 
+    /// Replaces the budget by what `budget` returns for the bytes of all copies and the present
+    /// budget, and evicts copies beyond it.
+    pub(crate) fn fit(&self, budget: impl FnOnce(u64, u64) -> u64) {
+        let mut state = self.state.lock();
+        state.counts.budget = budget(state.counts.bytes, state.counts.budget);
+        self.make_room(&mut state);
+    }
+
     pub(crate) fn counts(&self) -> CacheCounts {
         let state = self.state.lock();
         CacheCounts { copies: state.copies.len() as u64, ..state.counts }
@@ -368,6 +376,20 @@ mod tests {
         assert_eq!(cache.counts().evictions, 2);
         // A copy larger than the budget stays while it is the most recent one.
         assert_eq!(fixture.cache(50).counts().copies, 1);
+    }
+
+    #[test]
+    fn a_smaller_budget_evicts_at_once() {
+        let fixture = Fixture::new();
+        let cache = fixture.cache(1000);
+        let held = fixture.map(&cache, "a");
+        ["b", "c"].iter().for_each(|name| drop(fixture.map(&cache, name)));
+        cache.fit(|bytes, budget| bytes + budget);
+        assert_eq!((cache.counts().budget, cache.counts().copies), (1300, 3));
+        cache.fit(|_, _| 200);
+        let has = |name: &str| cache.len(&key(name)).is_some();
+        assert!(has("a") && !has("b") && has("c"));
+        drop(held);
     }
 
     #[test]

@@ -45,6 +45,26 @@ pub enum Fullness {
 impl Fullness {
     const ALL: [Self; 4] = [Self::Ample, Self::Tight, Self::Full, Self::Critical];
 
+    /// Bytes that must stay free so that a disk of this size does not reach the level from below.
+    pub fn free_to_stay_below(self, total_bytes: u64) -> u64 {
+        self.free_above(0, total_bytes)
+    }
+
+    /// Bytes that must be free so that a disk of this size is below the level, whatever it was.
+    pub fn free_to_fall_below(self, total_bytes: u64) -> u64 {
+        self.free_above(HYSTERESIS - 1, total_bytes)
+    }
+
+    /// Smallest number of free bytes with which a disk is used less than `thousandths` below the
+    /// mark, or has bytes enough.
+    fn free_above(self, thousandths: u64, total_bytes: u64) -> u64 {
+        // Nothing is below the first level.
+        let Some(at) = (self as usize).checked_sub(1) else { return u64::MAX };
+        let share = u128::from(1000 - MARKS[at] + thousandths);
+        let bytes = u128::from(total_bytes) * share / 1000 + 1;
+        u64::try_from(bytes).map_or(FREE_BYTES_ENOUGH[at], |bytes| bytes.min(FREE_BYTES_ENOUGH[at]))
+    }
+
     /// Computes the level of a reading, given the level before it.
     fn after(before: Self, space: Space) -> Self {
         // A file system of unknown size has no level.
@@ -182,6 +202,25 @@ mod tests {
         for (used, expected) in walk {
             level = Fullness::after(level, at(used));
             assert_eq!(level, expected, "at {used}");
+        }
+    }
+
+    /// Goal: the bytes to keep free are exactly those at which levels begin and end.
+    #[test]
+    fn bytes_to_keep_free_agree_with_the_levels() {
+        let levels = [Ample, Tight, Full, Critical];
+        for total_bytes in [1000, 999_999, 30 << 30, 10 << 40] {
+            for pair in levels.windows(2) {
+                let (below, level) = (pair[0], pair[1]);
+                let with = |before, free_bytes| {
+                    let space = Space { total_bytes, free_bytes, free_files: u64::MAX };
+                    Fullness::after(before, space)
+                };
+                let stay = level.free_to_stay_below(total_bytes);
+                assert_eq!([with(Ample, stay), with(Ample, stay - 1)], [below, level]);
+                let fall = level.free_to_fall_below(total_bytes);
+                assert_eq!([with(level, fall), with(level, fall - 1)], [below, level]);
+            }
         }
     }
 

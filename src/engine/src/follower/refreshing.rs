@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Follower, Signals};
 use crate::copies;
 use lodestone_catalog::CatalogError;
+use lodestone_io::store::BlobStore;
 use lodestone_storage::collection::Collection;
 use lodestone_types::ErrorKind;
 
@@ -30,6 +31,7 @@ impl Follower {
             let is_due = copies_seen.is_none_or(|at| at.elapsed() >= COPIES);
             if is_due {
                 self.forget_deleted();
+                self.bucket.iter().for_each(|bucket| bucket.fit_copies());
                 copies_seen = Some(Instant::now());
             }
             for collection in self.registry.open_collections() {

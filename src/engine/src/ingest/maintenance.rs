@@ -80,12 +80,13 @@ impl Ingest {
         }
     }
 
-    /// Tries failed deletions again, once per [`ROUND`].
+    /// Tries failed deletions again and adapts the cache to the free space, once per [`ROUND`].
     fn tend_store(&self, due_at: &mut Timestamp) {
         let (now, round) = (self.clock.now(), ROUND.as_millis() as u64);
         if is_due(*due_at, now, round) {
             *due_at = now.plus_millis(round);
             self.store.delete_deferred();
+            self.store.fit_copies();
         }
     }
 

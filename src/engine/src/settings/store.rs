@@ -25,7 +25,7 @@ pub struct StoreSettings {
     pub store: Option<BucketUrl>,
     /// Size of the local cache of bucket data in the data directory, at least 64MiB. Files of open
     /// tenants are kept even beyond it [default: 80 percent of the space that is free or used by
-    /// the cache].
+    /// the cache, not counting 17 percent of the disk, at most 32GiB].
     #[arg(long, env = "LODESTONE_STORE_CACHE", value_name = "BYTES", value_parser = parse_bytes)]
     pub store_cache: Option<u64>,
     /// Role of this process among several that share a bucket.

@@ -29,6 +29,9 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// Adapts the space that cached copies may take to the free space, unless a setting states it.
+    fn fit_copies(&self) {}
+
     /// Drops the cached copy of a blob because it was found damaged; returns whether there was one,
     /// and so whether a second read is worthwhile.
     fn forget_copy(&self, _key: &Key) -> bool {

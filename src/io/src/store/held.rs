@@ -206,6 +206,10 @@ impl BlobStore for HeldBlobs {
         self.inner.prefetch(keys)
     }
 
+    fn fit_copies(&self) {
+        self.inner.fit_copies();
+    }
+
     fn forget_copy(&self, key: &Key) -> bool {
         self.inner.forget_copy(key)
     }
