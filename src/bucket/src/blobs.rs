@@ -34,8 +34,8 @@ pub struct BucketBlobs {
     only_reads: bool,
 }
 
-/// Default budget for local copies that take `copies_bytes` now. A smaller budget than `before` only
-/// if the disk is no longer ample, so that files that exist for a while evict nothing.
+/// Default budget for local copies that take `copies_bytes` now. Smaller than `before` only if the
+/// disk is no longer ample, so that files that exist for a while evict nothing.
 fn default_budget(space: Space, copies_bytes: u64, before: u64) -> u64 {
     let kept_bytes = Fullness::Tight.free_to_fall_below(space.total_bytes);
     let usable = space.free_bytes.saturating_add(copies_bytes).saturating_sub(kept_bytes);
@@ -198,7 +198,7 @@ impl BlobStore for BucketBlobs {
 
     fn prefetch(&self, keys: &[Key]) -> Vec<MappedFile> {
         let keys: Vec<&Key> = keys.iter().filter(|key| (self.has_copies)(key)).collect();
-        let mapped = Mutex::default();
+        let mapped = Mutex::new(Vec::with_capacity(keys.len()));
         let _: Result<(), ()> = in_parallel(&keys, |key| {
             match self.cache.map(key, || self.fetch(key)) {
                 Ok(file) => mapped.lock().push(file),

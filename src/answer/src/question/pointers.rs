@@ -91,11 +91,6 @@ pub(crate) struct Pointer {
     pub(crate) is_possessive: bool,
 }
 
-/// Whether a word of the question points to an earlier turn.
-pub(crate) fn points_back(question: &str) -> bool {
-    !pointers(question).is_empty()
-}
-
 /// The language of a question, by its words; English if they tell none and it is in ASCII.
 pub(crate) fn language_of(question: &str) -> Option<Language> {
     let told = Lexicon::get().language_of(question);

@@ -243,7 +243,7 @@ fn is_before_name(word: &str, count: usize) -> bool {
 /// Whether a name cannot go on behind a word.
 fn breaks(word: &Word<'_>) -> bool {
     let is_short = word.text.chars().nth(1).is_none() || is_entry(BEFORE_NAMES, word.text);
-    !word.after.is_empty() && !(is_short && word.after == ".")
+    !(word.after.is_empty() || is_short && word.after == ".")
 }
 
 fn ends_sentence(word: &Word<'_>) -> bool {
@@ -271,7 +271,7 @@ fn labels(words: &[Word<'_>]) -> Vec<bool> {
 /// The only name, or the one nearest to a word of the question, unless it stands beside another one
 /// of which the same is said.
 fn one_of(question: &str, words: &[Word<'_>], names: &[&Name]) -> Option<String> {
-    let Some((first, others)) = names.split_first() else { return None };
+    let (first, others) = names.split_first()?;
     if others.iter().all(|other| other.text == first.text) {
         return Some(first.text.clone());
     }
@@ -299,7 +299,7 @@ fn one_of(question: &str, words: &[Word<'_>], names: &[&Name]) -> Option<String>
         (joined(nearest.first.checked_sub(1)) && other.end + 1 == nearest.first)
             || (joined(Some(nearest.end)) && other.first == nearest.end + 1)
     };
-    (!names.iter().any(|other| beside(&other))).then(|| nearest.text.clone())
+    (!names.iter().any(beside)).then(|| nearest.text.clone())
 }
 
 /// The number of words between a name and the word at `at`, more across punctuation.

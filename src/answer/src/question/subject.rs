@@ -89,7 +89,7 @@ fn only_noun(question: &str, subject: &str, words: &[(usize, &str)]) -> Option<R
         && is_be(opening[1].1)
         && is_entry(ARTICLES, opening[2].1)
         && has_article
-        && subject.unicode_words().all(|word| asks_noun(word));
+        && subject.unicode_words().all(asks_noun);
     let count = noun.iter().take_while(|(_, word)| !is_predicate(word)).count();
     let is_other = |word: &str| is_entry(PARTS, word) || is_interrogative(word) || is_be(word);
     let is_only = (1..=SUBJECT_WORDS_MAX).contains(&count)
