@@ -86,10 +86,11 @@ impl Fullness {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     at: Option<Timestamp>,
     level: Fullness,
+    total_bytes: u64,
     free_bytes: u64,
 }
 
@@ -110,12 +111,18 @@ impl SpaceGauge {
     /// The current level. If the system reports no numbers, the last known level, initially
     /// `Ample`: a write that does not fit will fail by itself.
     pub fn level(&self) -> Fullness {
-        self.read().0
+        self.read().level
     }
 
     /// Bytes that can still be written.
     pub fn free_bytes(&self) -> u64 {
-        self.read().1
+        self.read().free_bytes
+    }
+
+    /// Bytes that can still be written before a disk that is below the level reaches it.
+    pub fn room_below(&self, level: Fullness) -> u64 {
+        let Reading { total_bytes, free_bytes, .. } = self.read();
+        free_bytes.saturating_sub(level.free_to_stay_below(total_bytes))
     }
 
     /// Releases the reserve of the data directory if hardly anything is free, to let a deletion
@@ -129,22 +136,23 @@ impl SpaceGauge {
         self.data.keep_reserve()
     }
 
-    fn read(&self) -> (Fullness, u64) {
+    fn read(&self) -> Reading {
         let now = self.clock.now();
         let mut last = self.last.lock();
         let is_fresh = last.at.is_some_and(|at| now.0.abs_diff(at.0) < READING_MILLIS);
         if is_fresh {
-            return (last.level, last.free_bytes);
+            return *last;
         }
         match self.data.disk().space(self.data.root()) {
             Ok(space) => {
                 let level = Fullness::after(last.level, space);
                 log_change(last.level, level, space);
-                *last = Reading { at: Some(now), level, free_bytes: space.free_bytes };
+                let Space { total_bytes, free_bytes, .. } = space;
+                *last = Reading { at: Some(now), level, total_bytes, free_bytes };
             }
             Err(error) => self.keep_last(&error, &mut last, now),
         }
-        (last.level, last.free_bytes)
+        *last
     }
 
     fn keep_last(&self, error: &IoError, last: &mut Reading, now: Timestamp) {
@@ -270,6 +278,17 @@ mod tests {
             gauge.level();
         }
         assert_eq!(looks.load(Ordering::SeqCst), 6);
+    }
+
+    #[test]
+    fn room_ends_at_the_mark_of_a_level() {
+        let (root, disk) = (tempfile::tempdir().unwrap(), Arc::new(StandInDisk::default()));
+        let (gauge, clock) = gauge(root.path(), disk.clone());
+        for (used, rooms) in [(100, [749, 799]), (849, [0, 50]), (920, [0, 0])] {
+            disk.pretend(at(used));
+            clock.advance_millis(READING_MILLIS);
+            assert_eq!([Tight, Full].map(|level| gauge.room_below(level)), rooms, "at {used}");
+        }
     }
 
     /// Goal: if the system reports no numbers, nothing is refused that was accepted before.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::copies;
 use crate::ingest::rebuild::Round;
 use crate::ingest::stopping::is_due;
@@ -17,7 +19,9 @@ use crate::ingest::vector_limit::vector_bytes;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_embed::Embedder;
 use lodestone_io::{Fullness, run_in_background};
-use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
+use lodestone_storage::collection::{
+    Collection, CollectionError, MergeBudget, PlannedMerge, uploads,
+};
 use lodestone_types::{ErrorKind, SourceKind, SourceRecord, TenantId, Timestamp};
 
 /// Interval at which collections whose work had to be postponed are checked again.
@@ -46,6 +50,20 @@ struct Sweep {
     waiting: VecDeque<TenantId>,
     round_due_at: Timestamp,
     next_due_at: Timestamp,
+}
+
+/// Disk space reserved for one merge; released on drop.
+#[derive(Debug)]
+struct DiskShare<'a> {
+    promised_bytes: &'a Mutex<u64>,
+    bytes: u64,
+}
+
+impl Drop for DiskShare<'_> {
+    fn drop(&mut self) {
+        let mut promised_bytes = self.promised_bytes.lock();
+        *promised_bytes = promised_bytes.saturating_sub(self.bytes);
+    }
 }
 
 impl Ingest {
@@ -146,10 +164,7 @@ impl Ingest {
         if self.stopping.is_set() || self.gauge.level() >= Fullness::Tight {
             return Ok(false);
         }
-        let disk_bytes = self.gauge.free_bytes();
-        let memory_bytes = self.memory.room_for_merge();
-        let budget = MergeBudget { disk_bytes, memory_bytes, ..MergeBudget::MOST };
-        let Some(merge) = collection.plan_merge(budget) else {
+        let Some((merge, _disk)) = self.plan_merge(collection) else {
             if collection.plan_merge(MergeBudget::MOST).is_some() {
                 self.maintenance.postpone(collection);
             }
@@ -163,6 +178,27 @@ impl Ingest {
         merge.run()?;
         self.record_head(collection)?;
         Ok(true)
+    }
+
+    /// Plans a merge, and reserves the bytes of disk that it takes. They leave the disk ample, so
+    /// that one tenant's merge stops no others; only rewriting a segment to drop dead rows, which
+    /// frees space, may take the disk up to the level at which uploads are refused.
+    fn plan_merge<'a>(
+        &'a self,
+        collection: &'a Collection,
+    ) -> Option<(PlannedMerge<'a>, DiskShare<'a>)> {
+        let mut promised_bytes = self.maintenance.promised_bytes.lock();
+        // What a merge has written already counts twice, which errs on the safe side.
+        let room = |level| self.gauge.room_below(level).saturating_sub(*promised_bytes);
+        let merge = collection.plan_merge(MergeBudget {
+            disk_bytes: room(Fullness::Tight),
+            worn_disk_bytes: room(Fullness::Full),
+            memory_bytes: self.memory.room_for_merge(),
+            ..MergeBudget::MOST
+        })?;
+        let bytes = merge.disk_bytes();
+        *promised_bytes = promised_bytes.saturating_add(bytes);
+        Some((merge, DiskShare { promised_bytes: &self.maintenance.promised_bytes, bytes }))
     }
 
     fn maintain_one(&self, collection: &Arc<Collection>, is_first: bool) {
@@ -327,5 +363,38 @@ impl Ingest {
     pub fn clear_deleted_tenants(&self) {
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
         self.maintenance.interrupt();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::Rig;
+
+    /// Goal: merges take no more than what is free below the first mark, all of them together.
+    /// Method: merges are planned while the disk is too full to run them.
+    #[test]
+    fn merges_share_the_space_that_leaves_the_disk_ample() {
+        let rig = Rig::new();
+        rig.fill(86);
+        for n in 0..12 {
+            rig.upload(&format!("doc-{n}"), "everywhere is wind");
+        }
+        let ingest = &rig.engine.ingest;
+        let collection = rig.collection();
+        assert!(ingest.plan_merge(&collection).is_none(), "above the mark");
+        rig.fill(84);
+        let (merge, share) = ingest.plan_merge(&collection).unwrap();
+        let promised_bytes = &ingest.maintenance.promised_bytes;
+        assert!(merge.disk_bytes() > 0);
+        assert_eq!(*promised_bytes.lock(), merge.disk_bytes());
+        let bytes = merge.disk_bytes();
+        drop((merge, share));
+        assert_eq!(*promised_bytes.lock(), 0);
+        let room = ingest.gauge.room_below(Fullness::Tight);
+        *promised_bytes.lock() = room;
+        assert!(ingest.plan_merge(&collection).is_none(), "another merge takes the rest");
+        *promised_bytes.lock() = room - bytes;
+        assert!(ingest.plan_merge(&collection).is_some());
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Maintenance {
     woken: Condvar,
     large: Mutex<LargeMerges>,
     woken_for_large: Condvar,
+    /// Bytes of disk that running merges may still take.
+    pub(super) promised_bytes: Mutex<u64>,
 }
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use lodestone_types::ErrorKind;
 
 impl Rig {
     /// Sets the percentage of the disk that is in use.
-    pub(super) fn fill(&self, percent: u64) {
+    pub(crate) fn fill(&self, percent: u64) {
         let space = Space { total_bytes: 64 << 30, free_bytes: 0, free_files: u64::MAX };
         let free_bytes = (space.total_bytes / 100) * (100 - percent);
         self.disk.pretend(Space { free_bytes, ..space });

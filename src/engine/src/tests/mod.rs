@@ -104,7 +104,11 @@ impl Rig {
         Self::on(dir, Arc::new(gate), clock)
     }
 
-    fn upload(&self, id: &str, content: &str) {
+    pub(crate) fn collection(&self) -> Arc<lodestone_storage::collection::Collection> {
+        Arc::clone(&access(&self.engine).collection)
+    }
+
+    pub(crate) fn upload(&self, id: &str, content: &str) {
         submit(&self.engine, id, content, &Metadata::new());
         assert_eq!(settled(&self.engine, id).status, JobStatus::Success);
     }

@@ -74,6 +74,11 @@ impl PlannedMerge<'_> {
         self.pieces.iter().map(|piece| piece.rows).sum()
     }
 
+    /// Upper bound on the bytes of disk that the merge takes, until its inputs are deleted.
+    pub fn disk_bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.disk_bytes).sum()
+    }
+
     /// Upper bound on the bytes of memory that the merge takes.
     pub fn memory_bytes(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.memory_bytes).sum()

@@ -41,14 +41,26 @@ pub struct MergeBudget {
     pub rows: u64,
     /// Bytes of the output on disk; the inputs stay until their last reader is done.
     pub disk_bytes: u64,
+    /// Bytes of the output on disk if a segment is rewritten only to drop dead rows. May be larger
+    /// than `disk_bytes`, because such a merge frees space in the end.
+    pub worn_disk_bytes: u64,
     /// Bytes of memory during the merge.
     pub memory_bytes: u64,
 }
 
 impl MergeBudget {
     /// The most that the format allows.
-    pub const MOST: Self =
-        Self { rows: MERGED_ROWS_MAX, disk_bytes: u64::MAX, memory_bytes: u64::MAX };
+    pub const MOST: Self = Self {
+        rows: MERGED_ROWS_MAX,
+        disk_bytes: u64::MAX,
+        worn_disk_bytes: u64::MAX,
+        memory_bytes: u64::MAX,
+    };
+
+    /// The limits on rewriting one segment to drop dead rows.
+    fn for_worn(self) -> Self {
+        Self { disk_bytes: self.worn_disk_bytes, ..self }
+    }
 
     fn of_sizes(self) -> [u64; 3] {
         [self.rows, self.disk_bytes, self.memory_bytes]
@@ -123,7 +135,8 @@ pub(super) fn plan(pieces: &[Piece], budget: MergeBudget) -> Option<Vec<usize>> 
         let rows = group.iter().map(|at| pieces[*at].rows).sum::<u64>();
         (rows >= LISTED_ROWS_MIN as u64).then_some(group)
     };
-    let worn = || free.iter().find(|at| pieces[**at].is_worn() && fitting(&[**at]) == 1);
+    let fits_alone = |piece: &Piece| self::fitting([piece].into_iter(), budget.for_worn()) == 1;
+    let worn = || free.iter().find(|at| pieces[**at].is_worn() && fits_alone(&pieces[**at]));
     let mut chosen = of_tier
         .or_else(|| unlisted.into_values().find_map(get_lists))
         .or_else(|| worn().map(|at| vec![*at]))?;
@@ -170,8 +183,12 @@ mod tests {
         rewritten: u32,
     }
 
-    const BUDGET: MergeBudget =
-        MergeBudget { rows: 100_000, disk_bytes: 100_000_000, memory_bytes: 40_000_000 };
+    const BUDGET: MergeBudget = MergeBudget {
+        rows: 100_000,
+        disk_bytes: 100_000_000,
+        worn_disk_bytes: 100_000_000,
+        memory_bytes: 40_000_000,
+    };
 
     fn piece(rows: u64, disk: u64, memory: u64) -> Piece {
         let (disk_bytes, memory_bytes) = (rows * disk, rows * memory);
@@ -329,6 +346,20 @@ mod tests {
         assert_eq!(with(24_000_000), Some((0..8).collect()));
         assert_eq!(with(23_999_999), Some((0..7).collect()));
         assert_eq!(with(5_999_999), None);
+    }
+
+    /// Goal: on a disk with little space, merges that free some go on.
+    #[test]
+    fn a_worn_segment_has_more_space_than_others() {
+        let worn = Piece { dead: 500, ..piece(1000, 3000, 1000) };
+        let mut pieces = vec![piece(1000, 3000, 1000); FAN_IN - 1];
+        pieces.push(worn);
+        let with = |worn_disk_bytes| {
+            let budget =
+                MergeBudget { disk_bytes: 5_999_999, worn_disk_bytes, ..MergeBudget::MOST };
+            plan(&pieces, budget)
+        };
+        assert_eq!((with(3_000_000), with(2_999_999)), (Some(vec![FAN_IN - 1]), None));
     }
 
     #[test]

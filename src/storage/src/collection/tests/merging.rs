@@ -210,7 +210,7 @@ fn a_merge_asks_for_no_room_for_what_is_dead() {
     commit(&collection, &removing("s", "a"));
     let worn = &collection.snapshot().segments[0];
     let half = worn.entry.bytes / 2 + worn.segment.merge_growth_bytes();
-    let with = |disk_bytes| MergeBudget { disk_bytes, ..MergeBudget::MOST };
+    let with = |worn_disk_bytes| MergeBudget { worn_disk_bytes, ..MergeBudget::MOST };
     assert!(!collection.merge_once(with(half - 1)).unwrap());
     assert!(collection.merge_once(with(half)).unwrap());
 }
