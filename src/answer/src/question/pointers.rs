@@ -240,6 +240,10 @@ fn means_nothing(lower: &[&str], at: usize) -> bool {
 mod tests {
     use super::*;
 
+    fn points_back(question: &str) -> bool {
+        !pointers(question).is_empty()
+    }
+
     #[test]
     fn pronouns_without_a_noun_of_their_own_point_back() {
         for question in [
