@@ -1,6 +1,7 @@
 //! Tests of answers over whole chunks: rules with a stand-in model, quality with the real model.
 
 mod changing;
+mod columns;
 mod headed;
 mod phrasing;
 mod reading;

@@ -84,9 +84,7 @@ pub(crate) fn total_of(
     let mut columns = measured(all);
     // Dates and identifiers cannot be added up.
     columns.retain(|(name, values)| {
-        let last = words_of(name).filter(|word| !word.is_empty()).last();
-        let is_number = last.is_some_and(|last| is_entry(NUMBER_NAMES, &last));
-        !is_number && values.iter().all(|value| days(value).is_empty())
+        !is_of_numbers(name) && values.iter().all(|value| days(value).is_empty())
     });
     without_key(&mut columns, all, have_amounts);
     let quality = Quality::named_in(&spaced(question.last()));
@@ -126,6 +124,12 @@ pub(crate) fn total_of(
         (_, all) => format!("{all} rows"),
     };
     Some(format!("{word} of {name}: {told} ({count})."))
+}
+
+/// Whether the name of a column says that its values are identifiers.
+pub(crate) fn is_of_numbers(name: &str) -> bool {
+    let last = words_of(name).filter(|word| !word.is_empty()).last();
+    last.is_some_and(|last| is_entry(NUMBER_NAMES, &last))
 }
 
 /// The column named first after the question's word for a total or mean, else named first anywhere;

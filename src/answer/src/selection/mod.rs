@@ -2,6 +2,7 @@
 //!
 //! - `causes`: passages that tell why something happened
 //! - `choose`: the entry point, for whole lists, meant rows and up to three sentences
+//! - `columns`: the columns in which a question means a name
 //! - `computed`: rows picked by computation
 //! - `conflicts`: passages that contradict each other
 //! - `decisions`: the decisions recorded in minutes
@@ -13,6 +14,7 @@
 
 pub(crate) mod causes;
 pub(crate) mod choose;
+pub(crate) mod columns;
 pub(crate) mod computed;
 pub(crate) mod conflicts;
 pub(crate) mod decisions;

@@ -15,7 +15,7 @@ use crate::rows::states;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
-use crate::text::words::{Asked, is_entry, spaced};
+use crate::text::words::{Asked, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Maximum drop in relevance of a selected row against a sentence.
@@ -45,8 +45,16 @@ impl Choice<'_> {
     }
 
     /// The rows that hold most of what the question says beyond the text above the table; `None` if
-    /// none or all do.
+    /// none or all do. Words in a column that the question does not mean do not count.
     fn held_by_some(&self, rows: &[usize], of: usize) -> Option<Vec<usize>> {
+        let (held, shared) = self.held(rows, of)?;
+        let held = self.where_meant(held, &shared);
+        (held.len() < rows.len()).then_some(held)
+    }
+
+    /// The rows that hold most of what the question says beyond the text above the table, in any
+    /// column, and the terms that the values of all of them hold; `None` if no row holds enough.
+    pub(crate) fn held(&self, rows: &[usize], of: usize) -> Option<(Vec<usize>, BTreeSet<String>)> {
         let question = self.question;
         let mut known = self.matches.above[of].clone();
         // A bound is not a value that a row holds.
@@ -55,9 +63,9 @@ impl Choice<'_> {
         known.extend(bounds.flat_map(|bytes| terms(&asked[bytes])));
         known.extend(question.excluded.iter().cloned());
         known.extend(self.marks(of).into_iter().flat_map(|marks| marks.terms.iter().cloned()));
+        known.extend(OF_EACH.split('|').map(str::to_owned));
         let new = |at: usize| {
-            let tells = |term: &&String| !known.contains(*term) && !is_entry(OF_EACH, term);
-            let terms = self.matches.own[at].iter().filter(tells);
+            let terms = self.matches.own[at].iter().filter(|term| !known.contains(*term));
             self.matches.weights.share(terms)
         };
         // If things are counted, bounded or computed with, any word may distinguish rows.
@@ -68,7 +76,8 @@ impl Choice<'_> {
         let least = if computes { SAME } else { GAIN_MIN };
         let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
         let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
-        (most >= least && held.len() < rows.len()).then_some(held)
+        let shared = self.shared(&held, &known);
+        (most >= least).then_some((held, shared))
     }
 
     /// Whether the candidate belongs to a table in which no row meets the bounds of the question.
@@ -175,7 +184,8 @@ impl Choice<'_> {
                 self.held_by_some(&mates, first)
                     .filter(|_| names_column(self.question, &self.candidate(first).cells))
             };
-            counts.then(|| held().or_else(all)).flatten().or_else(named)
+            let counted = || counts.then(|| held().or_else(all)).flatten();
+            counted().or_else(named).or_else(|| self.rows_in_column(first))
         });
         rows.filter(|rows| (1..=SELECTED_MAX).contains(&rows.len()))
     }
@@ -274,30 +284,64 @@ impl Choice<'_> {
         Some(rows.clone())
     }
 
-    /// The rows whose values occur whole in the question, such as "tent" or "Lumo"; a row must
-    /// match in every column with such values. `None` if no column has any, or all rows match.
-    pub(crate) fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
+    /// The values of rows that occur whole in the question, such as "tent" or "Lumo", with the row
+    /// and the column of each.
+    fn whole_values(&self, rows: &[usize]) -> Vec<(usize, &str, BTreeSet<String>)> {
         let question = self.question;
         let mut asked = terms(&unbound(question.last(), &question.conditions));
         let marks = rows.first().and_then(|row| self.marks(*row));
         let is_mark = |term: &String| marks.is_some_and(|marks| marks.terms.contains(term));
         asked
             .retain(|term| !is_common(term) && !question.excluded.contains(term) && !is_mark(term));
-        let is_held = |at: usize, column: &str| {
-            let mut cells = self.candidate(at).cells.iter().filter(|cell| cell.name == column);
-            cells.any(|cell| {
-                let said = terms(&cell.value);
-                // The "A" of "harness A" is a label, not a term.
-                let mut labels = cell.value.unicode_words().filter(|word| word.len() == 1);
-                !said.is_empty()
-                    && said.is_subset(&asked)
-                    && labels.all(|label| question.last().unicode_words().any(|it| it == label))
-            })
+        let whole = |cell: &Cell| {
+            let said = terms(&cell.value);
+            // The "A" of "harness A" is a label, not a term.
+            let mut labels = cell.value.unicode_words().filter(|word| word.len() == 1);
+            let is_whole = !said.is_empty()
+                && said.is_subset(&asked)
+                && labels.all(|label| question.last().unicode_words().any(|it| it == label));
+            is_whole.then_some(said)
         };
+        let cells = |at: &usize| {
+            let cells = self.candidate(*at).cells.iter().map(move |cell| (*at, cell));
+            cells.collect::<Vec<_>>()
+        };
+        let told = rows.iter().flat_map(cells);
+        told.filter_map(|(at, cell)| Some((at, cell.name.as_str(), whole(cell)?))).collect()
+    }
+
+    /// The values that occur whole in the question, apart from those that share a column with
+    /// another one.
+    pub(crate) fn values_in(&self, rows: &[usize]) -> BTreeSet<BTreeSet<String>> {
+        let held = self.whole_values(rows);
+        let is_alone = |value: &BTreeSet<String>| {
+            let columns: BTreeSet<&str> = held
+                .iter()
+                .filter(|(.., one)| one == value)
+                .map(|(_, column, _)| *column)
+                .collect();
+            held.iter().all(|(_, column, one)| one == value || !columns.contains(column))
+        };
+        held.iter().map(|(.., value)| value).filter(|value| is_alone(value)).cloned().collect()
+    }
+
+    /// The rows whose values occur whole in the question; a row must match in every column with
+    /// such values, but a single value only in the column that the question names, or in any.
+    /// `None` if no column has any, or all rows match.
+    pub(crate) fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
+        let (held, alone) = (self.whole_values(rows), self.values_in(rows));
         let mut left = rows.to_vec();
+        let mut done: BTreeSet<&BTreeSet<String>> = BTreeSet::new();
         for (column, _) in columns(&self.cells(rows)) {
-            if left.iter().any(|at| is_held(*at, column)) {
-                left.retain(|at| is_held(*at, column));
+            let of_column = held.iter().filter(|(_, name, _)| *name == column);
+            let value = of_column.clone().map(|(.., value)| value).find(|it| alone.contains(*it));
+            let meant: Vec<usize> = match value {
+                Some(value) if !done.insert(value) => continue,
+                Some(value) => self.rows_of_value(rows, value),
+                None => of_column.map(|(at, ..)| *at).collect(),
+            };
+            if left.iter().any(|at| meant.contains(at)) {
+                left.retain(|at| meant.contains(at));
             }
         }
         (left.len() < rows.len()).then_some(left)

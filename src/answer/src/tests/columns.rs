@@ -1,0 +1,127 @@
+//! Names and words of a question that occur in several columns of a table.
+
+use super::*;
+
+/// A record for each row, as a file of comma-separated values is read.
+fn records(names: &str, rows: &[&str]) -> String {
+    let record = |row: &&str| {
+        let pairs = names.split(',').zip(row.split(',')).filter(|(_, value)| !value.is_empty());
+        pairs.map(|(name, value)| format!("{name}: {value}\n")).collect::<String>()
+    };
+    rows.iter().map(record).collect::<Vec<_>>().join("\n")
+}
+
+fn table(names: &str, rows: &[&str]) -> String {
+    let line = |row: &str| format!("| {} |\n", row.replace(',', " | "));
+    let rule = line(&names.split(',').map(|_| "---").collect::<Vec<_>>().join(","));
+    format!("{}{rule}{}", line(names), rows.iter().map(|row| line(row)).collect::<String>())
+}
+
+const LESSONS: &str = "Code,Lesson,Price,Tax,Note";
+const OF_LESSONS: [&str; 7] = [
+    "L-01,Cello lesson beginners,£30.00,20 %,",
+    "L-02,Cello lesson advanced,£45.00,20 %,Bring your own bow",
+    "L-03,Cello lesson in a pair with a friend,£24.00,20 %,",
+    "V-01,Viola lesson,£28.00,20 %,",
+    "H-01,Hire of a music stand,£2.00,20 %,Free for a cello lesson",
+    "H-02,Hire of a metronome,£3.00,20 %,Not with the drum kit",
+    "D-01,Drum lesson,£26.00,20 %,Not on Sundays",
+];
+
+/// A note that mentions the things asked for does not make its row one of them.
+#[test]
+fn rows_are_taken_by_their_names_rather_than_by_a_note() {
+    for list in [records(LESSONS, &OF_LESSONS), table(LESSONS, &OF_LESSONS)] {
+        let told = |question: &str| told(question, &[("prices.csv", &list)]);
+        let answer = told("What is the cheapest cello lesson?");
+        assert!(answer.contains("L-03") && !answer.contains("H-01"), "{answer}");
+        let answer = told("What is the average price of a cello lesson?");
+        assert!(answer.starts_with("Average of Price: £33.00 (3 rows)."), "{answer}");
+        let answer = told("Which is the most expensive cello lesson?");
+        assert!(answer.contains("L-02"), "{answer}");
+    }
+}
+
+/// A word that rows hold in an enumeration counts like one in their names.
+#[test]
+fn an_enumeration_is_no_note() {
+    let rooms = table(
+        "Room,Seats,Equipment",
+        &[
+            "Beech,20,projector; screen", "Projector room west wing,30,", "Oak,12,screen",
+            "Elm,16,projector; flip chart", "Ash,8,",
+        ],
+    );
+    let answer = told("How many rooms have a projector?", &[("rooms.md", &rooms)]);
+    assert!(answer.starts_with("3 of 5:"), "{answer}");
+}
+
+const FERRY: &str = "Date,Skipper,Deckhand,Reserve";
+const OF_FERRY: [&str; 8] = [
+    "2027-05-03,Ines Falk,Tom Reed,Pia Lund",
+    "2027-05-04,Ines Falk,Pia Lund,Tom Reed",
+    "2027-05-05,Tom Reed,Ines Falk,Pia Lund",
+    "2027-05-06,Pia Lund,Ines Falk,Olaf Berg",
+    "2027-05-07,Ines Falk,Tom Reed,Pia Lund",
+    "2027-05-08,Tom Reed,Pia Lund,Ines Falk",
+    "2027-05-09,Pia Lund,Tom Reed,Ines Falk",
+    "2027-05-10,Tom Reed,Pia Lund,Olaf Berg",
+];
+
+/// The column that the question names holds the name that it names.
+#[test]
+fn a_name_is_counted_in_the_column_that_is_named() {
+    for list in [records(FERRY, &OF_FERRY), table(FERRY, &OF_FERRY)] {
+        let told = |question: &str| told(question, &[("ferry.csv", &list)]);
+        for (question, start) in [
+            ("How many skipper days does Ines Falk have?", "3 of 8:"),
+            ("How many deckhand days does Ines Falk have?", "2 of 8:"),
+            ("How many deckhand days does Tom Reed have?", "3 of 8:"),
+            ("How many skipper days does Tom have?", "3 of 8:"),
+            ("How many reserve days does Pia Lund have?", "3 of 8:"),
+        ] {
+            let answer = told(question);
+            assert!(answer.starts_with(start), "{question}: {answer}");
+        }
+        let answer = told("How many skipper days does Olaf Berg have?");
+        assert_eq!(answer, ABSTENTION, "only ever in reserve");
+        let answer = told("On which days is Tom Reed the deckhand?");
+        let days = ["05-03", "05-04", "05-05", "05-06", "05-07", "05-08", "05-09", "05-10"];
+        let found: Vec<&str> = days.into_iter().filter(|day| answer.contains(day)).collect();
+        assert_eq!(found, ["05-03", "05-07", "05-09"], "{answer}");
+    }
+    let rounds = table("Date,Morning round,Evening round,Backup", &OF_FERRY);
+    for (question, start) in [
+        ("How many evening rounds does Tom Reed have?", "3 of 8:"),
+        ("How many morning rounds does Pia Lund have?", "2 of 8:"),
+    ] {
+        let answer = told(question, &[("rounds.md", &rounds)]);
+        assert!(answer.starts_with(start), "{question}: {answer}");
+    }
+    let six = table(FERRY, &OF_FERRY[..6]);
+    let answer = told("How many skipper days does Ines Falk have?", &[("ferry.md", &six)]);
+    assert!(answer.starts_with("3 of 6:"), "{answer}");
+}
+
+/// A column that is asked for does not bind the name of the row.
+#[test]
+fn the_row_of_a_name_is_told_whatever_column_is_asked_for() {
+    let staff = table(
+        "No,Name,Deputy,Room",
+        &["1,Ada Holm,Bo Tarn,12", "2,Bo Tarn,Cy Marsh,14", "3,Cy Marsh,Ada Holm,9"],
+    );
+    let texts = table(
+        "Text,Author,Reviewer",
+        &["Bylaws,Ada Holm,Bo Tarn", "Rules,Bo Tarn,Ada Holm", "Guide,Cy Marsh,Bo Tarn"],
+    );
+    for (question, list, expected) in [
+        ("Who is the deputy of Bo Tarn?", &staff, "Deputy: Cy Marsh"),
+        ("What is the room of Bo Tarn?", &staff, "Room: 14"),
+        ("Who is the reviewer of the Rules?", &texts, "Reviewer: Ada Holm"),
+    ] {
+        let answer = told(question, &[("list.md", list)]);
+        assert!(answer.contains(expected), "{question}: {answer}");
+    }
+    let answer = told("How many texts is Bo Tarn the reviewer of?", &[("list.md", &texts)]);
+    assert!(answer.starts_with("2 of 3:") && !answer.contains("Rules"), "{answer}");
+}
