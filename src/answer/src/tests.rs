@@ -3,6 +3,7 @@
 mod changing;
 mod columns;
 mod headed;
+mod owners;
 mod phrasing;
 mod reading;
 mod repeated;

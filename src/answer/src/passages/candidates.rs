@@ -98,6 +98,14 @@ impl Candidate {
         parts.join(" ")
     }
 
+    /// The words above it: headings, the text that announces it, the `title`, the names of its
+    /// values.
+    pub(crate) fn above(&self, title: &str) -> String {
+        let names = self.cells.iter().map(|cell| cell.name.as_str());
+        let above = [self.context.as_str(), &self.lead, title];
+        above.into_iter().chain(names).collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether both have text in common: a sentence is a candidate by itself and, if the next one
     /// refers to it, also part of that one's candidate.
     pub(crate) fn repeats(&self, other: &Self) -> bool {

@@ -108,6 +108,12 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     names
 }
 
+/// Whether a lower-case word has a capital letter in English without being a name: months, days,
+/// forms of address.
+pub(crate) fn is_no_name(lower: &str) -> bool {
+    NO_NAMES.split('|').any(|other| other == lower)
+}
+
 /// For each word, whether it begins the question or a part after a statement.
 fn beginnings(question: &str) -> Vec<bool> {
     let mut before = "";

@@ -17,6 +17,7 @@ use crate::relevance::declining::{Demands, lacks_kind};
 use crate::relevance::form::{
     END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, is_of_deeds, tells_end, value_if,
 };
+use crate::relevance::owners::{OTHER_OWNER_MALUS, Owners};
 use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
 use crate::relevance::synonyms::Lens;
 use crate::relevance::weights::{Weights, light_terms, terms_of_ranges, wanted_terms};
@@ -272,8 +273,8 @@ pub(crate) fn by_words(
     let (wanted, marks) = (wanted_terms(question), marks::of_tables(question, candidates));
     let mut lens = Lens::of(&question.text, &wanted, chunks);
     let said = said_by(question, &lens, candidates, &marks);
-    let names: Vec<String> =
-        candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
+    let above = |one: &Candidate| one.above(&chunks[one.hit].source.title);
+    let names: Vec<String> = candidates.iter().map(above).collect();
     let above = terms_above(question, &lens, candidates, &names);
     // Synonyms serve only for terms of the question that no passage has.
     let met: BTreeSet<&String> = said.iter().chain(&above).flatten().collect();
@@ -290,6 +291,7 @@ pub(crate) fn by_words(
     let mut of_chunk: BTreeMap<usize, (BTreeSet<String>, bool)> = BTreeMap::new();
     let (demands, opposites) = (Demands::of(question), Opposites::of(question.last()));
     let siblings = Siblings::of(question.last(), candidates);
+    let mut owners = Owners::of(question, candidates, chunks);
     let (keys, light) = (Keys::of(question, candidates), light_terms(question));
     let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let mut scores = Vec::with_capacity(candidates.len());
@@ -313,7 +315,8 @@ pub(crate) fn by_words(
         let lacks_measure =
             question.measure.filter(|measure| !measure.is_in(candidate, &names[at]));
         let wrong = wrong_kind(question, candidate, &opposites, lacks_measure);
-        let sibling = value_if(siblings.have(candidate, own), SIBLING_MALUS);
+        let of_other = value_if(owners.are_others(candidate, &names[at]), OTHER_OWNER_MALUS);
+        let sibling = value_if(siblings.have(candidate, own), SIBLING_MALUS).max(of_other);
         let missing = missing.max(wrong).max(sibling);
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
@@ -369,14 +372,6 @@ fn values_of(candidate: &Candidate) -> String {
         [one] => format!("{} {}", one.name, one.value),
         cells => cells.iter().map(|cell| cell.value.as_str()).collect::<Vec<_>>().join("\n"),
     }
-}
-
-/// The words above a passage: headings, the text that announces it, the names of its values, the
-/// title.
-fn names_above(candidate: &Candidate, chunk: &RetrievedChunk) -> String {
-    let names = candidate.cells.iter().map(|cell| cell.name.as_str());
-    let above = [candidate.context.as_str(), &candidate.lead, &chunk.source.title];
-    above.into_iter().chain(names).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the text contains a word that states a cause.
