@@ -7,10 +7,11 @@
 //!   columns that hold it; `measures`: the kind of value asked for; `scales`: units of one kind
 //! - `named`: words that name something; `phrase`: noun phrases; `phrases`: phrases that show what
 //!   is asked for
+//! - `relative`: days relative to today; `several`: questions for several things; `sides`: the two
+//!   sides of a comparison
 //! - `session`: follow-up questions; `pointers`: words that refer back; `referents`: what they
 //!   refer to; `ellipsis`: questions without a predicate; `subject`: questions that repeat the
 //!   previous one for another subject
-//! - `several`: questions for several things; `sides`: the two sides of a comparison
 //! - `wish`: all of this together
 
 pub(crate) mod bounds;
@@ -28,6 +29,7 @@ pub(crate) mod phrases;
 pub(crate) mod pointers;
 pub(crate) mod qualities;
 pub(crate) mod referents;
+pub(crate) mod relative;
 pub(crate) mod scales;
 pub(crate) mod session;
 pub(crate) mod several;

@@ -79,6 +79,9 @@ impl Choice<'_> {
         let first = self.of_day(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
+        if let Some(rows) = self.of_today(first) {
+            return rows;
+        }
         let other = self.of_other_edition(first);
         // From two compared editions, one passage each is shown instead of a whole list.
         let whole = self.whole_of(first);

@@ -11,6 +11,7 @@
 //! - `kinds`: the table of the kind of things that is meant
 //! - `rows`: the rows that a question means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
+//! - `today`: rows of a day named relative to today
 
 pub(crate) mod causes;
 pub(crate) mod choose;
@@ -23,3 +24,4 @@ pub(crate) mod headed;
 pub(crate) mod kinds;
 pub(crate) mod rows;
 pub(crate) mod sure;
+pub(crate) mod today;

@@ -125,3 +125,32 @@ fn the_row_of_a_name_is_told_whatever_column_is_asked_for() {
     let answer = told("How many texts is Bo Tarn the reviewer of?", &[("list.md", &texts)]);
     assert!(answer.starts_with("2 of 3:") && !answer.contains("Rules"), "{answer}");
 }
+
+/// The answer of a table to a question that is asked on 4 May 2027, a Tuesday.
+fn asked_on_tuesday(question: &str, list: &str) -> String {
+    let clock = ManualClock::new(Timestamp(1_809_432_000_000));
+    let answerer = Answerer::new(Arc::new(HashEmbedder)).with_clock(Arc::new(clock));
+    let chunks = titled(&[("ferry.md", list)]);
+    let context = RequestContext::default();
+    answerer.answer(&context, question, &chunks, &[], SourceOrder::ByUse).unwrap().text
+}
+
+#[test]
+fn a_table_by_days_is_asked_for_the_day_that_tomorrow_is() {
+    let ferry = table(FERRY, &OF_FERRY);
+    let told = |question: &str| asked_on_tuesday(question, &ferry);
+    assert!(told("Who is the skipper tomorrow?").starts_with("Date: 2027-05-05; Skipper: Tom"));
+    assert!(told("Who is the skipper today?").starts_with("Date: 2027-05-04; Skipper: Ines"));
+    let answer = told("Who is the skipper next Monday?");
+    assert!(answer.starts_with("Date: 2027-05-10;") && !answer.contains("05-03"), "{answer}");
+    assert_eq!(told("Who was the skipper last Friday?"), ABSTENTION, "no row is of that day");
+    let answer = told("Who is the skipper on 7 May?");
+    assert!(answer.starts_with("Date: 2027-05-07;"), "{answer}");
+    let week = table("Day,Soup", &["Monday,Leek", "Tuesday,Carrot", "Wednesday,Onion"]);
+    let answer = asked_on_tuesday("Which soup is there tomorrow?", &week);
+    assert!(answer.contains("Onion") && !answer.contains("Leek"), "{answer}");
+    let staff =
+        table("Name,Role,Since", &["Ada Holm,porter,2019-03-01", "Bo Tarn,cook,2021-05-09"]);
+    let answer = asked_on_tuesday("Who is the porter today?", &staff);
+    assert!(answer.contains("Ada Holm"), "its dates are not its rows': {answer}");
+}

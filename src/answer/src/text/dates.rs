@@ -1,6 +1,6 @@
 //! Days with a year, as documents state their validity: `2025-03-01`, `March 2025`, `2025`.
 
-use time::Date;
+use time::{Date, Month};
 
 use crate::text::values;
 use lodestone_types::Timestamp;
@@ -8,6 +8,7 @@ use lodestone_types::Timestamp;
 /// Julian day number of 1 January 1970.
 const EPOCH: i32 = 2_440_588;
 const MILLIS_A_DAY: u64 = 86_400_000;
+const DAYS_A_WEEK: i32 = 7;
 
 /// Maximum number of characters of a text that are searched for days.
 const CHARS_MAX: usize = 4000;
@@ -41,9 +42,28 @@ impl Day {
     /// The day of a timestamp, in UTC.
     pub(crate) fn of(moment: Timestamp) -> Self {
         let days = i32::try_from(moment.0 / MILLIS_A_DAY).unwrap_or(i32::MAX);
-        let date = Date::from_julian_day(EPOCH.saturating_add(days)).unwrap_or(Date::MAX);
+        Self { year: 1970, month: 1, day: 1 }.plus(days)
+    }
+
+    /// The day a number of days later.
+    pub(crate) fn plus(self, days: i32) -> Self {
+        let date = Date::from_julian_day(self.julian().saturating_add(days)).unwrap_or(Date::MAX);
         let (year, month, day) = date.to_calendar_date();
         Self { year: year as u32, month: u32::from(u8::from(month)), day: u32::from(day) }
+    }
+
+    /// The day of the week, counted from Monday as 0.
+    pub(crate) fn weekday(self) -> u32 {
+        // Julian day 0 was a Monday.
+        self.julian().rem_euclid(DAYS_A_WEEK) as u32
+    }
+
+    fn julian(self) -> i32 {
+        let month = u8::try_from(self.month).ok().and_then(|month| Month::try_from(month).ok());
+        let date = month
+            .zip(u8::try_from(self.day).ok())
+            .and_then(|(month, day)| Date::from_calendar_date(self.year as i32, month, day).ok());
+        date.map_or(EPOCH, Date::to_julian_day)
     }
 }
 

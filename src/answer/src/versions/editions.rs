@@ -161,6 +161,11 @@ impl Editions {
         self.asked.is_empty() && !values.is_empty() && values.iter().all(is_over)
     }
 
+    /// The day on which the question is asked.
+    pub(crate) fn today(&self) -> Day {
+        self.today
+    }
+
     /// The file name and title of a chunk's source, in lower case and without the marks of
     /// editions.
     pub(crate) fn names(&self, chunk: usize) -> [&str; 2] {
