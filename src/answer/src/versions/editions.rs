@@ -62,6 +62,13 @@ const NEXT_YEAR: &str = "\
     next year|next year's|nächstes jahr|nächsten jahr|nächsten jahres|l'année prochaine|\
     l'an prochain|el año que viene|el próximo año";
 
+/// Phrases that ask whether a document is in force.
+const VALIDITY: &str = "\
+    still valid|still in force|still in effect|still apply|still applies|still current|still hold|\
+    still holds|still good|still up to date|noch gültig|noch in kraft|gilt noch|gelten noch|\
+    encore valable|toujours valable|encore en vigueur|toujours en vigueur|sigue vigente|\
+    todavía vigente|aún vigente|todavía válido|aún válido";
+
 /// Words before the last day of something, and names of columns that hold it.
 const UNTIL: &str = "until|till|bis|jusqu'au|hasta";
 const UNTIL_NAMES: &str = "until|valid until|valid to|gültig bis|bis|jusqu'au|válido hasta|hasta";
@@ -232,6 +239,8 @@ impl Editions {
 /// The editions that a question wants.
 struct Wish {
     wants_all: bool,
+    /// Whether the question asks if a document is in force, which the one that replaces it tells.
+    is_of_validity: bool,
     years: Vec<u32>,
     version: Vec<u32>,
 }
@@ -253,6 +262,7 @@ impl Wish {
                 || (contains_any(&words, BEFORE) && contains_any(&words, COMPARING))
                 || (contains_any(&words, NEW) && contains_any(&words, DIFFERENCE))
                 || years.len() > 1,
+            is_of_validity: contains_any(&words, VALIDITY),
             version: if is_of_version { numbers(question) } else { Vec::new() },
             years,
         }
@@ -276,12 +286,27 @@ impl Wish {
         changes.flat_map(|changes| changes.parts.clone()).collect()
     }
 
+    /// Whether a notice in force says that it replaces one that the question names.
+    fn is_replacing_named(&self, this: &Notice, notices: &[Notice], today: Day) -> bool {
+        let is_one = |other: &Notice| {
+            !std::ptr::eq(this, other) && self.names(other) && this.is_replacing(other)
+        };
+        is_in_force(this, today) && notices.iter().any(is_one)
+    }
+
     /// The standing of the notice at `at`.
     fn standing(&self, notices: &[Notice], at: usize, today: Day) -> Standing {
         let this = &notices[at];
         let mut others = notices.iter().filter(|other| !std::ptr::eq(*other, this));
-        if self.wants_all || self.names(this) {
+        if self.wants_all || (self.is_of_validity && self.is_replacing_named(this, notices, today))
+        {
             return Standing::Holds;
+        }
+        let mut replacing =
+            others.clone().filter(|other| other.is_replacing(this) && is_in_force(other, today));
+        if self.names(this) {
+            let is_replaced = self.is_of_validity && replacing.next().is_some();
+            return if is_replaced { Standing::Overtaken } else { Standing::Holds };
         }
         let is_named = |other: &Notice| this.is_edition_with(other) && self.names(other);
         if others.clone().any(is_named) {
@@ -522,6 +547,30 @@ mod tests {
         let both: Vec<&RetrievedChunk> = rules.iter().collect();
         assert!(Editions::read("Old and new rule?", &both, NOW).are_compared(0, 1));
         assert!(!Editions::read("How long is a turn?", &both, NOW).are_compared(0, 1));
+    }
+
+    #[test]
+    fn whether_a_document_still_holds_is_told_by_the_one_that_replaces_it() {
+        let orders = [
+            titled(
+                "n1",
+                "Standing order 4/2021",
+                "Standing order 4/2021\n\nValid from 1 May 2021. Replaces standing order 2/2018.",
+            ),
+            titled(
+                "n2",
+                "Standing order 9/2024",
+                "Standing order 9/2024\n\nThis order replaces standing order 4/2021.",
+            ),
+            titled(
+                "n3",
+                "Standing order 7/2021",
+                "Standing order 7/2021\n\nValid from 1 June 2021.",
+            ),
+        ];
+        assert_eq!(standing("Is standing order 4/2021 still valid?", &orders), "-++");
+        assert_eq!(standing("What does standing order 4/2021 say?", &orders), "+-+");
+        assert_eq!(standing("Is standing order 4/2021 still valid?", &orders[..1]), "+");
     }
 
     #[test]
