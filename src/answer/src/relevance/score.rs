@@ -312,12 +312,10 @@ pub(crate) fn by_words(
         let is_counted = demands.are_counted(candidate, own, context, &keys);
         let (passage, told) = ((candidate, names[at].as_str()), (is_counted, *tells_year));
         let missing = demands.missing(&wanted, &is_held, passage, told);
-        let lacks_measure =
-            question.measure.filter(|measure| !measure.is_in(candidate, &names[at]));
+        let lacks_measure = question.measure.filter(|one| !one.is_in(candidate, &names[at]));
         let wrong = wrong_kind(question, candidate, &opposites, lacks_measure);
         let of_other = value_if(owners.are_others(candidate, &names[at]), OTHER_OWNER_MALUS);
         let sibling = value_if(siblings.have(candidate, own), SIBLING_MALUS).max(of_other);
-        let missing = missing.max(wrong).max(sibling);
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = value_if(best > 0.0, (chunk.score / best).clamp(0.0, 1.0));
@@ -335,7 +333,7 @@ pub(crate) fn by_words(
                 - value_if(lacks_measure.is_some(), KIND_BONUS)
                 - sibling,
             keyed,
-            missing,
+            missing: missing.max(wrong).max(sibling),
             is_counted,
             lacks_kind: !is_counted && lacks_kind(question, holds_kind, &candidate.shown()),
             lacks_measure,
