@@ -32,6 +32,9 @@ const REFERENT_TURNS_MAX: usize = 3;
 /// window of the embedding model, a quarter of which is about 60 words.
 const CONTEXT_CHARS_MAX: usize = 400;
 
+/// Prepositions before the name of a place or an organisation.
+const PLACING: &str = "at|in|bei|à|en";
+
 /// A past turn, its question completed.
 struct Turn<'p> {
     question: String,
@@ -118,9 +121,25 @@ fn replaced(question: &str, pointers: &[Pointer], turns: &[Turn<'_>]) -> Option<
     let mut text = question.to_owned();
     for pointer in pointers.iter().rev() {
         let referent = referent(pointer, question, turns)?;
-        put(&mut text, pointer, &referent, language);
+        put(&mut text, pointer, without_other_place(&referent, question), language);
     }
     Some(text)
+}
+
+/// The referent without a name for which the question has another one: "the pump at Alder Lane",
+/// asked about "at Mill Street", is "the pump".
+fn without_other_place<'r>(referent: &'r str, question: &str) -> &'r str {
+    let placed = |text: &str, word: &str| {
+        let words: Vec<&str> = text.unicode_words().collect();
+        words.windows(2).any(|two| two[0] == word && two[1].starts_with(char::is_uppercase))
+    };
+    let is_other = |(_, word): &(usize, &str)| {
+        words::is_entry(PLACING, word) && placed(referent, word) && placed(question, word)
+    };
+    match referent.unicode_word_indices().find(is_other) {
+        Some((at, _)) if at > 0 => referent[..at].trim_end(),
+        _ => referent,
+    }
 }
 
 /// Puts a referent in the place of a pointer.
@@ -226,6 +245,15 @@ mod tests {
 
     fn past(turns: &[(&str, &str)]) -> Vec<(String, String)> {
         turns.iter().map(|(q, a)| ((*q).to_owned(), (*a).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_place_of_the_question_replaces_that_of_the_referent() {
+        let past = [("Where is the fuse box at Alder Lane?".into(), "In the cellar.".into())];
+        let told = contextualise("and at Mill Street, where's that?", &past);
+        assert_eq!(told, "and at Mill Street, where's the fuse box?");
+        let told = contextualise("Who checks it?", &past);
+        assert_eq!(told, "Who checks the fuse box at Alder Lane?");
     }
 
     #[test]
