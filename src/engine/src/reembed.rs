@@ -146,7 +146,10 @@ impl Engine {
         self.ingest.note_reembed(tenant, &collection);
         let run = self.ingest.reembed_runs().into_iter();
         let run = run.into_iter().find(|run| run.tenant.collection == tenant.collection);
-        let state = self.vectors_of(tenant, &collection.snapshot().manifest);
+        // Read again, since the order may have chosen another model.
+        let now = self.catalog.tenant_of(tenant.collection)?;
+        let now = now.as_ref().unwrap_or(tenant);
+        let state = self.vectors_of(now, &collection.snapshot().manifest);
         Ok(TenantReembed { tenant: tenant.id.clone(), state, run, estimate, problem: None })
     }
 
