@@ -283,7 +283,8 @@ fn check_logs(source: &Source) -> Vec<String> {
     let code = &source.code()[..source.tests_from];
     let mut found = Vec::new();
     for (start, word) in code.match_indices("tracing::") {
-        let name = code[start + word.len()..].split(|c: char| !c.is_ascii_lowercase()).next();
+        let name =
+            code[start + word.len()..].split(|c: char| !c.is_ascii_lowercase() && c != '_').next();
         let open = start + word.len() + name.map_or(0, str::len);
         if !code[open..].starts_with("!(") {
             continue;

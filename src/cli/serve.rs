@@ -75,8 +75,8 @@ pub(super) struct Listeners {
     pub(super) for_metrics: Option<TcpListener>,
 }
 
-/// Starts the engine, after a wait if this is a standby or a query node without data. Returns `None`
-/// if a signal stopped it while waiting.
+/// Starts the engine, after a wait if this is a standby or a query node without data. Returns
+/// `None` if a signal stopped it while waiting.
 fn start(
     runtime: &Runtime,
     settings: &Settings,

@@ -217,8 +217,8 @@ impl Follower {
         Some(Arc::clone(peers) as _)
     }
 
-    /// Opens a collection at a version that contains everything acknowledged. If a later release has
-    /// written its newest version, the request is left to the writing process.
+    /// Opens a collection at a version that contains everything acknowledged. If a later release
+    /// has written its newest version, the request is left to the writing process.
     fn open(&self, collection: CollectionId) -> Result<Arc<Collection>, EngineError> {
         self.catalog.require_current()?;
         let head = || Ok::<_, EngineError>(self.catalog.head(collection)?);
@@ -244,8 +244,8 @@ impl Engine {
         self.catalog.writer_name()
     }
 
-    /// Opens the collection of a tenant for a request, which waits at most a second for files from a
-    /// bucket.
+    /// Opens the collection of a tenant for a request, which waits at most a second for files from
+    /// a bucket.
     ///
     /// # Errors
     /// Errors of opening it; on a node that follows, not knowing the newest state.

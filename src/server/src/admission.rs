@@ -5,9 +5,9 @@
 //! ```
 //! Reads and writes have separate permits, so that uploads waiting for the disk never hold up a
 //! search. An owner gets a permit only while it holds fewer than are free, so that requests that
-//! wait for one collection never hold them all. Without these bounds, every additional request would
-//! take a thread and memory for its response, and under overload all requests would finish late
-//! instead of some on time.
+//! wait for one collection never hold them all. Without these bounds, every additional request
+//! would take a thread and memory for its response, and under overload all requests would finish
+//! late instead of some on time.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -352,8 +352,7 @@ impl From<Stopped> for ApiError {
             // The client has gone, so nobody reads this response.
             Stopped::ClientGone => unavailable("client_gone", &stopped.to_string()),
             Stopped::DeadlineExceeded { .. } => {
-                let message = format!("{stopped} (query-timeout)");
-                unavailable("deadline_exceeded", &message)
+                unavailable("deadline_exceeded", &format!("{stopped} (query-timeout)"))
             }
             Stopped::OutOfMemory => {
                 let message = format!("{stopped}: try again later or request fewer results");

@@ -7,9 +7,10 @@
 //! keeps a CPU core busy for about a third of a second, whereas a search takes milliseconds, so
 //! only as many run as there are cores.
 //!
-//! A queue may keep places free: an owner then gets a place only while it holds fewer than are free.
-//! One owner alone gets half of the places, the next half of the rest, and so on. Requests that all
-//! wait for the same thing, such as the lock of one collection, thus never take the last places.
+//! A queue may keep places free: an owner then gets a place only while it holds fewer than are
+//! free. One owner alone gets half of the places, the next half of the rest, and so on. Requests
+//! that all wait for the same thing, such as the lock of one collection, thus never take the last
+//! places.
 //!
 //! If the queue is full, the newest request of the owner with the most waiting requests is refused.
 
@@ -263,8 +264,8 @@ mod tests {
         drop((&mut other).now_or_never().expect("the second permit").unwrap());
     }
 
-    /// Goal: requests of one owner that do not end leave places for every other one, in a queue that
-    /// keeps some free; the places that they give back go to whoever waits.
+    /// Goal: requests of one owner that do not end leave places for every other one, in a queue
+    /// that keeps some free; the places that they give back go to whoever waits.
     #[tokio::test]
     async fn owners_whose_requests_hang_leave_places_for_others() {
         let (queue, context) = (FairQueue::keeping_free(8, 1000), RequestContext::default());

@@ -1,7 +1,7 @@
 //! Words of a question that refer to earlier turns.
 //!
 //! Not every pronoun does: "Which employees get their laptops replaced?" names what it means, and
-//! the "it" of "How long does it take to fly?" means nothing, nor does the "there" of "Which rooms
+//! the "it" of "How long does it take to fly?" means nothing, nor does the "there" of "Which boats
 //! are there?". The rules are fullest for English; in German, French and Spanish, pronouns and
 //! possessives point back unless they are formal ("Sie"), part of a phrase ("est-ce que") or name
 //! a time of now ("diese Woche").

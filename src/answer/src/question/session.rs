@@ -167,7 +167,7 @@ fn put(text: &mut String, pointer: &Pointer, referent: &str, language: Language)
             let is_told = |word: &str| referent.split(' ').any(|part| part == word);
             let noun = next.filter(|(_, word)| is_told(word));
             let end = noun.map_or(end, |(at, noun)| end + at + noun.len());
-            // "A-t-elle été construite".
+            // "A-t-elle vendu".
             let bare = text[..start].trim_end_matches("-t-").trim_end_matches('-');
             let lead = if bare.len() < start { " " } else { "" };
             let start = bare.len();

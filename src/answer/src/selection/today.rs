@@ -10,7 +10,7 @@ use crate::text::values::{days, weekdays};
 /// Minimum number of rows of a table by days.
 const ROWS_MIN: usize = 2;
 
-/// What names the day of a row.
+/// The kind of cell that names the day of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Date,

@@ -302,7 +302,7 @@ impl Ingest {
                     segments, as after a restore: repeat the uploads that were waiting since then");
             }
             if let Err(error) = self.complete_batches(tenant, collection) {
-                tracing::warn!(tenant = %tenant.id, %error, "counting the vectors of a tenant \
+                tracing::warn!(collection = %tenant.collection, %error, "counting vectors \
                     failed: they are counted when it is next opened");
             }
             Ok(())

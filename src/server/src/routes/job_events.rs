@@ -5,9 +5,10 @@
 //!                                                     -> `done` | `error`: removed, stopping
 //! ```
 //! While it waits, a stream holds no slot and no thread, only its connection, of which a key or
-//! tenant gets a bounded number. It looks the job up at most ten times a second, however fast the job progresses, and at
-//! the latest when a heartbeat is due. Each look-up checks the scope of the key, and the stream
-//! ends if the key was revoked or has expired. Nothing is left behind when the client disconnects.
+//! tenant gets a bounded number. It looks the job up at most ten times a second, however fast the
+//! job progresses, and at the latest when a heartbeat is due. Each look-up checks the scope of the
+//! key, and the stream ends if the key was revoked or has expired. Nothing is left behind when the
+//! client disconnects.
 //! Each event carries the complete state, so a client that reconnects has missed nothing:
 //! `Last-Event-ID` has no effect.
 
