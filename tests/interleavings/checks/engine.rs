@@ -71,7 +71,7 @@ use std::thread;
 use std::time::Duration;
 
 use collection::Collection;
-pub use context::{RequestContext, Stopped};
+pub use context::{RequestContext, ResultMemory, Stopped};
 use gate::Gate;
 use interleavings::{Check, Condvar, Mutex, explore};
 use maintenance_queue::Maintenance;
