@@ -165,8 +165,8 @@ fn uncounted(facets: &[Facet], total: Option<u64>) -> Vec<SearchWarning> {
         code: "facet_unknown_key".to_owned(),
         field: "facets".to_owned(),
         message: format!(
-            "no matching chunk has a value under {} to count; check the spelling of the key, which \
-             is case-sensitive",
+            "no matching chunk has a value under {} to count; check the spelling of the key (upper \
+             and lower case differ)",
             facet.key
         ),
     };

@@ -65,7 +65,7 @@ fn told(
         if stored.is_empty() {
             let message = format!(
                 "nothing in this sub-tenant has a value under {field}; check the spelling of the \
-                 key, which is case-sensitive"
+                 key (upper and lower case differ)"
             );
             return SearchWarning { code: "filter_unknown_key".to_owned(), field, message };
         }
