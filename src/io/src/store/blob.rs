@@ -25,6 +25,7 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// Fetches blobs that are about to be mapped into the local cache, concurrently if that is
     /// faster. They stay there at least until the returned mappings are dropped. A failure shows in
     /// the call that needs the blob.
+    #[must_use = "the files may be evicted once their mappings are dropped"]
     fn prefetch(&self, _keys: &[Key]) -> Vec<MappedFile> {
         Vec::new()
     }

@@ -328,7 +328,7 @@ impl Collection {
             return Ok(());
         }
         // Without the lock, which the others would wait for.
-        self.store.prefetch(&missing);
+        let _kept_until_loaded = self.store.prefetch(&missing);
         let _no_commit = self.writer.lock();
         let now = self.snapshot();
         if now.damaged.iter().any(|segment| segment.is_away) {
