@@ -61,6 +61,10 @@ impl BucketWait {
         let bucket = bucket(of, url, &authorities, Box::new(move |time| own.wait(time)))?;
         if let Some(noted) = noted {
             check_noted(&bucket, &noted, data.root())?;
+            if waits_for == WaitsFor::FirstData {
+                // The directory is a cache of what the bucket already had.
+                return Ok(None);
+            }
         }
         let (copies, budget) = (Arc::clone(&data), settings.store.store_cache);
         let blobs = BucketBlobs::open(Arc::clone(&bucket), copies, budget)?.only_reading();
