@@ -37,8 +37,6 @@ const PARTICLES: &str = "\
 /// Question words before a form of "be" and its subject: "where is parking". What follows a "who"
 /// there may be no subject ("who is responsible").
 const BEFORE_SUBJECT: &str = "where|when|how|what|much|wo|wann|was|où|dónde|cuándo";
-/// Auxiliaries before a subject.
-const AUXILIARIES: &str = "do|does|did|can|could|will|would|should|may|must|has|have|had";
 
 /// Whether a question without pointers lacks a predicate or subject.
 pub(crate) fn is_elliptic(question: &str) -> bool {
@@ -88,7 +86,8 @@ fn names_subject(question: &str) -> bool {
     let is_german = language_of(question) == Some(Language::German);
     let names =
         |at: usize| at < words.len() && is_name(&words, at) && (!is_german || words[at].is_code());
-    let is_verb = |at: usize| is_be(words[at].text) || is_entry(AUXILIARIES, words[at].text);
+    let is_verb =
+        |at: usize| is_be(words[at].text) || is_entry(phrase::AUXILIARIES, words[at].text);
     let has_article =
         |at: usize| words.get(at).is_some_and(|word| is_entry(phrase::DETERMINERS, word.text));
     (0..words.len())

@@ -23,7 +23,7 @@ pub(crate) const PREPOSITIONS: &str = "\
 /// Prepositions before the thing that has what precedes them: "the price of the pump".
 const OWNING: &str = "of|von|vom|de|du|des|del";
 const BE: &str = "is|are|was|were|be|been|being|am|isn't|aren't|wasn't|ist|sind|war|est|sont|son";
-const AUXILIARIES: &str = "\
+pub(crate) const AUXILIARIES: &str = "\
     do|does|did|can|could|will|would|shall|should|may|might|must|has|have|had|don't|doesn't|didn't";
 pub(crate) const DETERMINERS: &str = "\
     the|a|an|my|our|your|each|every|der|die|das|den|dem|ein|eine|einen|einem|einer|mein|meine|\

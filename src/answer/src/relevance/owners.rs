@@ -11,6 +11,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::candidates::Candidate;
 use crate::question::named::{is_no_name, names, written};
+use crate::question::phrase::is_be;
 use crate::question::wish::Question;
 use crate::text::terms::is_common;
 use crate::text::words::{is_interrogative, is_reference, spaced};
@@ -23,8 +24,7 @@ pub(crate) const OTHER_OWNER_MALUS: f32 = 1.0;
 /// Words between an attribute and its owner, and articles before a name.
 const OF: [&str; 2] = ["of", "at"];
 const ARTICLES: [&str; 4] = ["the", "a", "an", "our"];
-/// Forms of "be" and "have" before a participle.
-const BE: [&str; 4] = ["is", "are", "was", "were"];
+/// Forms of "have" before a participle.
 const HAVE: [&str; 3] = ["has", "have", "had"];
 /// Subjects whose name stands elsewhere.
 const SUBJECTS: [&str; 8] = ["he", "she", "it", "they", "who", "that", "which", "we"];
@@ -144,7 +144,7 @@ impl Owner {
                 return (is_of && name_at(at + 2)) || owners.into_iter().any(is_owner);
             }
             let before = at.checked_sub(1).map(lower).unwrap_or_default();
-            let is_passive = BE.contains(&before.as_str());
+            let is_passive = is_be(&before);
             let is_pronoun = SUBJECTS.contains(&before.as_str());
             let is_done = at >= 2 && is_passive && is_one(at - 2);
             is_done || (!is_passive && !is_pronoun && name_at(at + 1))
@@ -190,9 +190,7 @@ fn owner(question: &str) -> Option<Owner> {
             }
             () if is_asked_for_doer(&lower[..=before]) => (&lower[before], true),
             // "When was Tarn founded?"
-            () if before == 1 && BE.contains(&lower[1].as_str()) && is_last(end) => {
-                (lower.get(end)?, true)
-            }
+            () if before == 1 && is_be(&lower[1]) && is_last(end) => (lower.get(end)?, true),
             () => return None,
         };
         let is_role = !is_common(role) && !is_interrogative(role) && role.len() > 1;
@@ -211,7 +209,7 @@ fn attribute(behind: &[String]) -> Option<&String> {
 /// Whether words are "who" and a verb.
 fn is_asked_for_doer(words: &[String]) -> bool {
     match words {
-        [who, verb] => who == "who" && !BE.contains(&verb.as_str()),
+        [who, verb] => who == "who" && !is_be(verb),
         [who, have, _] => who == "who" && HAVE.contains(&have.as_str()),
         _ => false,
     }
