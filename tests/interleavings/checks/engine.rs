@@ -251,9 +251,9 @@ fn start_work(
     });
     let large = thread::spawn(move || {
         let (queue, stopping, seen) = large;
-        while let Some(collection) = queue.take_large(&stopping) {
+        while let Some(collection) = queue.large.take(&stopping) {
             seen.note(|(_, merged, _)| merged.push(collection.id()));
-            queue.end_large();
+            queue.large.end();
         }
     });
     [small, large]
@@ -265,7 +265,7 @@ fn what_is_woken_is_looked_at_before_the_end() {
     let work = start_work(&queue, &stopping, &seen);
     let collections = [1, 2].map(|id| Arc::new(Collection(CollectionId(id))));
     queue.wake(&collections[0]);
-    queue.wake_for_large(&collections[1]);
+    queue.large.wake(&collections[1]);
     seen.wait_until(|(looked_at, merged, _)| looked_at.len() == 1 && merged.len() == 1);
     // As when a tenant is deleted.
     queue.has_deleted_tenants.store(true, SeqCst);
@@ -289,15 +289,15 @@ fn no_large_merge_begins_once_it_is_given_up() {
     let deleted = Arc::clone(&is_deleted);
     let merges = thread::spawn(move || {
         let (queue, stopping, is_merging) = own;
-        while queue.take_large(&stopping).is_some() {
+        while queue.large.take(&stopping).is_some() {
             is_merging.store(true, SeqCst);
             assert!(!deleted.load(SeqCst), "a merge after the deletion");
             is_merging.store(false, SeqCst);
-            queue.end_large();
+            queue.large.end();
         }
     });
-    queue.wake_for_large(&collection);
-    while !queue.give_up_large(collection.id()) {
+    queue.large.wake(&collection);
+    while !queue.large.give_up(collection.id()) {
         thread::yield_now();
     }
     assert!(!is_merging.load(SeqCst));

@@ -12,6 +12,7 @@ use crate::ingest::Ingest;
 use crate::ingest::draft::Draft;
 use crate::ingest::kept::Kept;
 use crate::stage::stage;
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
 use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_metrics::{Counter, Labelled, Registry};
@@ -72,6 +73,7 @@ impl Ingest {
     /// their graphs. `kept` holds vectors of an interrupted run and stores new ones.
     pub(super) fn embed(
         &self,
+        tenant: &Tenant,
         model: &dyn Embedder,
         drafts: Vec<Draft>,
         mut kept: Option<&mut Kept<'_>>,
@@ -92,10 +94,7 @@ impl Ingest {
             drafts.iter().map(|draft| (draft.record.sequence, draft.chunk_count())).collect();
         self.tell_progress(&jobs, &vectors);
         let is_long = missing.len() > SLICE_PASSAGES;
-        let mut context = RequestContext::default();
-        if let Some(kept) = kept.as_deref() {
-            context = context.of_tenant(kept.collection());
-        }
+        let context = RequestContext::default().of_tenant(tenant.collection);
         let stage = stage!("embed", passages = missing.len());
         for slice in missing.chunks(SLICE_PASSAGES) {
             if is_long && !self.is_wanted(kept.is_some(), &jobs) {

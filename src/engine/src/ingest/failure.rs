@@ -134,7 +134,7 @@ impl Ingest {
             }
         };
         let draft = self.redraft(tenant, &*model, &record);
-        let sources = draft.and_then(|draft| self.embed(&*model, vec![draft], None));
+        let sources = draft.and_then(|draft| self.embed(tenant, &*model, vec![draft], None));
         let sources = match sources {
             Ok(sources) => sources,
             Err(Outcome::Released) => return Ok(None),

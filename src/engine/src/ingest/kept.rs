@@ -49,13 +49,6 @@ pub(super) struct Kept<'a> {
     written: Vec<Key>,
 }
 
-impl Kept<'_> {
-    /// The collection of the claim.
-    pub(super) fn collection(&self) -> CollectionId {
-        self.collection
-    }
-}
-
 impl KeptVectors {
     /// Opens the kept vectors for a claim, whose first and last job are `jobs`. Files are searched
     /// once after a start, and again after a claim that ended with work left.

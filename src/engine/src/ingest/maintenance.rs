@@ -1,8 +1,8 @@
 //! Background work on collections: merging, garbage collection, rebuilding damaged segments, and
 //! deleting originals that nothing refers to.
 //!
-//! One thread does everything but large merges. These take minutes and run on a thread of their
-//! own, so that other collections, and new segments of the same one, are merged meanwhile.
+//! One thread does everything but large merges and rebuilds. These take minutes and run on threads
+//! of their own, so that other collections, and new segments of the same one, are merged meanwhile.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::copies;
+use crate::ingest::maintenance_queue::ThreadQueue;
 use crate::ingest::rebuild::Round;
 use crate::ingest::stopping::is_due;
 use crate::ingest::vector_limit::vector_bytes;
@@ -126,14 +127,26 @@ impl Ingest {
 
     /// Runs large merges until shutdown.
     pub(super) fn merge_large(&self) {
+        self.work_apart(&self.maintenance.large, |collection| {
+            self.merge_next(collection, u64::MAX).map(|_| Round::Progress)
+        });
+    }
+
+    /// Rebuilds lost sources until shutdown.
+    pub(super) fn rebuild_lost(&self) {
+        self.work_apart(&self.maintenance.lost, |collection| self.restore_once(collection));
+    }
+
+    fn work_apart(
+        &self,
+        queue: &ThreadQueue,
+        work: impl Fn(&Arc<Collection>) -> Result<Round, IngestError>,
+    ) {
         run_in_background();
-        while let Some(collection) = self.maintenance.take_large(&self.stopping) {
-            self.guarded(&collection, || {
-                let merged = self.merge_next(&collection, u64::MAX);
-                self.after_work(&collection, merged.map(|_| Round::Progress));
-            });
-            self.maintenance.end_large();
-            // The deletion of its tenant may have been waiting for this merge.
+        while let Some(collection) = queue.take(&self.stopping) {
+            self.guarded(&collection, || self.after_work(&collection, work(&collection)));
+            queue.end();
+            // The deletion of its tenant may have been waiting for this work.
             self.clear_deleted_tenants();
         }
     }
@@ -171,7 +184,7 @@ impl Ingest {
             return Ok(false);
         };
         if merge.rows() > rows_max {
-            self.maintenance.wake_for_large(collection);
+            self.maintenance.large.wake(collection);
             return Ok(false);
         }
         let _memory = self.memory.take_for_merge(merge.memory_bytes());
@@ -209,13 +222,12 @@ impl Ingest {
             self.remove_expired_memories(collection)?;
             self.expire_other(collection)?;
             while self.merge_next(collection, LARGE_MERGE_ROWS)? {}
-            let round = self.restore_once(collection)?;
+            if !collection.snapshot().damaged.is_empty() {
+                self.maintenance.lost.wake(collection);
+            }
             collection.collect_garbage()?;
-            Ok(match round {
-                // Nothing reports the end of the last reader.
-                Round::Idle if collection.has_garbage() => Round::Later,
-                round => round,
-            })
+            // Nothing reports the end of the last reader.
+            Ok(if collection.has_garbage() { Round::Later } else { Round::Idle })
         })();
         self.after_work(collection, result);
     }

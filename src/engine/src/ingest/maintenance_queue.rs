@@ -30,16 +30,25 @@ pub(super) struct Maintenance {
     /// Collections of deleted tenants that were still in use when they were closed.
     held: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
     woken: Condvar,
-    large: Mutex<LargeMerges>,
-    woken_for_large: Condvar,
+    /// Collections with a large merge.
+    pub(super) large: ThreadQueue,
+    /// Collections with lost sources to rebuild.
+    pub(super) lost: ThreadQueue,
     /// Bytes of disk that running merges may still take.
     pub(super) promised_bytes: Mutex<u64>,
 }
 
+/// Collections handed to a thread of their own, which works on one at a time.
 #[derive(Debug, Default)]
-struct LargeMerges {
+pub(super) struct ThreadQueue {
+    state: Mutex<Handed>,
+    woken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Handed {
     waiting: BTreeMap<CollectionId, Weak<Collection>>,
-    /// The collection that the thread for large merges is working on.
+    /// The collection that the thread is working on.
     running: Option<CollectionId>,
 }
 
@@ -90,42 +99,6 @@ impl Maintenance {
         due.into_values().filter_map(open).collect()
     }
 
-    /// Hands a collection to the thread for large merges.
-    pub(super) fn wake_for_large(&self, collection: &Arc<Collection>) {
-        self.large.lock().waiting.insert(collection.id(), Arc::downgrade(collection));
-        self.woken_for_large.notify_one();
-    }
-
-    /// Waits for a collection with a large merge; `None` when the server stops. The caller must
-    /// call [`Self::end_large`] afterwards.
-    pub(super) fn take_large(&self, stopping: &Stopping) -> Option<Arc<Collection>> {
-        let mut large = self.large.lock();
-        while !stopping.is_set() {
-            match large.waiting.pop_first() {
-                Some((id, collection)) => {
-                    if let Some(open) = collection.upgrade() {
-                        large.running = Some(id);
-                        return Some(open);
-                    }
-                }
-                None => self.woken_for_large.wait(&mut large),
-            }
-        }
-        None
-    }
-
-    /// Reports that the merge taken by [`Self::take_large`] has ended.
-    pub(super) fn end_large(&self) {
-        self.large.lock().running = None;
-    }
-
-    /// Cancels a pending large merge of a collection; returns whether none is running.
-    pub(super) fn give_up_large(&self, id: CollectionId) -> bool {
-        let mut large = self.large.lock();
-        large.waiting.remove(&id);
-        large.running != Some(id)
-    }
-
     /// Whether the collection of a deleted tenant, which the registry has closed, is still in use.
     /// If so, [`Self::take`] has deleted tenants checked again.
     pub(super) fn is_held(&self, id: CollectionId, closed: Weak<Collection>) -> bool {
@@ -145,8 +118,51 @@ impl Maintenance {
         // Taken so that no thread is between its check of the flag and its wait.
         let _waiting = self.waiting.lock();
         self.woken.notify_all();
-        let _large = self.large.lock();
-        self.woken_for_large.notify_all();
+        self.large.interrupt();
+        self.lost.interrupt();
+    }
+}
+
+impl ThreadQueue {
+    /// Hands a collection to the thread.
+    pub(super) fn wake(&self, collection: &Arc<Collection>) {
+        self.state.lock().waiting.insert(collection.id(), Arc::downgrade(collection));
+        self.woken.notify_one();
+    }
+
+    /// Waits for a collection; `None` when the server stops. The caller must call [`Self::end`]
+    /// afterwards.
+    pub(super) fn take(&self, stopping: &Stopping) -> Option<Arc<Collection>> {
+        let mut state = self.state.lock();
+        while !stopping.is_set() {
+            match state.waiting.pop_first() {
+                Some((id, collection)) => {
+                    if let Some(open) = collection.upgrade() {
+                        state.running = Some(id);
+                        return Some(open);
+                    }
+                }
+                None => self.woken.wait(&mut state),
+            }
+        }
+        None
+    }
+
+    /// Reports that the work taken by [`Self::take`] has ended.
+    pub(super) fn end(&self) {
+        self.state.lock().running = None;
+    }
+
+    /// Cancels pending work on a collection; returns whether none is running.
+    pub(super) fn give_up(&self, id: CollectionId) -> bool {
+        let mut state = self.state.lock();
+        state.waiting.remove(&id);
+        state.running != Some(id)
+    }
+
+    fn interrupt(&self) {
+        let _state = self.state.lock();
+        self.woken.notify_all();
     }
 }
 
@@ -171,14 +187,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (queue, stopping) = (Maintenance::default(), Stopping::default());
         let open = collection(root.path());
-        queue.wake_for_large(&open);
-        let taken = queue.take_large(&stopping).unwrap();
-        assert!(!queue.give_up_large(taken.id()), "it is under way");
-        queue.end_large();
-        queue.wake_for_large(&open);
-        assert!(queue.give_up_large(taken.id()));
+        queue.large.wake(&open);
+        let taken = queue.large.take(&stopping).unwrap();
+        assert!(!queue.large.give_up(taken.id()), "it is under way");
+        queue.large.end();
+        queue.large.wake(&open);
+        assert!(queue.large.give_up(taken.id()));
         stopping.set();
-        assert!(queue.take_large(&stopping).is_none(), "it was given up");
+        assert!(queue.large.take(&stopping).is_none(), "it was given up");
     }
 
     #[test]

@@ -245,7 +245,7 @@ impl Ingest {
         }
     }
 
-    /// Starts the threads that process originals, those that fetch pages, and four for background
+    /// Starts the threads that process originals, those that fetch pages, and five for background
     /// work. Call [`Self::recover`] first.
     pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
@@ -259,6 +259,7 @@ impl Ingest {
         let background = [
             spawn("maintenance".to_owned(), Self::maintain),
             spawn("large-merges".to_owned(), Self::merge_large),
+            spawn("rebuild".to_owned(), Self::rebuild_lost),
             spawn("reembed".to_owned(), Self::reembed),
             spawn("scrub".to_owned(), Self::scrub),
         ];

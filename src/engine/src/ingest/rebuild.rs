@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 use crate::ingest::draft::Draft;
 use crate::ingest::worker::CLAIM;
-use crate::ingest::{Ingest, IngestError};
+use crate::ingest::{Ingest, IngestError, memory};
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
 use lodestone_embed::Embedder;
@@ -138,6 +138,9 @@ impl Ingest {
         let Some(tenant) = self.catalog.tenant_of(collection.id())? else {
             return Ok(Round::Idle);
         };
+        let sizes = chosen.iter().map(|record| (record.size_bytes, metadata_bytes(record)));
+        let share = self.memory.share(memory::claim_bytes(sizes), &self.stopping);
+        let Some(_memory) = share else { return Ok(Round::Later) };
         let (mut drafts, mut round) = (Vec::with_capacity(chosen.len()), Round::Progress);
         for record in chosen {
             match self.redraft_safely(&tenant, &*model, record) {
@@ -211,7 +214,7 @@ impl Ingest {
         if drafts.is_empty() {
             return Some(Vec::new());
         }
-        match self.embed(model, drafts.clone(), None) {
+        match self.embed(tenant, model, drafts.clone(), None) {
             Ok(sources) => return Some(sources),
             Err(Outcome::Released) => return None,
             Err(_) => {}
@@ -219,7 +222,7 @@ impl Ingest {
         let mut sources = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let record = draft.record.clone();
-            match self.embed(model, vec![draft], None) {
+            match self.embed(tenant, model, vec![draft], None) {
                 Ok(embedded) => sources.extend(embedded),
                 Err(Outcome::Released) => return None,
                 Err(outcome) => self.given_up.add(tenant, &record, &format!("{outcome:?}")),
@@ -263,4 +266,11 @@ impl Ingest {
         tracing::warn!(collection = %id, sources = wanted.len(), damaged, "rebuilt lost sources");
         Ok(())
     }
+}
+
+/// Size of the metadata of a source as JSON.
+fn metadata_bytes(record: &SourceRecord) -> u64 {
+    let maps = [&record.tenant_metadata, &record.document_metadata];
+    let bytes = |map| serde_json::to_string(map).map_or(0, |text| text.len() as u64);
+    maps.into_iter().map(bytes).sum()
 }

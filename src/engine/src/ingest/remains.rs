@@ -1,6 +1,7 @@
 //! Removes what is left of deleted tenants, and completes the descriptors of the others.
 
 use crate::copies;
+use crate::ingest::maintenance_queue::Maintenance;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::CatalogError;
 use lodestone_catalog::descriptors;
@@ -32,9 +33,10 @@ impl Ingest {
     }
 
     fn finish_deleted_tenant(&self, id: CollectionId) -> Result<(), IngestError> {
-        if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
-            // Files written by a merge or a re-embedding after this would stay behind. The thread
-            // that is working on it calls this again when it is done.
+        let Maintenance { large, lost, .. } = &self.maintenance;
+        if !large.give_up(id) | !lost.give_up(id) | !self.reembeds.forget(id) {
+            // Files written by a merge, a rebuild or a re-embedding after this would stay behind.
+            // The thread that is working on it calls this again when it is done.
             return Ok(());
         }
         // The same goes for a request that began before the deletion.

@@ -168,7 +168,8 @@ impl Ingest {
         let claimed = drafted.first().zip(drafted.last()).map(|(first, last)| (*first, *last));
         let mut kept =
             claimed.map(|claim| self.kept.open(&*self.store, &*model, collection.id(), claim));
-        let mut sources = self.embed(&*model, drafts, kept.as_mut()).unwrap_or_else(|outcome| {
+        let embedded = self.embed(&tenant, &*model, drafts, kept.as_mut());
+        let mut sources = embedded.unwrap_or_else(|outcome| {
             ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });

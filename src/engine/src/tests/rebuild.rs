@@ -127,6 +127,26 @@ fn what_was_lost_is_built_from_its_original() {
     }
 }
 
+/// Goal: while sources of one tenant are rebuilt, the other background work of all tenants goes on.
+/// Method: delete another tenant, whose files that work removes.
+#[test]
+fn a_rebuild_holds_no_other_tenant_up() {
+    let (rig, before) = filled();
+    let rig = rig.restart(GatedEmbedder::with_passes(0), HARMS[0].1);
+    let engine = &rig.engine;
+    drop(access(engine));
+    wait_for("the rebuild to begin", || rig.gate.has_waiting().then_some(()));
+    let other = TenantId::parse("vectors").unwrap();
+    make_vector_tenant(engine, &other).unwrap();
+    engine.delete_tenant(&grant(), &other).unwrap();
+    wait_for("the end of its files", || {
+        let left = engine.catalog.collections_pending_delete().unwrap();
+        left.is_empty().then_some(())
+    });
+    rig.gate.open();
+    assert_eq!(whole_again(engine), before);
+}
+
 /// Goal: changes made during a rebuild take precedence over it.
 #[test]
 fn changes_during_a_rebuild_win() {
