@@ -252,6 +252,10 @@ impl NearRows for SeenRows<'_> {
         row < self.rows.len() && self.filter.is_none_or(|filter| filter.dense().contains(row))
     }
 
+    fn is_filtered(&self) -> bool {
+        self.filter.is_some()
+    }
+
     fn fetch(&self, row: RowId) {
         if let Some(blocks) = self.blocks {
             blocks.codes_of(row);

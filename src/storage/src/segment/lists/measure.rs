@@ -13,7 +13,8 @@
 
 use std::cell::Cell;
 
-use crate::segment::lists::probe::{Probed, probe, probe_together};
+use crate::segment::lists::exact::probe_together;
+use crate::segment::lists::probe::{Probed, probe};
 use crate::segment::lists::source::{FINITE, ListSource, Trials};
 use crate::segment::lists::{Effort, Lists, NearRows, Recall};
 use lodestone_compute::rotation::Rotation;

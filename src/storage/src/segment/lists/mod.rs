@@ -34,12 +34,14 @@
 //! - `build`: assigns rows to lists, from scratch or from the lists of an older segment
 //! - `encode`: encodes lists into sections; `measure`: cost and recall of trial searches
 //! - `view`: checked views of the sections
-//! - `nearest`: the lists near a query; `probe`: the search through them and T0; `side_by_side`:
-//!   several searches in one pass; `effort`: limits on the work of a search
+//! - `nearest`: the lists near a query; `probe`: the search through them and T0; `exact`: the search
+//!   through all of them; `side_by_side`: several searches in one pass; `effort`: limits on the work
+//!   of a search
 
 pub mod build;
 mod effort;
 mod encode;
+mod exact;
 mod measure;
 mod near_rows;
 mod nearest;
@@ -51,8 +53,9 @@ pub mod view;
 pub use build::build;
 pub use effort::{Effort, Recall};
 pub(in crate::segment) use encode::encode;
+pub use exact::probe_together;
 pub use near_rows::NearRows;
-pub use probe::{Probed, probe, probe_together};
+pub use probe::{Probed, probe};
 pub use side_by_side::probe_side_by_side;
 pub(in crate::segment) use source::Trials;
 pub use source::{BuiltLists, ListSource, Older};

@@ -6,6 +6,10 @@ use lodestone_types::RowId;
 pub trait NearRows {
     /// Whether the row passes the filter.
     fn passes(&self, row: RowId) -> bool;
+    /// Whether rows may not pass.
+    fn is_filtered(&self) -> bool {
+        false
+    }
     /// Prefetches the data that `estimate` will read.
     fn fetch(&self, row: RowId);
     /// Asks the operating system to read that data ahead, as it may be on disk.

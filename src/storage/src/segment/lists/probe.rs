@@ -5,13 +5,14 @@
 //!    -> those that pass the filter, best upper bound first, 16 at a time -> T1 -> threshold
 //! ```
 //! A probing search stops once its patience, a number of consecutive lists, brought no row among
-//! the best k so far; unpromising lists count for more. The data thus decides how many lists are
-//! read: the neighbours of a passage are in few lists, the answers to an unusual question in many,
-//! and under a filter a search continues as long as it finds better rows.
+//! the best k so far; unpromising lists count for more, and lists in which no row passes the filter
+//! are skipped and do not count. The data thus decides how many lists are read: the neighbours of a
+//! passage are in few lists, the answers to an unusual question in many, and under a filter a
+//! search continues as long as it finds better rows.
 //!
-//! An exact search then reads all other lists in memory order, which is faster than in order of
-//! promise because the threshold hardly rises any more. Several exact searches share one pass.
+//! An exact search then reads all other lists (`exact`).
 
+use crate::segment::lists::exact::search_all;
 use crate::segment::lists::nearest::{all_but, lists_at_once, nearest, take_nearest};
 use crate::segment::lists::{Effort, Lists, NearRows};
 use lodestone_compute::one_bit::task::MayReach;
@@ -23,7 +24,7 @@ use lodestone_types::{Hit, RowId};
 
 /// Blocks that all searches of a shared pass scan before they move on: 60 KiB at d = 384, which
 /// stay in the CPU's second-level cache.
-const RUN_BLOCKS: usize = 16;
+pub(super) const RUN_BLOCKS: usize = 16;
 /// Lists that an exact search visits before it scans all others.
 const LISTS_OF_EXACT: usize = 64;
 /// Rows of T1 prefetched together.
@@ -66,45 +67,6 @@ pub fn probe<R: NearRows>(
     search.finish()
 }
 
-/// Like [`probe`] without patience, for several queries in one pass over T0. `rows` returns the
-/// rows as seen by the query of that number.
-pub fn probe_together<R: NearRows>(
-    lists: &Lists<'_>,
-    rotation: &Rotation,
-    queries: &[PreparedQuery],
-    k: usize,
-    deviations: f32,
-    rows: impl Fn(usize) -> R,
-) -> Vec<Probed> {
-    let effort = Effort { deviations, patience: None };
-    let begin = |(at, query)| Search::new(lists, rotation, query, k, effort, rows(at));
-    let mut searches: Vec<Search<'_, R>> = queries.iter().enumerate().map(begin).collect();
-    search_all(lists, &mut searches);
-    searches.into_iter().map(Search::finish).collect()
-}
-
-/// Runs exact searches. Each first visits its nearest lists, which gives it a score threshold; then
-/// all of them read the other lists together.
-fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
-    if lists.len() > 1 {
-        searches.iter_mut().for_each(Search::probe_nearest);
-    }
-    for list in (0..lists.len()).filter(|list| lists.verify(*list)) {
-        let seen: Vec<Option<Seen>> =
-            searches.iter().map(|s| (!s.visited[list]).then(|| s.see(list))).collect();
-        for first in (0..lists.one_bit(list).len()).step_by(RUN_BLOCKS) {
-            let mut ahead = lists.blocks_from(list, first + RUN_BLOCKS, RUN_BLOCKS);
-            for (search, seen) in searches.iter_mut().zip(&seen) {
-                if let Some(seen) = seen {
-                    search.scan_run(seen, first, std::mem::take(&mut ahead));
-                    search.look_at_found();
-                }
-            }
-        }
-    }
-    searches.iter_mut().for_each(|search| search.scanned = lists.len());
-}
-
 /// A search for one query through the lists.
 pub(super) struct Search<'a, R> {
     pub(super) lists: &'a Lists<'a>,
@@ -119,8 +81,8 @@ pub(super) struct Search<'a, R> {
     found: Vec<Hit>,
     candidates: Vec<Hit>,
     /// Whether each list was visited; empty in probing searches, which need no such record.
-    visited: Vec<bool>,
-    scanned: usize,
+    pub(super) visited: Vec<bool>,
+    pub(super) scanned: usize,
     /// The thread's count of major page faults before the search.
     faults: i64,
     /// Whether the search has had to wait for the disk.
@@ -197,16 +159,19 @@ impl<'a, R: NearRows> Search<'a, R> {
             if self.ends_before(seen, *in_vain, patience) {
                 return true;
             }
-            self.scan_in(order, at);
-            *in_vain = if self.look_at_found() { 0 } else { *in_vain + 1 };
+            if self.scan_in(order, at) {
+                *in_vain = if self.look_at_found() { 0 } else { *in_vain + 1 };
+            }
         }
         false
     }
 
     /// Visits the nearest lists and marks them as visited.
-    fn probe_nearest(&mut self) {
+    pub(super) fn probe_nearest(&mut self) {
         for seen in self.nearest_lists(LISTS_OF_EXACT) {
-            self.visit(&seen, None);
+            if self.has_passing(seen.list) {
+                self.visit(&seen, None);
+            }
             self.visited[seen.list] = true;
         }
     }
@@ -232,7 +197,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         seen
     }
 
-    fn see(&self, list: usize) -> Seen {
+    pub(super) fn see(&self, list: usize) -> Seen {
         self.see_at(list, self.lists.dot(list, self.query))
     }
 
@@ -266,26 +231,43 @@ impl<'a, R: NearRows> Search<'a, R> {
         self.look_at_found()
     }
 
-    /// Visits the first lists and returns their number. T1 of the best rows of the first list
-    /// yields a threshold; the best rows of all of them come next.
+    /// Visits the first lists and returns the position after them. T1 of the best rows of the first
+    /// list yields a threshold; the best rows of all of them come next.
     pub(super) fn visit_first(&mut self, order: &[Seen]) -> usize {
-        let count = order.len().min(LISTS_FIRST);
-        for at in 0..count {
-            self.scan_in(order, at);
-            if at == 0 {
-                self.look_at_best(true);
+        let (mut at, mut visited) = (0, 0);
+        while at < order.len() && visited < LISTS_FIRST {
+            if self.scan_in(order, at) {
+                visited += 1;
+                if visited == 1 {
+                    self.look_at_best(true);
+                }
             }
+            at += 1;
         }
         self.look_at_found();
-        count
+        at
     }
 
-    /// Scans the list at a position of the order.
-    fn scan_in(&mut self, order: &[Seen], at: usize) {
+    /// Scans the list at a position of the order, unless no row of it passes the filter; returns
+    /// whether it did.
+    fn scan_in(&mut self, order: &[Seen], at: usize) -> bool {
         if let Some(ahead) = order.get(at + LISTS_AHEAD_COLD).filter(|_| self.is_cold) {
             self.lists.read_soon(ahead.list);
         }
-        self.scan(&order[at], order.get(at + 1).map(|next| next.list));
+        let has_passing = self.has_passing(order[at].list);
+        if has_passing {
+            self.scan(&order[at], order.get(at + 1).map(|next| next.list));
+        }
+        has_passing
+    }
+
+    /// Whether a list holds a row that passes the filter. A damaged list counts as one, since its
+    /// rows are not known; scanning it finds nothing.
+    pub(super) fn has_passing(&self, list: usize) -> bool {
+        let passes = |row: &u32| self.rows.passes(RowId(*row));
+        !self.rows.is_filtered()
+            || !self.lists.verify(list)
+            || self.lists.rows(list).iter().any(passes)
     }
 
     /// Scans a list while prefetching the next one.
@@ -314,7 +296,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     }
 
     /// Scans a run of a list's blocks for rows that may win, while prefetching `ahead`.
-    fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) {
+    pub(super) fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) {
         let blocks = self.lists.one_bit(seen.list);
         let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
         // Positions past the last row are padding of its block.
@@ -334,7 +316,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     }
 
     /// Examines T1 of the rows found; returns whether one entered the best so far.
-    fn look_at_found(&mut self) -> bool {
+    pub(super) fn look_at_found(&mut self) -> bool {
         let (mut has_news, mut choices) = (false, 0);
         while !self.found.is_empty() {
             has_news |= self.look_at_best(choices < CHOICES_MAX);

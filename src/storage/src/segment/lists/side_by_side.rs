@@ -77,7 +77,8 @@ struct Course<'a, R> {
     is_done: bool,
     /// Lists of this round with better rows: position in `order`, and the best estimate there.
     news: Vec<(usize, f32)>,
-    planned: std::ops::Range<usize>,
+    /// Positions in `order` that are visited in this round, ascending.
+    planned: Vec<usize>,
 }
 
 impl<'a, R: NearRows> Course<'a, R> {
@@ -92,7 +93,7 @@ impl<'a, R: NearRows> Course<'a, R> {
             in_vain: 0,
             is_done: false,
             news: Vec::new(),
-            planned: 0..0,
+            planned: Vec::new(),
         };
         course.next = course.search.visit_first(&course.order);
         course
@@ -100,18 +101,26 @@ impl<'a, R: NearRows> Course<'a, R> {
 
     /// Plans the visits that are certain to be made and names them to `visit`.
     fn plan(&mut self, mut visit: impl FnMut(usize, usize)) {
-        if !self.is_done && self.next == self.order.len() {
-            self.order_more();
+        self.planned.clear();
+        while !self.is_done && self.planned.is_empty() {
+            if self.next == self.order.len() {
+                self.order_more();
+            }
+            while let Some(seen) = self.order.get(self.next)
+                && self.planned.len() < self.patience
+            {
+                let in_vain = self.in_vain + self.planned.len();
+                if self.search.ends_before(seen, in_vain, self.patience) {
+                    self.is_done = self.planned.is_empty();
+                    break;
+                }
+                if self.search.has_passing(seen.list) {
+                    self.planned.push(self.next);
+                    visit(seen.list, self.next);
+                }
+                self.next += 1;
+            }
         }
-        let goes_on = |(at, seen): &(usize, &Seen)| {
-            !self.search.ends_before(seen, self.in_vain + at, self.patience)
-        };
-        let coming = self.order[self.next..].iter().take(self.patience).enumerate();
-        let count = if self.is_done { 0 } else { coming.take_while(goes_on).count() };
-        self.is_done = count == 0;
-        self.planned = self.next..self.next + count;
-        self.next = self.planned.end;
-        self.planned.clone().for_each(|at| visit(self.order[at].list, at));
     }
 
     fn order_more(&mut self) {
@@ -137,7 +146,7 @@ impl<'a, R: NearRows> Course<'a, R> {
         let threshold = self.search.threshold();
         let still = self.news.iter().filter(|(_, best)| *best >= threshold).map(|(at, _)| *at);
         match still.max() {
-            Some(last) => self.in_vain = self.planned.end - 1 - last,
+            Some(last) => self.in_vain = self.planned.iter().filter(|at| **at > last).count(),
             None => self.in_vain += self.planned.len(),
         }
         self.news.clear();

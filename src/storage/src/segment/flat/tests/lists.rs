@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::segment::flat::search as flat_search;
-use crate::segment::lists::{Effort, ListPolicy, ListSource, Older, Recall, build, probe};
+use crate::segment::lists::{
+    Effort, ListPolicy, ListSource, Older, Probed, Recall, build, probe, probe_side_by_side,
+};
 use lodestone_compute::kmeans::CodeRows;
 use lodestone_types::Metric;
 
@@ -270,6 +272,53 @@ fn recall_is_no_less_than_the_share_of_lists() {
         let recall = found as f64 / wanted as f64;
         assert!(recall >= share.min(0.98), "patience {patience}: {recall} below {share}");
     }
+}
+
+/// Goal: under a filter that lets whole groups of rows pass, the lists of the others are skipped and
+/// end no search, also if the query is nearer to them.
+#[test]
+fn lists_that_a_filter_empties_do_not_count() {
+    const ROWS: usize = 12_000;
+    const DIMENSION: usize = 64;
+    let (columns, rotation) =
+        (grouped(43, ROWS, DIMENSION, FullKind::F16), Rotation::new(DIMENSION));
+    let rows = columns.view();
+    let built = build(&rows, ListPolicy { list_rows: 40, ..SMALL_LISTS });
+    let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
+    let group = |row: usize| row * 7 % (ROWS / 40);
+    let is_passing = |row: &u32| group(*row as usize).is_multiple_of(5);
+    let mask: RoaringBitmap = (0..ROWS as u32).filter(is_passing).collect();
+    let filled = |list: &usize| lists.rows(*list).iter().any(|row| mask.contains(*row));
+    let filled = (0..lists.len()).filter(filled).count();
+    let filter = RowFilter::new(&mask, ROWS);
+    let queries: Vec<PreparedQuery> = (0..ROWS)
+        .filter(|row| !mask.contains(*row as u32))
+        .step_by(97)
+        .map(|row| PreparedQuery::new(&columns_row(&rows, row)).unwrap())
+        .collect();
+    let seen = |at: usize| {
+        let (query, filter) = (&queries[at], Some(&filter));
+        let bound = ErrorBound::likely(query, &rows);
+        SeenRows { rows: &rows, blocks: None, query, bound, filter }
+    };
+    let patience = lists.patience(10, Recall::Usual);
+    let effort = Effort::probing(Some(patience));
+    let together = probe_side_by_side(&lists, &rotation, &queries, 10, (effort, patience), seen);
+    let (mut wanted, mut found, mut found_together) = (0, 0, 0);
+    for (at, query) in queries.iter().enumerate() {
+        let truth = brute_force(&SimdBackend, &rows, query, Some(&mask), 10);
+        let alone = probe(&lists, &rotation, query, 10, effort, seen(at));
+        assert!(alone.lists <= filled, "{} of {filled} lists", alone.lists);
+        let hits = |probed: &Probed| {
+            let is_found = |hit: &&Hit| probed.candidates.iter().any(|it| it.row == hit.row);
+            truth.iter().filter(is_found).count()
+        };
+        wanted += truth.len();
+        found += hits(&alone);
+        found_together += hits(&together[at]);
+    }
+    let told = format!("{found} and {found_together} of {wanted}");
+    assert!(found * 100 >= wanted * 98 && found_together * 100 >= wanted * 98, "{told}");
 }
 
 /// Goal: a probe continues until it has k rows or has seen all of them, however far they are.
