@@ -10,14 +10,15 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 7                    key                         also found by
+//! catalog.sqlite, format 8                    key                         also found by
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; id
-//!       job_counts, queue_total               kept by triggers on jobs
+//!       job_counts, queue_total, queue_use    kept by triggers on jobs
 //!     known_sources scopes of source ids      source, scope               scope
 //!       tenant_use  triggers, also on files   collection
+//!       sub_tenant_use triggers               collection, sub-tenant
 //!     tenant_limits those with own limits     collection
 //!     files       uploads that are no sources collection, id
 //!     vector_stores named sub-tenants         collection, name

@@ -12,6 +12,9 @@ use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId, 
 const STATUSES: [JobStatus; 4] =
     [JobStatus::Queued, JobStatus::InProgress, JobStatus::Success, JobStatus::Errored];
 
+/// Maximum number of sub-tenants whose jobs are read one sub-tenant after the other.
+const NAMES_MAX: usize = 16;
+
 /// Scope of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobScope {
@@ -97,7 +100,7 @@ impl Catalog {
               AND NOT EXISTS (SELECT 1 FROM jobs n
                 WHERE n.source = j.source AND n.collection = j.collection
                   AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)";
-        self.inner.readers.read_long(blob(collection), |connection| {
+        self.read_long(collection, |connection| {
             connection.all(sql, params![blob(collection), sub_tenant.as_str()], |cells| {
                 let (source, status) = (cells.source()?, cells.word(JobStatus::from_word)?);
                 Ok(OpenSource { source, status, uploaded_at: cells.time()? })
@@ -107,7 +110,7 @@ impl Catalog {
 
     /// Lists one page of jobs, newest first, with the counts of the scope.
     pub fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
-        let (mut jobs, counts) = self.read(|connection| {
+        let (mut jobs, counts) = self.read_scope(&filter.scope, |connection| {
             // One transaction, so that jobs and counts are consistent.
             let transaction = connection.unchecked_transaction()?;
             let jobs = page(&transaction, filter)?;
@@ -122,7 +125,19 @@ impl Catalog {
 
     /// Counts the jobs of a scope by state.
     pub fn job_counts(&self, scope: &JobScope) -> Result<JobCounts> {
-        self.read(|connection| count(connection, scope))
+        self.read_scope(scope, |connection| count(connection, scope))
+    }
+
+    /// Runs a read whose cost grows with the sub-tenants of the scope.
+    fn read_scope<T>(
+        &self,
+        scope: &JobScope,
+        body: impl FnOnce(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        match scope {
+            JobScope::Within(places) if !places.is_empty() => self.read_long(places[0].0, body),
+            JobScope::Within(_) | JobScope::Everywhere => self.read(body),
+        }
     }
 
     pub(super) fn staged(&self, mut row: JobRow) -> JobRow {
@@ -145,8 +160,9 @@ pub(super) fn select(
     connection.all(&sql, parameters, read_job_row)
 }
 
-/// Reads one job more than fits on the page. Each (collection, state) is read along its index and
-/// the parts are merged, so the cost of a page does not depend on the number of jobs.
+/// Reads one job more than fits on the page. Each (collection, sub-tenant, state) is read along its
+/// index and the parts are merged, so the cost of a page does not depend on the number of jobs,
+/// unless a key reaches more than [`NAMES_MAX`] sub-tenants only.
 fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
     let before = filter.before.map_or(i64::MAX, |sequence| sequence.0 as i64);
     let limit = filter.limit as i64 + 1;
@@ -163,18 +179,25 @@ fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
             format!("WHERE j.seq < ?1 AND t.deleting = 0 {condition} ORDER BY j.seq DESC LIMIT ?2");
         return select(connection, &rest, params![before, limit]);
     };
-    for (collection, sub_tenants) in places {
-        for status in STATUSES.into_iter().filter(|s| filter.status.is_none_or(|only| only == *s)) {
+    let states = STATUSES.into_iter().filter(|s| filter.status.is_none_or(|only| only == *s));
+    for ((collection, sub_tenants), status) in
+        places.iter().flat_map(|place| states.clone().map(move |status| (place, status)))
+    {
+        let parts: Vec<Option<&[SubTenantId]>> = match sub_tenants {
+            Some(names) if names.len() <= NAMES_MAX => names.chunks(1).map(Some).collect(),
+            names => vec![names.as_deref()],
+        };
+        for names in parts {
             let mut values = vec![
                 Value::Blob(blob(*collection).to_vec()),
                 Value::Text(status.as_str().into()),
                 Value::Integer(before),
                 Value::Integer(limit),
             ];
-            let names = among(sub_tenants.as_deref(), "j", &mut values);
+            let among = among(names, "j", &mut values);
             let rest = format!(
                 "WHERE j.collection = ?1 AND j.status = ?2 AND j.seq < ?3 AND t.deleting = 0
-                 {names} ORDER BY j.seq DESC LIMIT ?4"
+                 {among} ORDER BY j.seq DESC LIMIT ?4"
             );
             found.extend(select(connection, &rest, params_from_iter(values))?);
         }

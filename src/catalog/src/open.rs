@@ -16,12 +16,12 @@ use super::follow::Following;
 use super::job_watch::JobWatchers;
 use super::log::{CatalogLog, Claimed, LogState, LogWatch, Shipper};
 use super::readers::{self, Readers};
-use super::rows::Statements;
+use super::rows::{Statements, blob};
 use super::work::{Changes, Stages, WorkSignal, WorkSignals};
 use super::writer::{Reach, Writer};
 use super::{Catalog, CatalogOptions, Inner, migrations};
 use lodestone_io::store::{BlobStore, Key};
-use lodestone_types::{Clock, IdSource};
+use lodestone_types::{Clock, CollectionId, IdSource};
 
 /// Maximum time that a statement waits for a lock of another process (a backup, an inspection).
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -363,6 +363,16 @@ impl Catalog {
     /// Runs `body` on a read-only connection.
     pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.named(self.inner.readers.read(body))
+    }
+
+    /// Runs a read that takes the longer the more the collection has in the catalog
+    /// ([`Readers::read_long`](super::readers::Readers::read_long)).
+    pub(super) fn read_long<T>(
+        &self,
+        collection: CollectionId,
+        body: impl FnOnce(&Connection) -> Result<T>,
+    ) -> Result<T> {
+        self.named(self.inner.readers.read_long(blob(collection), body))
     }
 
     /// Adds the name of the file to errors of damage.

@@ -73,7 +73,7 @@ impl Catalog {
     /// Lists the sub-tenants of a collection: `default` first, then in ascending order.
     pub fn sub_tenants(&self, collection: CollectionId) -> Result<Vec<SubTenantId>> {
         let sql = "SELECT name FROM sub_tenants WHERE collection = ?1 ORDER BY name";
-        self.read(|connection| {
+        self.read_long(collection, |connection| {
             let stored = connection.all(sql, [blob(collection)], |cells| cells.sub_tenant())?;
             Ok(std::iter::once(SubTenantId::default_name()).chain(stored).collect())
         })

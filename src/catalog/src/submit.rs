@@ -146,15 +146,16 @@ fn supersede(connection: &Connection, job: &NewJob) -> Result<(Vec<Sequence>, Ve
     Ok((sequences, keys))
 }
 
+/// Number and bytes of the waiting jobs of a collection.
+pub(super) const WAITING: &str = "SELECT jobs, bytes FROM queue_use WHERE collection = ?1";
+
 /// Number and bytes of waiting jobs, in total or of one collection.
 fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u64)> {
     let read = |cells: &mut Cells<'_>| Ok((cells.number()?, cells.number()?));
     let Some(collection) = of else {
         return connection.one("SELECT jobs, bytes FROM queue_total", [], read);
     };
-    let sql = "SELECT coalesce(sum(jobs), 0), coalesce(sum(bytes), 0) FROM job_counts
-        WHERE collection = ?1 AND status = 'queued'";
-    connection.one(sql, [blob(collection)], read)
+    Ok(connection.first(WAITING, [blob(collection)], read)?.unwrap_or((0, 0)))
 }
 
 /// Refuses another job of this size if the queue has no room for it.

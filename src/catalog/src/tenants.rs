@@ -254,6 +254,9 @@ impl Catalog {
             "webhooks WHERE all_tenants = 0 AND ?1 IS NOT NULL AND ?2 > 0
                 AND id NOT IN (SELECT webhook FROM webhook_scopes)",
             "tenant_use WHERE collection = ?1 AND ?2 > 0",
+            "sub_tenant_use WHERE (collection, sub_tenant) IN
+                (SELECT collection, sub_tenant FROM sub_tenant_use
+                 WHERE collection = ?1 LIMIT ?2)",
             "tenant_limits WHERE collection = ?1 AND ?2 > 0",
             "tenants WHERE collection = ?1 AND ?2 > 0",
         ];

@@ -87,7 +87,7 @@ impl Catalog {
              LEFT JOIN vector_stores v ON v.collection = ?1 AND v.name = s.name
              ORDER BY s.created_at {order}, s.name {order}"
         );
-        self.read(|connection| {
+        self.read_long(collection, |connection| {
             connection.all(&sql, params_from_iter(values), |cells| {
                 let (name, created_at, title) = (cells.sub_tenant()?, cells.time()?, cells.next()?);
                 let metadata = serde_json::from_str(&cells.next::<String>()?)
@@ -135,11 +135,11 @@ impl Catalog {
 
     /// Total bytes of the originals of a sub-tenant's sources.
     pub fn stored_bytes(&self, collection: CollectionId, sub_tenant: &SubTenantId) -> Result<u64> {
-        let sql = "SELECT coalesce(sum(bytes), 0) FROM known_sources
-            WHERE collection = ?1 AND sub_tenant = ?2";
-        self.read(|connection| {
+        let sql = "SELECT bytes FROM sub_tenant_use WHERE collection = ?1 AND sub_tenant = ?2";
+        let bytes = self.read(|connection| {
             let key = params![blob(collection), sub_tenant.as_str()];
-            connection.one(sql, key, |cells| cells.number())
-        })
+            connection.first(sql, key, |cells| cells.number())
+        })?;
+        Ok(bytes.unwrap_or(0))
     }
 }

@@ -10,6 +10,7 @@
 //! - `v1`: the first format; `v2`: application records and web pages; `v3`: known sources
 //! - `v4`: limits and usage of tenants; `v5`: files, vector stores and file batches
 //! - `v6`: webhooks, look-up of jobs by id; `v7`: more limits, embedding models of tenants
+//! - `v8`: sums of waiting jobs and of bytes, jobs by sub-tenant
 
 mod v1;
 mod v2;
@@ -18,6 +19,7 @@ mod v4;
 mod v5;
 mod v6;
 mod v7;
+mod v8;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -31,7 +33,8 @@ use super::error::{CatalogError, Result};
 /// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` migrates format `n` to format `n + 1`.
-pub(super) const STEPS: [&str; 7] = [v1::SQL, v2::SQL, v3::SQL, v4::SQL, v5::SQL, v6::SQL, v7::SQL];
+pub(super) const STEPS: [&str; 8] =
+    [v1::SQL, v2::SQL, v3::SQL, v4::SQL, v5::SQL, v6::SQL, v7::SQL, v8::SQL];
 
 /// Reads the format of a file, refusing one that this release cannot open.
 pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {

@@ -234,4 +234,6 @@ fn a_catalog_of_format_4_keeps_its_sources_and_counts() {
     assert_eq!(opened.allowance(of).unwrap().used, TenantUse { sources: 1, bytes: 10 });
     opened.add_file(of, file("f", "north", 7)).unwrap();
     assert_eq!(opened.allowance(of).unwrap().used, TenantUse { sources: 2, bytes: 17 });
+    opened.set_bytes(of, vec![(sub("north"), source("s"), 4)]).unwrap();
+    assert_eq!(opened.stored_bytes(of, &sub("north")).unwrap(), 4);
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::claim::CHOOSE;
 use crate::job::Duty;
+use crate::submit::WAITING;
 use crate::{JobFilter, JobScope, RestoredTenant};
 use lodestone_types::Scope;
 
@@ -184,6 +185,32 @@ fn a_claim_costs_the_same_however_many_jobs_wait() {
     fixture.submit(a, "one more");
 }
 
+/// Goal: an upload costs no more if the jobs that wait are of thousands of sub-tenants.
+#[test]
+fn waiting_jobs_are_summed_at_no_cost_however_many_sub_tenants_have_some() {
+    let fixture = Fixture::new();
+    let a = fixture.tenant("a").collection;
+    let submit = |from: usize, to: usize| {
+        for n in from..to {
+            let mut job = fixture.job(a, &format!("s{n}"));
+            job.sub_tenant = sub(&format!("user{n}"));
+            fixture.catalog.submit(job).unwrap();
+        }
+    };
+    let steps = || {
+        fixture.catalog.write(move |connection| {
+            let mut sum = connection.prepare(WAITING)?;
+            let jobs: i64 = sum.query_row([a.0.as_bytes()], |row| row.get(0))?;
+            Ok((jobs, sum.get_status(rusqlite::StatementStatus::VmStep)))
+        })
+    };
+    submit(0, 5);
+    let (jobs, few) = steps().unwrap();
+    assert_eq!(jobs, 5);
+    submit(5, 300);
+    assert_eq!(steps().unwrap(), (300, few));
+}
+
 /// Goal: no look-up on a hot path scans a whole table or sorts.
 #[test]
 fn hot_queries_use_their_indexes() {
@@ -200,7 +227,7 @@ fn hot_queries_use_their_indexes() {
             .unwrap()
     };
     let choose = CHOOSE.replace("?1", "x''").replace("?2", "5").replace("?3", "0");
-    let checks: [(&str, &str); 9] = [
+    let checks: [(&str, &str); 10] = [
         (&choose, "jobs_ready"),
         (
             "SELECT 1 FROM jobs WHERE status = 'queued' AND not_before = 0 AND fetch = 0",
@@ -220,6 +247,12 @@ fn hot_queries_use_their_indexes() {
              WHERE j.collection = x'' AND j.status = 'queued' AND j.seq < 9 AND t.deleting = 0
              ORDER BY j.seq DESC LIMIT 5",
             "jobs_by_status",
+        ),
+        (
+            "SELECT * FROM jobs j JOIN tenants t ON t.collection = j.collection
+             WHERE j.collection = x'' AND j.status = 'queued' AND j.seq < 9 AND t.deleting = 0
+               AND j.sub_tenant IN ('b') ORDER BY j.seq DESC LIMIT 5",
+            "jobs_by_sub_tenant",
         ),
         (
             "SELECT * FROM jobs j JOIN tenants t ON t.collection = j.collection

@@ -21,6 +21,7 @@ use std::sync::mpsc::channel;
 use std::thread::Scope;
 
 use rusqlite::Connection;
+use rusqlite::types::Value as Cell;
 
 use super::{Catalog, CatalogOptions, Tenant};
 use crate::job::{
@@ -46,6 +47,35 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         Self::with(CatalogOptions::default())
+    }
+
+    /// Asserts that the sums kept by triggers equal those over the rows.
+    fn assert_sums_are_exact(&self) {
+        let checks = [
+            (
+                "SELECT collection, jobs, bytes FROM queue_use ORDER BY 1",
+                "SELECT collection, count(*), sum(size_bytes) FROM jobs WHERE status = 'queued'
+                 GROUP BY collection ORDER BY 1",
+            ),
+            (
+                "SELECT collection, sub_tenant, bytes FROM sub_tenant_use ORDER BY 1, 2",
+                "SELECT collection, sub_tenant, sum(bytes) FROM known_sources WHERE bytes > 0
+                 GROUP BY collection, sub_tenant ORDER BY 1, 2",
+            ),
+        ];
+        let rows = |sql: &str| {
+            self.catalog.read(|connection| {
+                let mut select = connection.prepare(sql)?;
+                let width = select.column_count();
+                let rows = select.query_map([], |row| {
+                    (0..width).map(|column| row.get(column)).collect::<Result<Vec<Cell>, _>>()
+                })?;
+                Ok(rows.collect::<Result<Vec<_>, _>>()?)
+            })
+        };
+        for (kept, counted) in checks {
+            assert_eq!(rows(kept).unwrap(), rows(counted).unwrap(), "{kept}");
+        }
     }
 
     fn with(options: CatalogOptions) -> Self {

@@ -198,6 +198,7 @@ impl World {
         }
         let found = self.fixture.catalog.job_counts(&JobScope::Everywhere).unwrap();
         assert_eq!(found, counts);
+        self.fixture.assert_sums_are_exact();
     }
 }
 
