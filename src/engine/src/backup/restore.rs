@@ -1,7 +1,8 @@
 //! Restores a backup into a new data directory.
 //!
-//! Everything is written to a directory beside the target and compared with its hashes; only when
-//! it is complete is the directory renamed to the target, in one step.
+//! Everything is written to a directory beside the target and compared with its hashes, and the
+//! manifest of each tenant with its catalog row; only when it is complete is the directory renamed
+//! to the target, in one step.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
@@ -15,8 +16,9 @@ use super::{BackupError, BackupManifest, TenantEntry};
 use crate::CATALOG_NAME;
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{Catalog, CatalogOptions, Import};
-use lodestone_io::store::{Key, LocalBlobs};
+use lodestone_io::store::{BlobStore, Key, LocalBlobs};
 use lodestone_io::{DataDir, Disk, RealDisk};
+use lodestone_storage::collection::CommitLog;
 use lodestone_types::{CollectionId, RandomIds, Sequence, SystemClock, TenantId};
 
 /// Selects what to restore.
@@ -144,11 +146,18 @@ fn fill(
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let catalog = Catalog::open(&catalog_path, CatalogOptions::default(), clock, ids)?;
     catalog.verify()?;
-    let store = LocalBlobs::new(Arc::clone(&data));
+    let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
+    let log = CommitLog::new(Arc::clone(&store));
     for tenant in catalog.tenants()? {
-        descriptors::write(&store, &Descriptor { tenant, is_deleted: false })?;
+        // Backups by earlier releases may contain the manifest of a history that was rolled back.
+        let head = log.checked_head(tenant.collection, catalog.head(tenant.collection)?);
+        head.map_err(|error| BackupError::Damaged {
+            file: format!("{}: tenant {} in backup {}", backups.name(), tenant.id, manifest.id),
+            problem: error.to_string(),
+        })?;
+        descriptors::write(&*store, &Descriptor { tenant, is_deleted: false })?;
     }
-    drop((catalog, store, data));
+    drop((catalog, log, store, data));
     Ok(RealDisk.sync_file_system(staging)?)
 }
 

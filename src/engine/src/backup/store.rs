@@ -27,6 +27,13 @@ pub struct Object {
     pub bytes: u64,
 }
 
+impl Object {
+    /// The object that would hold `bytes`.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self { sha256: hex::encode(Sha256::digest(bytes)), bytes: bytes.len() as u64 }
+    }
+}
+
 /// Reads bytes at an offset into the buffer; returns 0 at the end. Repeated reads yield equal
 /// bytes.
 pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, BackupError> + Send + 'a;

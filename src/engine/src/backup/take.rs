@@ -7,7 +7,8 @@
 //! The lock is only held while one read transaction is opened. A tenant's rows and its manifest are
 //! of the same moment, which is after the backup began, so they contain everything acknowledged
 //! before. Files never change: one whose name is in an earlier finished backup is not read again.
-//! Instead, the object stored there is checked (`earlier`).
+//! Instead, the object stored there is checked (`earlier`). Manifests are the exception: after a
+//! rollback their numbers come back with other contents. All other names contain random ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::EngineError;
 use lodestone_catalog::{Catalog, Moment, Tenant};
 use lodestone_io::FileSlice;
 use lodestone_io::store::{BlobStore, HeldBlobs, Key};
-use lodestone_storage::collection::{Collection, CollectionError, Snapshot, uploads};
+use lodestone_storage::collection::{Collection, CollectionError, Manifest, Snapshot, uploads};
 use lodestone_storage::segment::Segment;
 use lodestone_types::{Clock, ErrorKind};
 
@@ -204,12 +205,27 @@ impl Run<'_> {
 
     /// Stores a part of a list, unless an earlier backup has it.
     fn put_list(&mut self, bytes: &[u8]) -> Result<Object, BackupError> {
-        use sha2::{Digest, Sha256};
-        let sha256 = hex::encode(Sha256::digest(bytes));
-        let object = Object { sha256, bytes: bytes.len() as u64 };
-        if self.earlier.has_list(&object)? {
-            return Ok(object);
+        let object = Object::of(bytes);
+        match self.earlier.has_list(&object)? {
+            true => Ok(object),
+            false => self.put_bytes(bytes),
         }
+    }
+
+    /// Stores a manifest, unless `earlier`, the object of its name in an earlier backup, is equal.
+    fn put_manifest(
+        &mut self,
+        manifest: &Manifest,
+        earlier: Option<Object>,
+    ) -> Result<Object, BackupError> {
+        let bytes = manifest.encode();
+        match earlier.filter(|earlier| *earlier == Object::of(&bytes)) {
+            Some(object) if self.earlier.has_file(&object)? => Ok(object),
+            _ => self.put_bytes(&bytes),
+        }
+    }
+
+    fn put_bytes(&mut self, bytes: &[u8]) -> Result<Object, BackupError> {
         self.put(&mut |at, buffer| {
             let mut rest = bytes.get(at as usize..).unwrap_or_default();
             Ok(std::io::Read::read(&mut rest, buffer).unwrap_or(0))
@@ -241,10 +257,13 @@ impl Run<'_> {
         keys: &[Key],
     ) -> Result<(Vec<Object>, u64), BackupError> {
         let mut known = self.earlier.files(tenant.collection.0)?;
-        let mut entries = Vec::with_capacity(keys.len());
+        let (manifest, mut entries) = (snapshot.manifest.key(), Vec::with_capacity(keys.len()));
         for key in keys {
             let earlier = known.remove(key.as_str());
             let object = match earlier {
+                earlier if *key == manifest => {
+                    Some(self.put_manifest(&snapshot.manifest, earlier)?)
+                }
                 Some(object) if self.earlier.has_file(&object)? => Some(object),
                 _ => {
                     let mut segments = snapshot.segments.iter().map(|live| &live.segment);

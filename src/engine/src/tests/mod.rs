@@ -1,6 +1,7 @@
 //! Tests of the whole engine without HTTP, one file per theme.
 
 mod amendments;
+mod backups;
 mod claims;
 mod client_vectors;
 mod deletion;

@@ -5,6 +5,12 @@ use lodestone_io::store::Key;
 use lodestone_types::{CollectionId, SegmentId};
 
 impl Manifest {
+    /// Key of the manifest itself. The name says nothing about the content: after a rollback, other
+    /// versions get the same numbers.
+    pub fn key(&self) -> Key {
+        layout::manifest(CollectionId(self.collection), self.version)
+    }
+
     /// Keys of all files of this version except the originals, ascending; none before the first
     /// commit. A source list may be absent if an older release wrote the segment.
     pub fn files(&self) -> Vec<Key> {
@@ -12,7 +18,7 @@ impl Manifest {
         if self.version == 0 {
             return Vec::new();
         }
-        let mut files = vec![layout::manifest(id, self.version)];
+        let mut files = vec![self.key()];
         for entry in self.all_segments() {
             files.push(layout::segment(id, SegmentId(entry.id)));
             if entry.list.is_none() {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::collection::open::check_head;
 use crate::collection::{CollectionError, Manifest, layout};
 use lodestone_io::store::{BlobStore, Created, StoreError};
-use lodestone_types::{CollectionId, ErrorKind};
+use lodestone_types::{CollectionId, CommitHead, ErrorKind};
 
 /// Result of an attempt to commit.
 #[derive(Debug)]
@@ -56,6 +57,22 @@ impl CommitLog {
             listed = now;
         }
         Ok(Manifest::empty(collection))
+    }
+
+    /// Reads the newest manifest, which must be or descend from `expected`, the newest commit that
+    /// the catalog records.
+    ///
+    /// # Errors
+    /// As [`Self::head`]; [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] for
+    /// an older manifest or one of another history.
+    pub fn checked_head(
+        &self,
+        collection: CollectionId,
+        expected: Option<CommitHead>,
+    ) -> Result<Manifest, CollectionError> {
+        let head = self.head(collection)?;
+        check_head(collection, &head, expected)?;
+        Ok(head)
     }
 
     /// Publishes `next`, built on `base`. When this returns `Done`, the commit survives a power

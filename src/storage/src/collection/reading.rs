@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::collection::commit::REBASES_MAX;
 use crate::collection::manifest::Manifest;
-use crate::collection::open::{check_head, is_damage};
+use crate::collection::open::is_damage;
 use crate::collection::{Collection, CollectionError, Snapshot, layout};
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId};
@@ -103,8 +103,7 @@ impl Collection {
 
     fn load_newest(&self, expected: Option<CommitHead>) -> Result<(), CollectionError> {
         for _ in 0..REBASES_MAX {
-            let head = self.log.head(self.id)?;
-            check_head(self.id, &head, expected)?;
+            let head = self.log.checked_head(self.id, expected)?;
             let loaded = match self.load_whole(head.clone()) {
                 Err(error) if is_damage(&error) => match self.is_newest(&head)? {
                     true => self.load(head)?,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::collection::manifest::{Manifest, SegmentEntry};
-use crate::collection::open::{check_head, is_damage};
+use crate::collection::open::is_damage;
 use crate::collection::snapshot::LiveSegment;
 use crate::collection::{Collection, CollectionError, layout, uploads};
 use crate::segment;
@@ -93,8 +93,7 @@ impl Collection {
     ) -> Result<VerifiedCollection, CollectionError> {
         let mut collection = Self::unopened(id, store, ids, 0);
         collection.only_reads = true;
-        let manifest = collection.log.head(id)?;
-        check_head(id, &manifest, expected)?;
+        let manifest = collection.log.checked_head(id, expected)?;
         let (known, census, newest) = (BTreeSet::new(), CollectionCensus::default(), Sequence(0));
         let mut verifier = Verifier { collection, manifest, known, census, newest, report };
         while let Some(entry) = verifier.next() {

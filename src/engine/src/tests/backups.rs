@@ -1,0 +1,95 @@
+//! Tests of backups on top of earlier ones, and of restoring them.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::backup::{
+    BackupManifest, BackupStore, Folder, Object, RestoreOptions, TakeOptions, TakeParts, Unpaced,
+    restore, take,
+};
+use lodestone_catalog::Tenant;
+use lodestone_io::sealed;
+use lodestone_io::store::HeldBlobs;
+use lodestone_storage::collection::Manifest;
+
+fn back_up(rig: &Rig, to: &Folder) -> BackupManifest {
+    // The time is the name of a backup.
+    rig.clock.advance_millis(1);
+    let open = |tenant: &Tenant| Ok(rig.engine.ingest.open(tenant)?);
+    let parts = TakeParts {
+        catalog: &rig.engine.catalog,
+        open: &open,
+        store: &Arc::new(HeldBlobs::new(Arc::clone(&rig.engine.store))),
+        clock: &*rig.clock,
+        pace: &Unpaced,
+    };
+    take(&parts, to, &TakeOptions::default()).unwrap()
+}
+
+/// Replaces a data directory with the content of a backup.
+fn roll_back(from: &Folder, made: &BackupManifest, data: &Path) {
+    std::fs::remove_dir_all(data).unwrap();
+    let options = RestoreOptions { at: Some(made.id.clone()), ..RestoreOptions::default() };
+    restore(from, &options, data).unwrap();
+}
+
+fn put(to: &Folder, bytes: &[u8]) -> Object {
+    let mut read = |at: u64, buffer: &mut [u8]| {
+        Ok(std::io::Read::read(&mut &bytes[at as usize..], buffer).unwrap())
+    };
+    to.put_object(&mut read).unwrap()
+}
+
+/// Goal: after a rollback, versions get numbers that other versions had, and a backup contains the
+/// manifests of its own history.
+#[test]
+fn a_backup_after_a_rollback_has_its_own_manifests() {
+    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
+    let to = Folder::create(place.path()).unwrap();
+    rig.upload("kept", "before both");
+    let first = back_up(&rig, &to);
+    rig.upload("undone", "what is rolled back");
+    let undone = back_up(&rig, &to);
+    let rig = rig.restart(GatedEmbedder::default(), |data| roll_back(&to, &first, data));
+    rig.upload("instead", "what takes its place");
+    let last = back_up(&rig, &to);
+    assert_eq!(last.tenants[0].version, undone.tenants[0].version, "the number is used again");
+    let rig = rig.restart(GatedEmbedder::default(), |data| roll_back(&to, &last, data));
+    let sources = all_sources(&rig.engine, &access(&rig.engine));
+    let mut ids: Vec<&str> = sources.iter().map(|view| view.record.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["instead", "kept"]);
+}
+
+/// Goal: a backup with the manifest of another history, such as earlier releases made after a
+/// rollback, is refused before anything is created.
+#[test]
+fn a_manifest_of_another_history_is_not_restored() {
+    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
+    let to = Folder::create(&place.path().join("backups")).unwrap();
+    rig.upload("doc", "some words");
+    let mut made = back_up(&rig, &to);
+    let own = rig.collection().snapshot().manifest.clone();
+    let other = put(&to, &Manifest { nonce: Uuid::nil(), ..own.clone() }.encode());
+    let mut lines = Vec::new();
+    for object in &made.tenants[0].files {
+        let mut gather = |piece: &[u8]| {
+            lines.extend_from_slice(piece);
+            Ok(())
+        };
+        to.read_object(object, &mut gather).unwrap();
+    }
+    let mut replaced = String::new();
+    for line in String::from_utf8(lines).unwrap().lines() {
+        let (name, object): (String, Object) = serde_json::from_str(line).unwrap();
+        let object = if name == own.key().as_str() { other.clone() } else { object };
+        replaced += &format!("{}\n", serde_json::to_string(&(name, object)).unwrap());
+    }
+    made.tenants[0].files = vec![put(&to, replaced.as_bytes())];
+    let body = serde_json::to_vec(&made).unwrap();
+    to.put("backups", &made.id, &sealed::seal("lodestone backup 1", &body)).unwrap();
+    let data = place.path().join("data");
+    let refused = restore(&to, &RestoreOptions::default(), &data).unwrap_err().to_string();
+    assert!(refused.contains("tenant acme") && refused.contains("does not descend"), "{refused}");
+    assert!(!data.exists());
+}
