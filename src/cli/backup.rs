@@ -222,7 +222,7 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
             made.damage.iter().for_each(|damage| println!("{damage}"));
             told(&made.id, made.tenants.len(), bytes, made.new_bytes, made.new_files);
             let left_out = made.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
-            refuse_left_out(left_out)
+            refuse_lacking(left_out, made.missing_originals())
         }
         Err(IoError::InUse { .. }) => {
             let of = DataDir::identity(data_dir)?;
@@ -237,18 +237,33 @@ fn told(id: &str, tenants: usize, bytes: u64, new_bytes: u64, new_files: u64) {
     println!("{id}: {tenants}, {bytes} bytes; {files} and {new_bytes} bytes are new");
 }
 
-fn refuse_left_out<'a>(
+/// Prints the tenants that are not in a backup and those without all originals; an error if there
+/// are any.
+fn refuse_lacking<'a>(
     left_out: impl Iterator<Item = (&'a str, &'a str)>,
+    missing_originals: impl Iterator<Item = (&'a str, u64)>,
 ) -> Result<(), Box<dyn Error>> {
-    let mut lacking = 0;
+    let (mut tenants, mut originals) = (0, 0);
     for (tenant, reason) in left_out {
-        println!("{tenant}: left out: {reason}");
-        lacking += 1;
+        println!("{tenant}: not in this backup: {reason}");
+        tenants += 1;
     }
-    match lacking {
-        0 => Ok(()),
-        _ => Err(format!("the backup is missing {}", counted(lacking, "tenant")).into()),
+    for (tenant, count) in missing_originals {
+        println!("{tenant}: not in this backup: {}", counted(count, "original"));
+        originals += count;
     }
+    match lacking(tenants, originals) {
+        None => Ok(()),
+        Some(lacking) => Err(format!("the backup lacks {lacking}").into()),
+    }
+}
+
+/// Names what a backup lacks; `None` if nothing.
+fn lacking(tenants: u64, originals: u64) -> Option<String> {
+    let counts = [(tenants, "tenant"), (originals, "original")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let lacking: Vec<String> = counts.map(|(count, thing)| counted(count, thing)).collect();
+    (!lacking.is_empty()).then(|| lacking.join(" and "))
 }
 
 /// Backs up a data directory that no server is using.
@@ -286,10 +301,11 @@ fn list_all(backups: &dyn BackupStore) -> Result<(), Box<dyn Error>> {
                 let chunks = counted(sum(|tenant| tenant.chunks), "chunk");
                 let (bytes, new_bytes) = (sum(|tenant| tenant.bytes), made.new_bytes);
                 let keys = if made.keys.is_some() { ", keys" } else { "" };
-                let part = match (made.is_whole, made.left_out.len() as u64) {
-                    (_, lacking @ 1..) => format!("; lacks {}", counted(lacking, "tenant")),
-                    (false, _) => "; single tenant".to_owned(),
-                    (true, _) => String::new(),
+                let originals: u64 = made.missing_originals().map(|(_, count)| count).sum();
+                let part = match (lacking(made.left_out.len() as u64, originals), made.is_whole) {
+                    (Some(lacking), _) => format!("; lacks {lacking}"),
+                    (None, false) => "; single tenant".to_owned(),
+                    (None, true) => String::new(),
                 };
                 println!(
                     "{}  {tenants}, {sources}, {chunks}{keys}, {bytes} bytes, {new_bytes} of them \

@@ -91,6 +91,9 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
             Err(error) => error,
         }
     })?;
+    if let Verb::Backup(_) | Verb::Restore(_) | Verb::Store(_) | Verb::Verify(_) = &arguments.verb {
+        watch::show_warnings();
+    }
     match arguments.verb {
         Verb::Serve(options) | Verb::Doctor(options) if options.print_config => {
             print_text(&options.report);

@@ -221,7 +221,8 @@ fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
         damage[number % 3](path);
         let (_, said) = back_up(&data, &to, &[]);
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-        let id = said.lines().last().and_then(|line| line.split(':').next()).expect("an id");
+        let told = said.lines().find(|line| line.ends_with("are new")).expect("a summary");
+        let id = told.split(':').next().expect("an id");
         assert!(said.contains(name) && said.contains("rewritten"), "{number}: {said}");
         let (is_sound, said) = run(&["backup", "verify", text(&to), "--at", id]);
         assert!(is_sound, "{number}: {said}");
@@ -232,6 +233,35 @@ fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
     assert!(said.contains("this backup cannot be restored"), "{said}");
     let (_, said) = back_up(&data, &to, &["--full"]);
     assert!(!said.contains("rewritten"), "{said}");
+}
+
+/// Goal: a backup without a damaged tenant or a lost original fails and says what it lacks, and the
+/// errors of its parts are on standard error.
+#[test]
+fn a_backup_that_lacks_something_fails_and_says_so() {
+    let test = "a_backup_that_lacks_something_fails_and_says_so";
+    let Some(installation) = Installation::new(test) else { return };
+    let (to, data) = (installation.dir.path().join("backups"), installation.data());
+    let (server, client) = installation.start();
+    put(&client, "lost", "l", &sentence(1));
+    wait(&client, "lost");
+    let (originals, before) = (files(&data.join("v1/raw")), segments(&data));
+    put(&client, "broken", "b", &sentence(2));
+    wait(&client, "broken");
+    server.kill();
+    originals.iter().for_each(|path| lose(path));
+    segments(&data).difference(&before).for_each(|path| flip(path));
+    let output = lodestone(&["backup", text(&to), "--data-dir", text(&data)]).output();
+    let output = output.expect("it runs");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(!output.status.success() && said.contains("1 tenant, "), "{said}");
+    assert!(said.contains("lost: not in this backup: 1 original"), "{said}");
+    assert!(said.contains("broken: not in this backup: "), "{said}");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(said.contains("the backup lacks 1 tenant and 1 original"), "{said}");
+    assert!(said.contains("originals are lost"), "{said}");
+    let (_, listed) = run(&["backup", "ls", text(&to)]);
+    assert!(listed.contains("lacks 1 tenant and 1 original"), "{listed}");
 }
 
 /// Goal: truncated or damaged backups are rejected, the message names the file, and nothing is

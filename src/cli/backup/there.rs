@@ -7,7 +7,7 @@ use std::time::Duration;
 use lodestone_engine::backup::{Location, TakeOptions};
 use serde_json::{Value, json};
 
-use super::{BackupOptions, refuse_left_out, told};
+use super::{BackupOptions, refuse_lacking, told};
 use crate::cli::client::connection::Connection;
 use crate::cli::client::failure::Failure;
 use crate::cli::client::options::ServerOptions;
@@ -78,5 +78,7 @@ pub(super) fn make_there(
     let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
     let left_out: Vec<(String, String)> =
         left_out.map(|one| (text(one, "tenant_id"), text(one, "reason"))).collect();
-    refuse_left_out(left_out.iter().map(|(tenant, reason)| (&**tenant, &**reason)))
+    let missing = made["missing_originals"].as_object().into_iter().flatten();
+    let missing = missing.map(|(tenant, count)| (&**tenant, count.as_u64().unwrap_or(0)));
+    refuse_lacking(left_out.iter().map(|(tenant, reason)| (&**tenant, &**reason)), missing)
 }

@@ -60,6 +60,17 @@ pub fn start(settings: &WatchSettings, authorities: &Authorities) -> Option<Expo
     exporter
 }
 
+/// Writes warnings and errors to standard error, for commands that work on data without a server.
+pub fn show_warnings() {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_max_level(LevelFilter::WARN)
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
 /// Returns the filter of `RUST_LOG`, or level info by default.
 fn filter() -> Targets {
     let text = std::env::var("RUST_LOG").unwrap_or_default();

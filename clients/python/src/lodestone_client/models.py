@@ -1484,6 +1484,7 @@ class BackupView(TypedDict):
     state: str
     tenant_ids: list[str]
     left_out: list[MissingTenant]
+    missing_originals: dict[str, int]
     sources: int
     chunks: int
     bytes: int

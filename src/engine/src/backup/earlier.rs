@@ -20,6 +20,9 @@ const EARLIER_MAX: usize = 8;
 const COMPARED_BYTES: u64 = 64 << 20;
 /// Maximum number of damaged objects that are reported by name.
 const NAMED_MAX: usize = 100;
+/// Outcomes of damage: for an object that the server has, and for one that it has lost.
+const REWRITTEN: &str = "rewritten";
+const LOST: &str = "the server has lost it too";
 
 /// The objects of earlier backups.
 pub(super) struct Earlier<'a> {
@@ -92,13 +95,19 @@ impl<'a> Earlier<'a> {
     /// Whether a list exists and is sound.
     pub(super) fn has_list(&mut self, list: &Object) -> Result<bool, BackupError> {
         let is_known = self.sound.contains(list) || self.stored.contains(list);
-        Ok(is_known && self.is_there(list)? && self.is_sound(list)?)
+        Ok(is_known && self.is_there(list, REWRITTEN)? && self.is_sound(list, REWRITTEN)?)
     }
 
     /// Whether a file named by an earlier backup exists and, if it is chosen for comparison, is
     /// sound.
     pub(super) fn has_file(&mut self, file: &Object) -> Result<bool, BackupError> {
-        Ok(self.is_there(file)? && (!self.is_chosen(file) || self.is_sound(file)?))
+        let is_there = self.is_there(file, REWRITTEN)?;
+        Ok(is_there && (!self.is_chosen(file) || self.is_sound(file, REWRITTEN)?))
+    }
+
+    /// Whether a file that the server has lost is still in an earlier backup, and sound.
+    pub(super) fn has_lost(&mut self, file: &Object) -> Result<bool, BackupError> {
+        Ok(self.is_there(file, LOST)? && self.is_sound(file, LOST)?)
     }
 
     /// Records an object that the new backup has written.
@@ -114,7 +123,7 @@ impl<'a> Earlier<'a> {
         std::mem::take(&mut self.damage)
     }
 
-    fn is_there(&mut self, object: &Object) -> Result<bool, BackupError> {
+    fn is_there(&mut self, object: &Object, outcome: &str) -> Result<bool, BackupError> {
         let sha256 = &object.sha256;
         let length = self.backups.object_len(sha256)?;
         if length == Some(object.bytes) {
@@ -126,7 +135,7 @@ impl<'a> Earlier<'a> {
         };
         let group = sha256.get(..2).unwrap_or("");
         let file = format!("{}/{OBJECTS}/{group}/{sha256}", self.backups.name());
-        self.note(BackupError::Damaged { file, problem }, "rewritten")?;
+        self.note(BackupError::Damaged { file, problem }, outcome)?;
         Ok(false)
     }
 
@@ -138,13 +147,13 @@ impl<'a> Earlier<'a> {
     }
 
     /// Compares an object with its hash, once.
-    fn is_sound(&mut self, object: &Object) -> Result<bool, BackupError> {
+    fn is_sound(&mut self, object: &Object, outcome: &str) -> Result<bool, BackupError> {
         if self.sound.contains(object) {
             return Ok(true);
         }
         match self.backups.read_object(object, &mut |_| Ok(())) {
             Ok(()) => Ok(self.sound.insert(object.clone())),
-            Err(error) => self.note(error, "rewritten").map(|()| false),
+            Err(error) => self.note(error, outcome).map(|()| false),
         }
     }
 

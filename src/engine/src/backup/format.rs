@@ -72,6 +72,10 @@ pub struct TenantEntry {
     pub rows: Vec<Object>,
     /// List of its files: name, hash, length.
     pub files: Vec<Object>,
+    /// Number of originals of visible sources that neither the server nor an earlier backup had;
+    /// not counted by older releases.
+    #[serde(default)]
+    pub missing_originals: u64,
 }
 
 /// A tenant that could not be backed up.
@@ -88,9 +92,20 @@ pub struct LeftOut {
 pub(super) struct FileEntry(pub(super) String, pub(super) Object);
 
 impl BackupManifest {
-    /// Whether it contains every tenant that the server had.
+    /// Whether it contains every tenant that the server had, with all originals.
     pub fn is_complete(&self) -> bool {
-        self.is_whole && self.left_out.is_empty()
+        self.is_whole && self.lacks_nothing()
+    }
+
+    /// Whether no requested tenant and no original is missing.
+    pub fn lacks_nothing(&self) -> bool {
+        self.left_out.is_empty() && self.missing_originals().next().is_none()
+    }
+
+    /// The tenants whose originals are not all in the backup, with the number of missing ones.
+    pub fn missing_originals(&self) -> impl Iterator<Item = (&str, u64)> {
+        let tenants = self.tenants.iter().filter(|tenant| tenant.missing_originals > 0);
+        tenants.map(|tenant| (&*tenant.name, tenant.missing_originals))
     }
 
     /// The objects that hold the lists.

@@ -117,8 +117,8 @@ impl Backups {
 
     /// Checks the location and, with a schedule, sets the time of the next backup from the last
     /// one, so that a server that is often restarted still makes backups on time. A backup that
-    /// lacks a tenant, or is dated in the future by a clock that was ahead, does not count as the
-    /// last one.
+    /// lacks a tenant or originals, or is dated in the future by a clock that was ahead, does not
+    /// count as the last one.
     fn look(self: &Arc<Self>, to: &Location, every: Option<Duration>) {
         let backups = self.opener.open(to, self.pause());
         let now = self.parts.clock.now().0;
@@ -236,7 +236,8 @@ impl Backups {
         true
     }
 
-    /// Makes a backup and records its outcome; returns whether it is finished and complete.
+    /// Makes a backup and records its outcome; returns whether it has all tenants. Lost originals
+    /// do not come back, so another attempt would not find them either.
     fn run(self: &Arc<Self>, to: &Location, options: &TakeOptions, keep: Option<usize>) -> bool {
         let began = Instant::now();
         let result = self.take(to, options, keep);
@@ -244,8 +245,9 @@ impl Backups {
         let is_done = match &result {
             Ok(made) => {
                 let left_out = made.left_out.len();
-                tracing::info!(id = %made.id, %to, tenants = made.tenants.len(),
-                    left_out, new_files = made.new_files, new_bytes = made.new_bytes,
+                let missing_originals: u64 = made.missing_originals().map(|(_, count)| count).sum();
+                tracing::info!(id = %made.id, %to, tenants = made.tenants.len(), left_out,
+                    missing_originals, new_files = made.new_files, new_bytes = made.new_bytes,
                     damage = made.damage.len(), seconds, "backup made");
                 left_out == 0
             }
@@ -311,10 +313,12 @@ impl Backups {
         let every = self.parts.settings.backup_every?;
         let state = self.state.lock();
         if state.last.as_ref().is_some_and(|last| match &last.result {
-            Ok(made) => !made.left_out.is_empty(),
+            Ok(made) => !made.lacks_nothing(),
             Err(_) => true,
         }) {
-            return Some("the last backup failed or left out a tenant: see the server log");
+            return Some(
+                "the last backup failed or lacks tenants or originals: see the server log",
+            );
         }
         let overdue = state.next_at?.plus_millis(every.as_millis() as u64);
         let is_late = state.running_since.is_none()

@@ -8,9 +8,10 @@
 //! of the same moment, which is after the backup began, so they contain everything acknowledged
 //! before. Files never change: one whose name is in an earlier finished backup is not read again.
 //! Instead, the object stored there is checked (`earlier`). Manifests are the exception: after a
-//! rollback their numbers come back with other contents. All other names contain random ids.
+//! rollback their numbers come back with other contents. All other names contain random ids. An
+//! original that the server has lost is taken over from an earlier backup, or counted as missing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::earlier::Earlier;
@@ -160,14 +161,10 @@ impl Run<'_> {
         };
         drop(moment);
         let sources = originals.see_sources(&snapshot)?;
-        if originals.missing > 0 {
-            let missing = originals.missing;
-            tracing::error!(collection = %id, missing, "originals are missing on disk: the \
-                backup contains their sources without them");
-        }
+        let Originals { wanted, lost, .. } = originals;
         let mut keys = snapshot.manifest.files();
-        keys.extend(originals.wanted.into_iter().cloned());
-        let (files, bytes) = self.files(tenant, &snapshot, &keys)?;
+        keys.extend(wanted.into_iter().cloned());
+        let (files, bytes, missing_originals) = self.files(tenant, &snapshot, &keys, lost)?;
         Ok(Some(TenantEntry {
             name: tenant.id.to_string(),
             collection: id.0,
@@ -177,6 +174,7 @@ impl Run<'_> {
             bytes,
             rows,
             files,
+            missing_originals,
         }))
     }
 
@@ -248,14 +246,15 @@ impl Run<'_> {
         Ok(object)
     }
 
-    /// Copies the files that no earlier backup has; returns the list of all files and their total
-    /// bytes.
+    /// Copies the files that no earlier backup has; returns the list of all files, their total
+    /// bytes, and how many of the `lost` originals no earlier backup has either.
     fn files(
         &mut self,
         tenant: &Tenant,
         snapshot: &Snapshot,
         keys: &[Key],
-    ) -> Result<(Vec<Object>, u64), BackupError> {
+        lost: BTreeSet<String>,
+    ) -> Result<(Vec<Object>, u64, u64), BackupError> {
         let mut known = self.earlier.files(tenant.collection.0)?;
         let (manifest, mut entries) = (snapshot.manifest.key(), Vec::with_capacity(keys.len()));
         for key in keys {
@@ -279,13 +278,26 @@ impl Run<'_> {
             };
             entries.extend(object.map(|object| FileEntry(key.as_str().to_owned(), object)));
         }
+        let (count, mut missing) = (lost.len(), 0_u64);
+        for name in lost {
+            match known.remove(&name) {
+                Some(object) if self.earlier.has_lost(&object)? => {
+                    entries.push(FileEntry(name, object));
+                }
+                _ => missing += 1,
+            }
+        }
+        if count > 0 {
+            tracing::error!(collection = %tenant.collection, lost = count, missing, "originals are \
+                lost: the backup has those of an earlier one, and the others are missing");
+        }
         let bytes = entries.iter().map(|entry| entry.1.bytes).sum();
         let mut put = |bytes: &[u8]| self.put_list(bytes);
         let mut list = ListWriter::new(&mut put);
         for entry in &entries {
             list.add(entry)?;
         }
-        Ok((list.finish()?, bytes))
+        Ok((list.finish()?, bytes, missing))
     }
 
     /// Copies a file; `None` for a list of sources that an older release did not write. If the
@@ -325,14 +337,15 @@ impl Run<'_> {
 /// The originals that a tenant needs: those of its visible sources and of its jobs.
 struct Originals<'a> {
     listed: HashMap<&'a str, &'a Key>,
-    wanted: std::collections::BTreeSet<&'a Key>,
-    missing: u64,
+    wanted: BTreeSet<&'a Key>,
+    /// Names of originals of visible sources that are not listed.
+    lost: BTreeSet<String>,
 }
 
 impl<'a> Originals<'a> {
     fn new(listing: &'a [Key]) -> Self {
         let listed = listing.iter().map(|key| (key.as_str(), key)).collect();
-        Self { listed, wanted: std::collections::BTreeSet::new(), missing: 0 }
+        Self { listed, wanted: BTreeSet::new(), lost: BTreeSet::new() }
     }
 
     fn see_row(&mut self, row: &serde_json::Value) {
@@ -350,7 +363,10 @@ impl<'a> Originals<'a> {
                 Some(key) => {
                     self.wanted.insert(key);
                 }
-                None => self.missing += u64::from(!raw_key.is_empty()),
+                None if raw_key.is_empty() => {}
+                None => {
+                    self.lost.insert(raw_key);
+                }
             }
         }
         Ok(sources)

@@ -42,6 +42,7 @@ fn manifest(id: &str, files: Vec<Object>) -> BackupManifest {
         bytes: 1,
         rows: Vec::new(),
         files,
+        missing_originals: 0,
     };
     BackupManifest {
         id: id.into(),

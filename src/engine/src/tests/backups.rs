@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::*;
 use crate::backup::{
     BackupManifest, BackupStore, Folder, Object, RestoreOptions, TakeOptions, TakeParts, Unpaced,
-    restore, take,
+    prune, restore, take,
 };
 use lodestone_catalog::Tenant;
 use lodestone_io::sealed;
@@ -92,4 +92,36 @@ fn a_manifest_of_another_history_is_not_restored() {
     let refused = restore(&to, &RestoreOptions::default(), &data).unwrap_err().to_string();
     assert!(refused.contains("tenant acme") && refused.contains("does not descend"), "{refused}");
     assert!(!data.exists());
+}
+
+/// Goal: an original that the server has lost stays in new backups; one that no backup has either
+/// makes a backup incomplete. Manifests of earlier releases, which do not count them, are read.
+#[test]
+fn an_original_that_is_lost_stays_in_backups() {
+    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
+    let to = Folder::create(&place.path().join("backups")).unwrap();
+    rig.upload("doc", "some words");
+    let first = back_up(&rig, &to);
+    let raw_key =
+        rig.engine.original(&access(&rig.engine), &id("doc")).unwrap().record.raw_key.clone();
+    let path = rig.engine.data.root().join(&raw_key);
+    let original = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let second = back_up(&rig, &to);
+    assert!(second.is_complete() && second.tenants[0].bytes == first.tenants[0].bytes);
+    assert_eq!(prune(&to, 1, Timestamp(u64::MAX)).unwrap().removed, [first.id.clone()]);
+    let data = place.path().join("data");
+    restore(&to, &RestoreOptions::default(), &data).unwrap();
+    assert_eq!(std::fs::read(data.join(&raw_key)).unwrap(), original);
+
+    to.remove_object(&put(&to, &original).sha256).unwrap();
+    let third = back_up(&rig, &to);
+    assert!(!third.is_complete() && third.left_out.is_empty());
+    assert_eq!(third.missing_originals().collect::<Vec<_>>(), [("acme", 1)]);
+    assert!(third.damage.iter().any(|line| line.contains("has lost it too")), "{:?}", third.damage);
+    assert_eq!(prune(&to, 1, Timestamp(u64::MAX)).unwrap().kept, 2, "it does not count");
+
+    let mut older = serde_json::to_value(&first).unwrap();
+    older["tenants"][0].as_object_mut().unwrap().remove("missing_originals").unwrap();
+    assert_eq!(serde_json::from_value::<BackupManifest>(older).unwrap(), first);
 }

@@ -1,5 +1,7 @@
 //! Backups, which are reserved to operators.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -88,6 +90,8 @@ pub struct BackupView {
     pub tenant_ids: Vec<String>,
     /// Tenants that could not be backed up.
     pub left_out: Vec<MissingTenant>,
+    /// Number of originals of visible sources that are in no backup, for each tenant that lost any.
+    pub missing_originals: BTreeMap<String, u64>,
     /// Number of visible sources.
     pub sources: u64,
     /// Number of searchable rows.

@@ -1,5 +1,7 @@
 //! Operations that begin backups and report their state.
 
+use std::collections::BTreeMap;
+
 use crate::app::{App, blocking};
 use crate::dto::backups::{BackupStatus, BackupView, BeginBackup, LastBackup, MissingTenant};
 use crate::error::ApiError;
@@ -68,7 +70,7 @@ fn status(
 }
 
 fn view(manifest: &BackupManifest) -> BackupView {
-    let state = match (manifest.left_out.is_empty(), manifest.is_whole) {
+    let state = match (manifest.lacks_nothing(), manifest.is_whole) {
         (false, _) => "incomplete",
         (true, false) => "one_tenant",
         (true, true) => "complete",
@@ -77,10 +79,12 @@ fn view(manifest: &BackupManifest) -> BackupView {
         .left_out
         .iter()
         .map(|one| MissingTenant { tenant_id: one.tenant.clone(), reason: one.reason.clone() });
+    let missing = manifest.missing_originals().map(|(tenant, count)| (tenant.to_owned(), count));
     let tenants = &manifest.tenants;
     BackupView {
         tenant_ids: tenants.iter().map(|tenant| tenant.name.clone()).collect(),
         left_out: left_out.collect(),
+        missing_originals: missing.collect(),
         sources: tenants.iter().map(|tenant| tenant.sources).sum(),
         chunks: tenants.iter().map(|tenant| tenant.chunks).sum(),
         bytes: tenants.iter().map(|tenant| tenant.bytes).sum(),
@@ -99,6 +103,7 @@ fn broken(id: &str, state: &str) -> BackupView {
         state: state.to_owned(),
         tenant_ids: Vec::new(),
         left_out: Vec::new(),
+        missing_originals: BTreeMap::new(),
         sources: 0,
         chunks: 0,
         bytes: 0,
