@@ -156,7 +156,8 @@ pub struct RestoreArguments {
     /// Data directory to create; it must not exist or be empty.
     #[arg(long, value_name = "NEW")]
     data_dir: PathBuf,
-    /// Backup to restore, as named by `lodestone backup ls` [default: the newest].
+    /// Backup to restore, as named by `lodestone backup ls` [default: the newest of the whole
+    /// server, or the newest that contains the tenant].
     #[arg(long, value_name = "ID")]
     at: Option<String>,
     /// Restore only this tenant.
@@ -347,11 +348,13 @@ pub fn run_restore(arguments: &RestoreArguments) -> Result<(), Box<dyn Error>> {
         restore(&*arguments.store.open(&arguments.from)?, &options, &data_dir)?;
     let count = counted(tenants.len() as u64, "tenant");
     println!("{}: {count} restored to {}", manifest.id, data_dir.display());
-    for one in manifest.left_out.iter().filter(|_| options.tenant.is_none()) {
-        println!("{}: not in this backup: {}", one.tenant, one.reason);
-    }
     if manifest.keys.is_none() || options.tenant.is_some() {
         println!("API keys were not restored: the next start creates an admin key");
     }
-    Ok(())
+    let is_wanted = |name: &str| options.tenant.as_ref().is_none_or(|one| one.as_str() == name);
+    let left_out = manifest.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
+    refuse_lacking(
+        left_out.filter(|(name, _)| is_wanted(name)),
+        manifest.missing_originals().filter(|(name, _)| is_wanted(name)),
+    )
 }

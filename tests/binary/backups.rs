@@ -236,7 +236,7 @@ fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
 }
 
 /// Goal: a backup without a damaged tenant or a lost original fails and says what it lacks, and the
-/// errors of its parts are on standard error.
+/// errors of its parts are on standard error; so does restoring it, after what it has was restored.
 #[test]
 fn a_backup_that_lacks_something_fails_and_says_so() {
     let test = "a_backup_that_lacks_something_fails_and_says_so";
@@ -262,6 +262,13 @@ fn a_backup_that_lacks_something_fails_and_says_so() {
     assert!(said.contains("originals are lost"), "{said}");
     let (_, listed) = run(&["backup", "ls", text(&to)]);
     assert!(listed.contains("lacks 1 tenant and 1 original"), "{listed}");
+    let copy = another(&installation);
+    let (is_done, said) = restore(&to, &copy.data(), &[]);
+    assert!(!is_done && said.contains("1 tenant restored"), "{said}");
+    assert!(said.contains("broken: not in this backup: "), "{said}");
+    assert!(said.contains("the backup lacks 1 tenant and 1 original"), "{said}");
+    let (_server, client) = copy.start();
+    assert!(listing(&client, "lost").contains("\"l\""));
 }
 
 /// Goal: truncated or damaged backups are rejected, the message names the file, and nothing is

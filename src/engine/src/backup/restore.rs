@@ -24,7 +24,8 @@ use lodestone_types::{CollectionId, RandomIds, Sequence, SystemClock, TenantId};
 /// Selects what to restore.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreOptions {
-    /// Id of the backup; `None` takes the newest one, of the whole server unless a tenant is named.
+    /// Id of the backup; `None` takes the newest one of the whole server, or the newest one that
+    /// contains the tenant.
     pub at: Option<String>,
     /// Only this tenant.
     pub tenant: Option<TenantId>,
@@ -76,19 +77,22 @@ pub(super) fn chosen(
         return BackupManifest::read(backups, id);
     }
     let newest = BackupManifest::newest(backups, |_| true)?;
-    if newest.is_whole || options.tenant.is_some() {
-        return Ok(newest);
-    }
-    BackupManifest::newest(backups, |made| made.is_whole).map_err(|error| match error {
-        BackupError::Empty { place } => {
-            let problem = format!(
+    let is_wanted = |made: &BackupManifest| match &options.tenant {
+        Some(tenant) => made.tenants.iter().any(|entry| entry.name == tenant.as_str()),
+        None => made.is_whole,
+    };
+    BackupManifest::newest(backups, is_wanted).map_err(|error| match (error, &options.tenant) {
+        (BackupError::Empty { place }, Some(tenant)) => BackupError::Refused {
+            problem: format!("no backup in {place} contains tenant {tenant}"),
+        },
+        (BackupError::Empty { place }, None) => BackupError::Refused {
+            problem: format!(
                 "{place} contains only backups of single tenants, the newest is {}: choose one \
                  with --at, or a tenant with --tenant",
                 newest.id
-            );
-            BackupError::Refused { problem }
-        }
-        error => error,
+            ),
+        },
+        (error, _) => error,
     })
 }
 

@@ -172,8 +172,8 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     assert!(matches!(refused, Err(BackupError::Unknown { .. })));
 }
 
-/// Goal: restoring everything takes the newest backup of everything, and fails with the reason if
-/// there is none.
+/// Goal: restoring everything takes the newest backup of everything, and restoring a tenant the
+/// newest one that contains it; either fails with the reason if there is none.
 #[test]
 fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
     let root = tempfile::tempdir().unwrap();
@@ -191,6 +191,15 @@ fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
     let tenant = Some(TenantId::parse("acme").unwrap());
     let of_tenant = RestoreOptions { tenant, ..RestoreOptions::default() };
     assert_eq!(chosen(&backups, &of_tenant).unwrap().id, "20260103T000000.000Z");
+    let left_out = vec![LeftOut { tenant: "acme".into(), reason: "damage".into() }];
+    let id = "20260104T000000.000Z";
+    put(&BackupManifest { tenants: Vec::new(), left_out, ..manifest(id, Vec::new()) });
+    assert_eq!(chosen(&backups, &options).unwrap().id, id);
+    assert_eq!(chosen(&backups, &of_tenant).unwrap().id, "20260103T000000.000Z", "it is in there");
+    let tenant = Some(TenantId::parse("nobody").unwrap());
+    let of_nobody = RestoreOptions { tenant, ..RestoreOptions::default() };
+    let refused = chosen(&backups, &of_nobody).unwrap_err().to_string();
+    assert!(refused.contains("no backup in") && refused.contains("nobody"), "{refused}");
 }
 
 /// Goal: the schedule follows complete backups of the whole server, and none dated in the future.
