@@ -10,14 +10,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lodestone_bucket::{BucketBlobs, SharedStoreError, check_prefix, mark_prefix, probe};
+use lodestone_catalog::{Catalog, CatalogOptions};
+use lodestone_engine::backup::{Location, Opener};
+use lodestone_engine::copy_store;
+use lodestone_engine::settings::BucketSettings;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketOptions, Condition};
 use lodestone_io::store::{BlobStore, Key, conformance};
 use lodestone_io::{DataDir, RealDisk};
-use lodestone_types::{SystemClock, Timestamp};
+use lodestone_types::{RandomIds, SystemClock, Timestamp};
 use serde_json::{Value, json};
 
-use crate::backups::{another, put, seen, sentence, wait};
+use crate::backups::{another, put, seen, sentence, text, wait};
 use crate::exposition::Scrape;
 use crate::process::http::Client;
 use crate::process::patience::Patience;
@@ -493,4 +497,87 @@ fn data_move_to_a_bucket_and_back() {
     assert_eq!(seen(&client, "acme"), expected);
     let (is_done, said) = store.run(&["store", "copy", local, local]);
     assert!(!is_done && said.contains("one location must be a folder"), "{said}");
+}
+
+fn write(root: &Path, name: &str, content: &str) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+    fs::write(path, content).expect("it is written");
+}
+
+fn remove_catalog(root: &Path) {
+    for path in files(root) {
+        let name = path.strip_prefix(root).expect("it is below").to_str().expect("UTF-8");
+        if name.starts_with("catalog.sqlite") {
+            fs::remove_file(&path).expect("it is removed");
+        }
+    }
+}
+
+fn copy(from: &str, to: &str) -> Result<(), String> {
+    let at = |place: &str| Location::parse(place).expect("a place");
+    let opener =
+        Opener { settings: BucketSettings::default(), authorities: Authorities::default() };
+    let copied = copy_store(&at(from), &at(to), &opener, &mut |_| {});
+    copied.map(drop).map_err(|error| error.to_string())
+}
+
+/// Goal: a resumed copy contains what the source has by then, although blobs were deleted and a
+/// number was given to another manifest in between. Other things at the destination stay, and data
+/// that are no unfinished copy are refused.
+/// Method: the first attempt ends at a catalog that cannot be read; in the other direction, the
+/// state of an interrupted copy is imitated.
+#[test]
+fn a_resumed_copy_drops_what_the_source_no_longer_has() {
+    let test = "a_resumed_copy_drops_what_the_source_no_longer_has";
+    if !is_child("shared_store", test, None) {
+        let Some(store) = Store::start(test) else { return };
+        is_child("shared_store", test, Some(&store));
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (from, back) = (dir.path().join("from"), dir.path().join("back"));
+    let manifest = "v1/c/kept/m/00000000000000000002";
+    let kept = [manifest, "v1/raw/kept/original", "v1/t/kept"];
+    let newer = "v1/c/kept/m/00000000000000000003";
+    let gone = ["v1/t/gone", "v1/raw/gone/original", "v1/c/gone/s/one.seg", newer];
+    kept.iter().chain(&gone).for_each(|name| write(&from, name, "before"));
+    write(&from, "catalog.sqlite", "this is not a catalog");
+    let cut = copy(text(&from), PLACE).expect_err("the catalog cannot be read");
+    let target = bucket("data/prod");
+    let is_there = |key: &str| target.get(key).expect("an answer").is_some();
+    assert!(is_there("copying") && gone.into_iter().all(is_there), "{cut}");
+    target.put("notes", b"of a person", Condition::None).expect("it is written");
+
+    remove_catalog(&from);
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let catalog =
+        Catalog::open(&from.join("catalog.sqlite"), CatalogOptions::default(), clock, ids);
+    drop(catalog.expect("a catalog"));
+    gone.iter().for_each(|name| fs::remove_file(from.join(name)).expect("it is removed"));
+    write(&from, manifest, "after!");
+    copy(text(&from), PLACE).expect("a copy");
+    let listed = target.list("v1/").expect("a listing").into_iter().map(|(key, _)| key);
+    let listed: Vec<String> = listed.filter(|key| !key.starts_with("v1/catalog/")).collect();
+    assert_eq!(listed, kept);
+    assert_eq!(target.get(manifest).expect("an answer").as_deref(), Some(&b"after!"[..]));
+    assert!(is_there("notes") && !is_there("copying"));
+
+    let other = bucket("other");
+    mark_prefix(&other, "token", None, Timestamp(1)).expect("it is fit");
+    other.put("v1/t/tenant", b"of another server", Condition::None).expect("it is written");
+    let refused = copy(text(&from), "s3://backups/other").expect_err("it is no copy");
+    assert!(refused.contains("not an unfinished copy of"), "{refused}");
+    assert!(other.get("v1/t/tenant").expect("an answer").is_some());
+    assert!(other.get("copying").expect("an answer").is_none());
+
+    copy(PLACE, text(&back)).expect("a copy");
+    remove_catalog(&back);
+    write(&back, "copying", &target.place());
+    gone.iter().chain([&manifest]).for_each(|name| write(&back, name, "before"));
+    write(&back, "notes", "of a person");
+    copy(PLACE, text(&back)).expect("a copy");
+    assert!(!gone.iter().any(|name| back.join(name).exists()), "{:?}", files(&back));
+    assert_eq!(fs::read(back.join(manifest)).expect("a blob"), b"after!");
+    assert!(back.join("notes").exists() && back.join("catalog.sqlite").exists());
 }

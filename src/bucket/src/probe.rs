@@ -110,10 +110,19 @@ pub fn mark_prefix(
 }
 
 /// Records that data are being copied to a prefix. No server starts on it until [`end_copy`].
+/// `is_empty` says whether the prefix holds no data yet.
 ///
 /// # Errors
-/// Those of the bucket.
-pub fn begin_copy(bucket: &Bucket, origin: &str) -> Result<(), SharedStoreError> {
+/// [`SharedStoreError::Unfit`] if it holds data that are not an unfinished copy from `origin`;
+/// errors of the bucket.
+pub fn begin_copy(bucket: &Bucket, origin: &str, is_empty: bool) -> Result<(), SharedStoreError> {
+    let is_resumed = bucket.get(COPYING)?.is_some_and(|from| from == origin.as_bytes());
+    if !is_empty && !is_resumed {
+        let problem = format!(
+            "it holds data that are not an unfinished copy of {origin}: choose an empty prefix"
+        );
+        return Err(unfit(bucket, problem));
+    }
     Ok(bucket.put(COPYING, origin.as_bytes(), Condition::None).map(drop)?)
 }
 

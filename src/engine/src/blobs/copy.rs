@@ -1,9 +1,11 @@
 //! Copies all data from a data directory to a bucket, or back.
 //!
 //! Blobs go first, manifests after the blobs they refer to, and the catalog last. A copy that was
-//! interrupted has no catalog, so no server starts on it, and the next attempt resumes it.
+//! interrupted has no catalog, so no server starts on it, and the next attempt resumes it. The
+//! source may have changed in between, so that attempt first deletes what the source no longer has:
+//! the descriptor of a deleted tenant would bring it back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +21,10 @@ use lodestone_fetch::bucket::{Bucket, BucketUrl};
 use lodestone_io::store::{BlobStore, Key, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
+
+/// Directories of the blobs that are copied verbatim. The catalog's log is not, since each bucket
+/// starts its own.
+const COPIED: [&str; 3] = ["v1/raw", "v1/c", "v1/t"];
 
 /// The result of a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,24 +79,42 @@ fn refused(problem: impl Into<String>) -> EngineError {
     EngineError::NotCopied { problem: problem.into() }
 }
 
-/// Sorts keys into the order of copying: manifests after the blobs they name, then tenant
+/// The place of a blob in the order of copying: manifests after the blobs they name, then tenant
 /// descriptors.
+fn rank(key: &Key) -> u8 {
+    let mut parts = key.as_str().split('/').skip(1);
+    match (parts.next(), parts.nth(1)) {
+        (Some("c"), Some("m")) => 1,
+        (Some("t"), _) => 2,
+        _ => 0,
+    }
+}
+
 fn in_order(mut keys: Vec<Key>) -> Vec<Key> {
-    let rank = |key: &Key| {
-        let mut parts = key.as_str().split('/').skip(1);
-        match (parts.next(), parts.nth(1)) {
-            (Some("c"), Some("m")) => 1,
-            (Some("t"), _) => 2,
-            _ => 0,
-        }
-    };
     keys.sort_by_key(rank);
     keys
 }
 
-/// Whether a blob is copied verbatim. The catalog's log is not, since each bucket starts its own.
+/// The blobs at the target of a resumed copy that the source no longer has, tenant descriptors
+/// first.
+fn left_over(target: impl Iterator<Item = Key>, is_in_source: impl Fn(&Key) -> bool) -> Vec<Key> {
+    let mut keys = in_order(target.filter(|key| !is_in_source(key)).collect());
+    keys.reverse();
+    keys
+}
+
 fn is_copied(key: &Key) -> bool {
-    ["v1/raw/", "v1/c/", "v1/t/"].iter().any(|start| key.as_str().starts_with(start))
+    let below = |directory: &&str| key.as_str().strip_prefix(*directory);
+    COPIED.iter().filter_map(below).any(|rest| rest.starts_with('/'))
+}
+
+/// The copied blobs of a data directory.
+fn listed(local: &LocalBlobs) -> Result<Vec<Key>, EngineError> {
+    let mut keys = Vec::new();
+    for directory in COPIED {
+        keys.extend(local.list(&Key::parse(directory).expect("a fixed name is a key"))?);
+    }
+    Ok(keys)
 }
 
 /// The copied blobs of a bucket with their lengths.
@@ -100,10 +124,11 @@ fn lengths(bucket: &Bucket) -> Result<HashMap<Key, u64>, SharedStoreError> {
     Ok(keys.filter(|(key, _)| is_copied(key)).collect())
 }
 
-/// Whether a blob can differ from one with the same name and length. Only tenant descriptors can:
-/// they are overwritten in place, and they are small.
+/// Whether a blob can differ from one with the same name and length: tenant descriptors are
+/// overwritten in place, and after a rollback the numbers of manifests come back with other
+/// contents. Both are small.
 fn may_differ(key: &Key) -> bool {
-    key.as_str().starts_with("v1/t/")
+    rank(key) > 0
 }
 
 fn to_bucket(
@@ -134,12 +159,13 @@ fn to_bucket(
         let place = bucket.url();
         return Err(refused(format!("{place} already contains the data of a server")));
     }
-    begin_copy(bucket, &origin)?;
     let there = lengths(bucket)?;
+    begin_copy(bucket, &origin, there.is_empty())?;
     let local = LocalBlobs::new(Arc::clone(&data));
-    let mut keys = Vec::new();
-    for directory in ["v1/raw", "v1/c", "v1/t"] {
-        keys.extend(local.list(&Key::parse(directory).expect("a fixed name is a key"))?);
+    let keys = listed(&local)?;
+    let known: HashSet<Key> = keys.iter().cloned().collect();
+    for key in left_over(there.keys().cloned(), |key| known.contains(key)) {
+        bucket.remove(key.as_str()).map_err(SharedStoreError::from)?;
     }
     let mut progress = CopyProgress { blobs_total: keys.len() as u64, ..CopyProgress::default() };
     for key in &keys {
@@ -210,6 +236,7 @@ fn to_folder(
     let local = LocalBlobs::new(Arc::clone(&data));
     let mut copied = CopiedStore::default();
     let there = lengths(bucket)?;
+    local.delete_many(&left_over(listed(&local)?.into_iter(), |key| there.contains_key(key)))?;
     let (blobs_total, bytes_total) = (there.len() as u64, there.values().sum());
     let mut progress = CopyProgress { blobs_total, bytes_total, ..CopyProgress::default() };
     for key in in_order(there.keys().cloned().collect()) {
