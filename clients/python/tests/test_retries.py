@@ -14,6 +14,7 @@ from lodestone_client import (
     Client,
     ConnectionFailed,
     Options,
+    ProcessingFailed,
     RateLimitedError,
     ServiceUnavailableError,
     StreamInterrupted,
@@ -214,6 +215,36 @@ def test_a_wait_may_take_longer_than_the_time_limit_of_a_call() -> None:
     assert [source["id"] for source in script.client(timeout=1).wait("t", "a")] == ["a"]
     assert script.requests[1].url.params["wait"] == "20"
     assert script.requests[1].extensions["timeout"]["read"] == 21
+
+
+def looked_up(*sources: tuple[str, str], not_found: tuple[str, ...] = ()) -> httpx.Response:
+    found = [{"id": id_, "status": status, "error_code": "", "error_message": ""} for id_, status in sources]
+    return httpx.Response(200, json={"sources": found, "not_found": not_found})
+
+
+def test_a_wait_knows_its_sources_by_the_ids_of_the_server() -> None:
+    script = Script(
+        looked_up(("caf\u00e9.txt", "queued"), not_found=("\u00fcber",)),
+        httpx.Response(200, json={}),
+        looked_up(("caf\u00e9.txt", "success")),
+    )
+    with pytest.raises(ProcessingFailed) as caught:
+        script.client().wait("t", ["cafe\u0301.txt", "u\u0308ber", "caf\u00e9.txt"])
+    assert caught.value.missing == ["\u00fcber"] and caught.value.sources == []
+    assert json.loads(script.requests[0].content)["source_ids"] == ["caf\u00e9.txt", "\u00fcber"]
+    assert script.requests[1].url.params["file_id"] == "caf\u00e9.txt"
+    # A server with a newer version of Unicode may join characters that this client does not.
+    ended = Script(looked_up(("joined", "success"))).client().wait("t", "not joined")
+    assert [source["id"] for source in ended] == ["joined"]
+
+
+def test_a_wait_that_learns_nothing_pauses(pauses: list[float]) -> None:
+    pending, polled = looked_up(("a", "queued"), ("b", "queued")), httpx.Response(200, json={})
+    gone = httpx.Response(404, json={"reason": "source_not_found"})
+    one_left, done = looked_up(("a", "success"), ("b", "queued")), looked_up(("b", "success"))
+    script = Script(pending, polled, pending, gone, pending, polled, one_left, polled, done)
+    assert [source["id"] for source in script.client().wait("t", ["a", "b"])] == ["a", "b"]
+    assert pauses == [0.5, 0.5]
 
 
 def test_a_key_may_end_in_a_line_break_and_a_server_has_a_scheme() -> None:

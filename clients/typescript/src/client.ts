@@ -6,6 +6,8 @@ import type { Source } from "./types.js";
 
 const LOOKED_UP_IDS = 1000;
 const WAIT_SECONDS = 20;
+/** Pause after a look-up that brought nothing new, so that a server that does not hold polls is not flooded. */
+const ROUND_PAUSE_MS = 500;
 
 /** Options of waiting for sources to be processed. */
 export interface WaitOptions {
@@ -35,7 +37,7 @@ export class Client extends Operations {
 
   /**
    * Waits until sources (or a single one) are processed and returns them. Throws `ProcessingFailed` if a source ended in an error or
-   * is gone, `WaitTimeout` after `timeoutMs`.
+   * is gone, `WaitTimeout` after `timeoutMs`. Both name ids in Unicode NFC, as the server does.
    */
   async wait(tenantId: string, fileIds: Iterable<string>, options: WaitOptions = {}): Promise<Source[]> {
     const scope = { tenant_id: tenantId, sub_tenant_id: options.subTenantId ?? "default" };
@@ -43,18 +45,28 @@ export class Client extends Operations {
     const end = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs;
     const ended = new Map<string, Source>();
     const missing: string[] = [];
-    let pending = [...new Set(typeof fileIds === "string" ? [fileIds] : fileIds)];
+    const given = typeof fileIds === "string" ? [fileIds] : [...fileIds];
+    let pending = [...new Set(given.map((id) => id.normalize()))];
+    let hasPolled = false;
     while (pending.length > 0) {
       const answer = await this.listing.sourcesById({ ...scope, source_ids: pending.slice(0, LOOKED_UP_IDS) }, call);
       missing.push(...answer.not_found);
+      // What is pending is taken from the answer: the server decides which ids are equal.
+      const still: string[] = [];
       for (const source of answer.sources) {
-        if (source.status !== "success" && source.status !== "errored") continue;
+        if (source.status !== "success" && source.status !== "errored") {
+          still.push(source.id);
+          continue;
+        }
         ended.set(source.id, source);
         options.onSource?.(source);
       }
-      pending = pending.filter((id) => !ended.has(id) && !missing.includes(id));
+      const before = pending.length;
+      pending = [...still, ...pending.slice(LOOKED_UP_IDS)];
       const first = pending[0];
       if (first === undefined) break;
+      if (hasPolled && pending.length === before) await this.sender.pause(ROUND_PAUSE_MS, options.signal);
+      hasPolled = true;
       const left = end - performance.now();
       if (left <= 0) throw new WaitTimeout(pending);
       try {

@@ -67,10 +67,10 @@ export interface Operation {
 export class Transport {
   readonly retries: number;
   readonly timeoutMs: number;
+  readonly pause: (ms: number, signal?: AbortSignal) => Promise<void>;
   private readonly server: string;
   private readonly apiKey: string | undefined;
   private readonly fetch: typeof fetch;
-  private readonly pause: (ms: number, signal?: AbortSignal) => Promise<void>;
 
   constructor(settings: ClientSettings) {
     const environment = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { APIError, Client, ConnectionFailed, StreamInterrupted } from "lodestone-client";
+import { APIError, Client, ConnectionFailed, ProcessingFailed, StreamInterrupted } from "lodestone-client";
 
 const unavailable = (status = 503, reason = "queue_full", headers = {}) => Response.json({ error_code: "SERVICE_UNAVAILABLE", reason }, { status, headers });
 
@@ -115,6 +115,34 @@ test("a wait for one source may take longer than the time limit of a call", asyn
   const sources = await client.wait("t", "a");
   assert.deepEqual(sources.map((source) => source.id), ["a"]);
   assert.deepEqual(timers.mock.calls.map((call) => call.arguments[1]), [1000, 21_000, 1000]);
+});
+
+const lookedUp = (statuses, not_found = []) =>
+  Response.json({ sources: Object.entries(statuses).map(([id, status]) => ({ id, status })), not_found });
+
+test("a wait knows its sources by the ids of the server", async () => {
+  const [given, stored] = ["cafe\u0301.txt", "caf\u00e9.txt"];
+  const { client, sent } = scripted([lookedUp({ [stored]: "queued" }, ["\u00fcber"]), Response.json({}), lookedUp({ [stored]: "success" })]);
+  await assert.rejects(client.wait("t", [given, "u\u0308ber", stored]), (error) => {
+    assert.ok(error instanceof ProcessingFailed);
+    assert.deepEqual([error.missing, error.sources], [["\u00fcber"], []]);
+    return true;
+  });
+  assert.deepEqual(JSON.parse(sent[0].body).source_ids, [stored, "\u00fcber"]);
+  assert.equal(new URL(sent[1].url).searchParams.get("file_id"), stored);
+  // A server with a newer version of Unicode may join characters that this client does not.
+  const ended = await scripted([lookedUp({ joined: "success" })]).client.wait("t", "not joined");
+  assert.deepEqual(ended.map((source) => source.id), ["joined"]);
+});
+
+test("a wait that learns nothing pauses", async () => {
+  const pending = () => lookedUp({ a: "queued", b: "queued" });
+  const polled = () => Response.json({});
+  const gone = Response.json({ reason: "source_not_found" }, { status: 404 });
+  const oneLeft = lookedUp({ a: "success", b: "queued" });
+  const { client, pauses } = scripted([pending(), polled(), pending(), gone, pending(), polled(), oneLeft, polled(), lookedUp({ b: "success" })]);
+  assert.deepEqual((await client.wait("t", ["a", "b"])).map((source) => source.id), ["a", "b"]);
+  assert.deepEqual(pauses, [500, 500]);
 });
 
 test("a signal ends the wait for the next attempt", async () => {

@@ -14,6 +14,7 @@ import httpx
 
 from lodestone_client._async.operations import AsyncOperations
 from lodestone_client._async.transport import AsyncTransport
+from lodestone_client._ids import normalized
 from lodestone_client._protocol import FileOutcome, Operation, Options, Settings, folder_files, npy_files
 from lodestone_client.errors import InvalidRequestError, NotFoundError, ProcessingFailed, WaitTimeout
 from lodestone_client.models import FailedItem, Source
@@ -25,6 +26,8 @@ BATCH_BYTES = 64 << 20
 PASSING_CODES = ("SERVICE_UNAVAILABLE", "RATE_LIMITED")
 LOOKED_UP_IDS = 1000
 WAIT_SECONDS = 20
+# Pause after a look-up that brought nothing new, so that a server that does not hold polls is not flooded.
+ROUND_PAUSE_SECONDS = 0.5
 
 
 class AsyncClient(AsyncOperations):
@@ -87,27 +90,34 @@ class AsyncClient(AsyncOperations):
         """Waits until sources (or a single one) are processed and returns them; `on_source` gets each as it ends.
 
         Raises `ProcessingFailed` if a source ended in an error or is gone, `WaitTimeout` after
-        `timeout` seconds.
+        `timeout` seconds. Both name ids in Unicode NFC, as the server does.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        pending = list(dict.fromkeys([file_ids] if isinstance(file_ids, str) else file_ids))
+        given = [file_ids] if isinstance(file_ids, str) else file_ids
+        pending = list(dict.fromkeys(normalized(file_id) for file_id in given))
         ended: dict[str, Source] = {}
         missing: list[str] = []
+        has_polled = False
         while pending:
-            looked_up = pending[:LOOKED_UP_IDS]
             answer = await self.listing.sources_by_id(
-                tenant_id=tenant_id, sub_tenant_id=sub_tenant_id or "default", source_ids=looked_up
+                tenant_id=tenant_id, sub_tenant_id=sub_tenant_id or "default", source_ids=pending[:LOOKED_UP_IDS]
             )
             missing += answer["not_found"]
+            # What is pending is taken from the answer: the server decides which ids are equal.
+            still: list[str] = []
             for source in answer["sources"]:
-                if source["status"] in ("success", "errored"):
-                    ended[source["id"]] = source
-                    if on_source:
-                        on_source(source)
-            gone = {*missing, *ended}
-            pending = [file_id for file_id in pending if file_id not in gone]
+                if source["status"] not in ("success", "errored"):
+                    still.append(source["id"])
+                    continue
+                ended[source["id"]] = source
+                if on_source:
+                    on_source(source)
+            before, pending = len(pending), still + pending[LOOKED_UP_IDS:]
             if not pending:
                 break
+            if has_polled and len(pending) == before:
+                await self._transport.pause(ROUND_PAUSE_SECONDS)
+            has_polled = True
             left = WAIT_SECONDS if end is None else end - time.monotonic()
             if left <= 0:
                 raise WaitTimeout(pending)
@@ -145,6 +155,7 @@ class AsyncClient(AsyncOperations):
         """
         path, query = "/upload/upload_embeddings", ["tenant_id", "sub_tenant_id", "file_id"]
         operation = Operation("POST", path, query=query, media="npy", retry=True, keyed=True)
+        file_id = normalized(file_id)
         batches: list[str] = []
         for end, body in npy_files(rows, batch_rows):
             batch = f"{file_id}:{len(batches)}"
