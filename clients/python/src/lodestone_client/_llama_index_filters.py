@@ -10,6 +10,8 @@ from typing import Any
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
+from lodestone_client._ids import normalized
+
 NODE_ID = "_node_id"
 # Each operator's counterpart in the API, and its negation.
 OPERATORS = {
@@ -35,9 +37,10 @@ def translated(
 ) -> dict[str, Any]:
     """The equivalent filter; if given, also restricted to these node ids and to nodes of these documents."""
     conditions = [_all(filters, False)] if filters and filters.filters else []
-    conditions += [
-        _one_of(name, ids) for name, ids in ((NODE_ID, node_ids), ("ref_doc_id", doc_ids)) if ids is not None
-    ]
+    if node_ids is not None:
+        conditions.append(_one_of(NODE_ID, [normalized(id_) for id_ in node_ids]))
+    if doc_ids is not None:
+        conditions.append(_one_of("ref_doc_id", doc_ids))
     return {"$and": conditions} if conditions else {}
 
 

@@ -18,6 +18,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field
 
 from lodestone_client import AsyncCollection, Collection
+from lodestone_client._ids import normalized
 from lodestone_client.models import Chunk, Source
 
 
@@ -183,7 +184,7 @@ def _batch(
 ) -> tuple[list[str], list[dict[str, Any]], list[str]]:
     contents = list(texts)
     given = ids or [None] * len(contents)
-    return contents, metadatas or [{} for _ in contents], [id_ or str(uuid.uuid4()) for id_ in given]
+    return contents, metadatas or [{} for _ in contents], [normalized(id_ or str(uuid.uuid4())) for id_ in given]
 
 
 def _parts(documents: list[Document]) -> tuple[list[str], list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from lodestone_client import AsyncCollection, AsyncVectorCollection, Collection, VectorCollection
+from lodestone_client._ids import normalized
 from lodestone_client._llama_index_filters import NODE_ID, translated
 from lodestone_client.models import Chunk, ListedVector, ScoredChunk
 
@@ -169,7 +170,7 @@ class LodestoneVectorStore(BasePydanticVectorStore):
 
 def _rows(nodes: Sequence[BaseNode]) -> tuple[list[str], list[list[float]], list[dict[str, Any]]]:
     ids = [node.node_id for node in nodes]
-    metadata = [{**node_to_metadata_dict(node), NODE_ID: node.node_id} for node in nodes]
+    metadata = [{**node_to_metadata_dict(node), NODE_ID: normalized(node.node_id)} for node in nodes]
     return ids, [node.get_embedding() for node in nodes], metadata
 
 

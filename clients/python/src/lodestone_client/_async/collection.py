@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lodestone_client._async.client import AsyncClient
+from lodestone_client._ids import normalized
 from lodestone_client.errors import BatchFailed, InvalidRequestError, NotFoundError
 from lodestone_client.models import Chunk, Source
 
@@ -33,7 +34,7 @@ class AsyncCollection:
     async def add(self, texts: Sequence[str], metadata: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> None:
         """Adds texts, replacing those with the same ids, and waits until they are searchable."""
         items = [
-            {"content": text, "file_id": id_, "document_metadata": dict(data)}
+            {"content": text, "file_id": normalized(id_), "document_metadata": dict(data)}
             for text, data, id_ in zip(texts, metadata, ids, strict=True)
         ]
         start = 0

@@ -12,6 +12,7 @@ from haystack.document_stores.types import DuplicatePolicy
 
 from lodestone_client._async.collection import AsyncCollection
 from lodestone_client._haystack_filters import translated
+from lodestone_client._ids import normalized
 
 Filters = Mapping[str, Any] | None
 
@@ -44,7 +45,7 @@ class AsyncHaystackDocuments:
         """
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
             raise ValueError("documents must be a list of Document")
-        chosen = {document.id: document for document in documents}
+        chosen = {normalized(document.id): document for document in documents}
         if policy != DuplicatePolicy.OVERWRITE:
             known = [source["id"] for source in await self.collection.sources(list(chosen))]
             if known and policy != DuplicatePolicy.SKIP:

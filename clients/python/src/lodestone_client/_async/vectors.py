@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from lodestone_client._async.client import AsyncClient
+from lodestone_client._ids import normalized
 from lodestone_client.errors import ConflictError
 from lodestone_client.models import ListedVector, ScoredChunk
 
@@ -44,7 +45,7 @@ class AsyncVectorCollection:
         """Adds vectors, replacing those with the same ids; when it returns, they are searchable."""
         if not len(ids) == len(vectors) == len(metadata):
             raise ValueError(f"{len(ids)} ids, {len(vectors)} vectors and {len(metadata)} maps do not match")
-        chosen = dict(zip(ids, zip(vectors, metadata, strict=True), strict=True))
+        chosen = dict(zip(map(normalized, ids), zip(vectors, metadata, strict=True), strict=True))
         names, rows = list(chosen), list(chosen.values())
         for start in range(0, len(names), ROWS):
             part = slice(start, start + ROWS)

@@ -13,6 +13,7 @@ from haystack.document_stores.types import DuplicatePolicy
 
 from lodestone_client._sync.collection import Collection
 from lodestone_client._haystack_filters import translated
+from lodestone_client._ids import normalized
 
 Filters = Mapping[str, Any] | None
 
@@ -45,7 +46,7 @@ class HaystackDocuments:
         """
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
             raise ValueError("documents must be a list of Document")
-        chosen = {document.id: document for document in documents}
+        chosen = {normalized(document.id): document for document in documents}
         if policy != DuplicatePolicy.OVERWRITE:
             known = [source["id"] for source in self.collection.sources(list(chosen))]
             if known and policy != DuplicatePolicy.SKIP:
