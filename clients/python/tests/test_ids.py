@@ -1,15 +1,20 @@
-"""Tests, against scripted answers, that ids in any Unicode form are treated as those that the server stores."""
+"""Tests, against scripted answers, of ids in other forms than those that the server stores, and of the ids of files."""
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from haystack import Document
 from haystack.document_stores.types import DuplicatePolicy
 from llama_index.core.schema import TextNode
 from test_retries import Script, looked_up
 
 from lodestone_client import Collection, VectorCollection
+from lodestone_client._ids import id_of_path
+from lodestone_client._protocol import folder_files
 from lodestone_client._sync.haystack_documents import HaystackDocuments
 from lodestone_client.langchain import LodestoneVectorStore
 from lodestone_client.llama_index import LodestoneVectorStore as NodeStore
@@ -55,3 +60,33 @@ def test_llama_index_finds_nodes_by_either_form() -> None:
         body(request)["filter"] == {"$and": [{"$or": [{"_node_id": {"$in": [STORED]}}]}]}
         for request in script.requests[1:]
     )
+
+
+def test_ids_of_files_are_those_of_the_command_line() -> None:
+    # The tests of src/cli/ingest/ids.rs read the same table.
+    table = json.loads((Path(__file__).parents[3] / "src/cli/ingest/ids.json").read_bytes())
+    assert {path: id_of_path(path.split("/")) for path in table} == table
+    assert id_of_path([os.fsdecode(b"\xff\n")]) == "%FF%0A"
+    assert id_of_path(["\u00e9" * 256]) == "\u00e9" * 256 and id_of_path(["\u00e9" * 257]).isascii()
+
+
+def test_a_folder_has_the_name_by_which_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    (tmp_path / "notes" / "a.txt").touch()
+    (tmp_path / "link").symlink_to("notes")
+    monkeypatch.chdir(tmp_path / "notes" / "deep")
+    for folder in (tmp_path / "notes", Path(".."), Path("../../notes")):
+        assert [id_ for _, id_ in folder_files(folder, "*")] == ["notes:a.txt"]
+    assert [id_ for _, id_ in folder_files(tmp_path / "link", "*")] == ["link:a.txt"]
+
+
+def test_files_with_any_name_are_uploaded_and_reported(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in (f"{GIVEN}.txt".encode(), b"\xff.txt"):
+        (folder / os.fsdecode(name)).write_text("text")
+    ids = ["notes:cafe%CC%81.txt", "notes:%FF.txt"]
+    script = Script(accepted(), looked_up(*((id_, "success") for id_ in ids)))
+    outcomes = script.client().upload_folder(folder, "t")
+    assert [(outcome.file_id, outcome.status) for outcome in outcomes] == [(id_, "success") for id_ in ids]
+    assert 'filename="\ufffd.txt"'.encode() in script.requests[0].content

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
+from lodestone_client._ids import id_of_path
 from lodestone_client.errors import APIError, error_of_response
 
 USER_AGENT = "lodestone-client-python/0.1.0"
@@ -176,6 +177,9 @@ def _files(value: Any) -> list[Any]:
             each = (each[0], _repeatable(each[1]), *each[2:])
         elif not isinstance(each, bytes):
             each = (Path(str(getattr(each, "name", "file"))).name, _repeatable(each))
+        if isinstance(each, tuple) and isinstance(each[0], str):
+            # A file name from the operating system may contain bytes that are not UTF-8.
+            each = (each[0].encode("utf-8", "surrogateescape").decode(errors="replace"), *each[1:])
         files.append(("file", each) if isinstance(each, bytes) else each)
     return files
 
@@ -258,15 +262,17 @@ class FileOutcome:
 
 
 def folder_files(folder: Path, pattern: str) -> list[tuple[Path, str]]:
-    """The files below a folder with their ids: the path, beginning with the folder's name, with `:` for `/`.
+    """The files below a folder with the ids that `lodestone ingest` gives them when it gets the folder.
 
-    These are the ids that `lodestone ingest` uses. Hidden files and folders are left out.
+    Hidden files and folders are left out.
     """
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder")
+    # "." and ".." use the name of the folder that they refer to; the root has none.
+    own = folder.resolve().name if folder.name in ("", "..") else folder.name
     found = []
     for path in sorted(folder.rglob(pattern)):
         parts = path.relative_to(folder).parts
         if path.is_file() and not any(part.startswith(".") for part in parts):
-            found.append((path, ":".join((folder.resolve().name, *parts))))
+            found.append((path, id_of_path((own, *parts) if own else parts)))
     return found

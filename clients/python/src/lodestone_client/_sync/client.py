@@ -182,9 +182,10 @@ class Client(Operations):
     ) -> list[FileOutcome]:
         """Uploads the files below a folder and waits until they are processed.
 
-        A file's id is its path, beginning with the folder's name, with `:` in place of `/`; so running it
-        again replaces the files. `on_progress` gets each file whose state changed, the number of
-        finished files, and the total. A file that fails is reported in the result and stops nothing.
+        A file's id is its path, beginning with the folder's name, with `:` in place of `/` and escapes, as
+        `lodestone ingest` makes it; so running it again replaces the files. `on_progress` gets each file whose
+        state changed, the number of finished files, and the total. A file that fails is reported in the result
+        and stops nothing.
         """
         outcomes = [FileOutcome(path, file_id, "waiting") for path, file_id in folder_files(Path(folder), pattern)]
         known = {outcome.file_id: outcome for outcome in outcomes}
