@@ -148,12 +148,13 @@ export function ask(path, json, signal) {
 /**
  * The events of a streamed answer.
  * @param {string} path
- * @param {unknown} json
+ * @param {{session_id?: string}} json
  * @param {AbortSignal} [signal]
  * @returns {AsyncGenerator<{event: string, data: any}>}
  */
 export async function* stream(path, json, signal) {
-  const response = await open("POST", path, { json, signal, isRepeatable: true });
+  // A question in a session adds a turn to it, so it is never repeated.
+  const response = await open("POST", path, { json, signal, isRepeatable: !json.session_id });
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
