@@ -73,13 +73,24 @@ export function badge(status, text) {
   return h("span", { class: `badge ${status}` }, text ?? WORDS[status] ?? status);
 }
 
+/** @param {string} text */
+const escaped = (text) => Array.from(new TextEncoder().encode(text), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+
 /**
- * The id of a file: its path, as `lodestone ingest` makes it.
+ * The id of a file: its path, as `lodestone ingest` makes it (src/cli/ingest/ids.rs), except that a long one keeps only its end.
  * @param {string} path
  */
 export function idOf(path) {
-  const clean = path.replace(/[\\/]+/g, ":").replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, "").trim();
-  return [...clean].slice(-ID_CHARS_MAX).join("").replace(/^[:.\s]+/, "") || "file";
+  const parts = path.split("/").filter((part) => part !== "");
+  /** @param {RegExp} refused */
+  const joined = (refused) => parts.map((part) => part.replace(refused, (found) => escaped(found))).join(":")
+    .replace(/^\p{White_Space}|\p{White_Space}$/gu, (found) => escaped(found));
+  const plain = joined(/[\p{Cc}\u2028\u2029%:\\]/gu);
+  // The server compares ids in NFC, which would map different paths to one id.
+  const id = plain === plain.normalize() ? plain : joined(/[\p{Cc}%:\\]|[^\0-\x7f]/gu);
+  const end = [...id].slice(-ID_CHARS_MAX).join("");
+  const named = end === id ? id : end.replace(/^[:\s]+/, "");
+  return /^\.{0,2}$/.test(named) ? "file" : named;
 }
 
 /**
