@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use rusqlite::params;
 
-use super::Catalog;
 use super::error::Result;
 use super::rows::{Statements, blob, detail_to_text};
+use super::{Catalog, known};
 use lodestone_types::{
     CollectionId, JobStatus, Metadata, Sequence, SourceId, SourceRecord, SubTenantId,
 };
@@ -20,6 +20,8 @@ pub struct Amended {
     /// Whether a job has failed: its source shows the new maps until a version of it becomes
     /// visible.
     pub is_errored: bool,
+    /// The newest acceptance of the source; `None` if the source is not known.
+    pub newest: Option<Sequence>,
 }
 
 impl Catalog {
@@ -43,10 +45,11 @@ impl Catalog {
                     revision = revision + 1, updated_at = ?6
                 WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
                     AND status <> 'success' RETURNING status";
+            let newest = known::newest(connection, collection, &sub_tenant, &source)?;
             let now = now.0 as i64;
             let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
             let values = params![source, blob(collection), sub_tenant, tenant, document, now];
-            let mut amended = Amended::default();
+            let mut amended = Amended { newest, ..Amended::default() };
             connection.each(amend, values, |cells| {
                 match cells.word(JobStatus::from_word)? {
                     JobStatus::Queued | JobStatus::InProgress => amended.waits = true,

@@ -147,19 +147,17 @@ pub(super) fn add(
     )
 }
 
-/// Whether this is the newest acceptance of a source.
-pub(super) fn is_newest(
+/// The newest acceptance of a source; `None` if the source is not known.
+pub(super) fn newest(
     connection: &Connection,
     collection: CollectionId,
     sub_tenant: &SubTenantId,
     source: &SourceId,
-    sequence: Sequence,
-) -> Result<bool> {
-    let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
-    connection.any(
-        "SELECT 1 FROM known_sources
-         WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND seq = ?4",
-        params![source, blob(collection), sub_tenant, sequence.0 as i64],
+) -> Result<Option<Sequence>> {
+    connection.first(
+        "SELECT seq FROM known_sources WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
+        params![source.as_str(), blob(collection), sub_tenant.as_str()],
+        |cells| cells.number().map(Sequence),
     )
 }
 

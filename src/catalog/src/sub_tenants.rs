@@ -58,7 +58,7 @@ impl Catalog {
     ) -> Result<()> {
         let (name, source) = (sub_tenant.clone(), source.clone());
         self.write(move |connection| {
-            if !known::is_newest(connection, collection, &name, &source, sequence)? {
+            if known::newest(connection, collection, &name, &source)? != Some(sequence) {
                 return Ok(());
             }
             match held {

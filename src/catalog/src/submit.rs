@@ -40,16 +40,49 @@ impl Catalog {
     /// [`CatalogError::TenantLimit`], [`CatalogError::QueueFull`],
     /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn submit(&self, job: NewJob) -> Result<Submitted> {
+        let submitted = self.submit_if(job, |_, _| Ok(true))?;
+        Ok(submitted.expect("it is accepted unconditionally"))
+    }
+
+    /// Accepts a job that processes a visible version once more. Accepts nothing and returns `None`
+    /// if a job of the source is waiting or running, or if its newest acceptance is no longer
+    /// `seen`: the content of this job is then not the newest.
+    ///
+    /// # Errors
+    /// As for [`Self::submit`].
+    pub fn submit_again(&self, job: NewJob, seen: Option<Sequence>) -> Result<Option<Submitted>> {
+        self.submit_if(job, move |connection, job| is_unchanged(connection, job, seen))
+    }
+
+    fn submit_if(
+        &self,
+        job: NewJob,
+        is_wanted: impl FnOnce(&Connection, &NewJob) -> Result<bool> + Send + 'static,
+    ) -> Result<Option<Submitted>> {
         let job_id = self.inner.ids.wire_id("job_", self.inner.clock.now());
         let options = self.inner.options;
         let source = job.source.clone();
-        let accepted = self.write(move |connection| accept(connection, &job, job_id, &options));
-        let (submitted, superseded) = accepted?;
+        let accepted = self.write(move |connection| match is_wanted(connection, &job)? {
+            true => accept(connection, &job, job_id, &options).map(Some),
+            false => Ok(None),
+        })?;
+        let Some((submitted, superseded)) = accepted else { return Ok(None) };
         self.inner.changes.note(source.as_str());
         self.inner.job_watchers.wake(&superseded);
         self.inner.work.notify();
-        Ok(submitted)
+        Ok(Some(submitted))
     }
+}
+
+/// Whether no job of a source is waiting or running, and its newest acceptance is `seen`.
+fn is_unchanged(connection: &Connection, job: &NewJob, seen: Option<Sequence>) -> Result<bool> {
+    let is_open = connection.any(
+        "SELECT 1 FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+            AND status IN ('queued', 'in_progress')",
+        params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()],
+    )?;
+    let newest = known::newest(connection, job.collection, &job.sub_tenant, &job.source)?;
+    Ok(!is_open && newest == seen)
 }
 
 fn accept(

@@ -38,11 +38,14 @@ fn an_amendment_reaches_every_job_that_has_not_succeeded() {
     let running = fixture.claim().unwrap().jobs[0].clone();
     fixture.submit(of, "waiting");
 
-    let (waits, is_errored) = (true, true);
-    assert_eq!(fixture.amend(of, "waiting", "red"), Amended { waits, is_errored: false });
-    assert_eq!(fixture.amend(of, "running", "red"), Amended { waits, is_errored: false });
-    assert_eq!(fixture.amend(of, "failed", "red"), Amended { waits: false, is_errored });
-    assert_eq!(fixture.amend(of, "done", "red"), Amended::default());
+    let reached = |name: &str| {
+        let Amended { waits, is_errored, .. } = fixture.amend(of, name, "red");
+        (waits, is_errored)
+    };
+    assert_eq!(reached("waiting"), (true, false));
+    assert_eq!(reached("running"), (true, false));
+    assert_eq!(reached("failed"), (false, true));
+    assert_eq!(reached("done"), (false, false));
     let other = fixture.tenant("b").collection;
     assert_eq!(fixture.amend(other, "waiting", "blue"), Amended::default());
 
@@ -67,6 +70,34 @@ fn an_amendment_reaches_every_job_that_has_not_succeeded() {
     assert_eq!(names(Some(&["done", "waiting", "none"].map(source))), ["waiting"]);
     let keys = fixture.catalog.raw_keys(of).unwrap();
     assert_eq!(keys.len(), 4, "{keys:?}");
+}
+
+/// Goal: the content of a visible version is not accepted once more after another upload was
+/// accepted, or a failed one was queued again.
+#[test]
+fn a_version_is_not_accepted_again_over_a_later_upload() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    let first = fixture.submit(of, "s").sequence;
+    fixture.claim().unwrap();
+    fixture.settle(of, first, PUBLISHED);
+    let seen = fixture.amend(of, "s", "red").newest;
+    assert_eq!(seen, Some(first));
+    let is_accepted = |seen: Option<Sequence>| {
+        fixture.catalog.submit_again(fixture.job(of, "s"), seen).unwrap().is_some()
+    };
+    let second = fixture.submit(of, "s").sequence;
+    assert!(!is_accepted(seen), "it waits");
+    fixture.claim().unwrap();
+    assert!(!is_accepted(seen), "it is processed");
+    fixture.settle(of, second, rejected());
+    assert!(!is_accepted(seen), "it has failed without the new map");
+    let seen = fixture.amend(of, "s", "red").newest;
+    fixture.catalog.retry(second).unwrap();
+    assert!(!is_accepted(seen), "it waits again");
+    fixture.claim().unwrap();
+    fixture.settle(of, second, rejected());
+    assert!(is_accepted(seen));
 }
 
 /// Goal: the fields that jobs keep of a visible version are copied into them before that version

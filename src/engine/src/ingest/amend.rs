@@ -16,7 +16,7 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
 
 /// Maximum attempts at one change. Every attempt after the second means that the same source was
-/// published again in between.
+/// uploaded or published again in between.
 const ROUNDS_MAX: usize = 16;
 
 /// New metadata maps; `None` keeps the stored map.
@@ -82,7 +82,12 @@ impl Ingest {
             if !reached.waits && words(tenant, &before) != words(tenant, &after) {
                 match again.take() {
                     Some((record, job)) if record == after => {
-                        self.accept(job)?;
+                        if !self.accept_again(&job, reached.newest)? {
+                            // Uploads do not wait for the writer: one was accepted since the
+                            // catalog was amended, and must get the new maps too.
+                            again = Some((record, job));
+                            continue;
+                        }
                     }
                     outdated => {
                         // Storing a large original takes time, so it is not done under the writer's

@@ -14,7 +14,9 @@ use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_io::store::Key;
 use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_types::{Metadata, Origin, SourceId, SourceKind, SubTenantId, Timestamp, metadata};
+use lodestone_types::{
+    Metadata, Origin, Sequence, SourceId, SourceKind, SubTenantId, Timestamp, metadata,
+};
 
 /// An upload of a client.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,22 +155,36 @@ impl Ingest {
     }
 
     /// Accepts a job whose original is stored. If it is refused, the original is deleted.
-    pub(super) fn accept(&self, job: NewJob) -> Result<Accepted, IngestError> {
-        let (source, raw_key) = (job.source.clone(), job.raw_key.clone());
-        let submitted = match self.catalog.submit(job) {
-            Ok(submitted) => submitted,
-            // The job may be durable, and then it needs its original.
-            Err(error @ CatalogError::InDoubt { .. }) => {
-                return Err(IngestError::from(error).about(&source));
-            }
-            Err(error) => {
-                self.delete_originals(&[raw_key]);
-                return Err(error.into());
-            }
-        };
+    fn accept(&self, job: NewJob) -> Result<Accepted, IngestError> {
+        let submitted = self.catalog.submit(job.clone());
+        let submitted = submitted.map_err(|error| self.refused(&job, error))?;
         self.delete_originals(&submitted.obsolete_raw_keys);
-        let (job_id, version) = (submitted.job_id, submitted.version);
+        let (source, job_id, version) = (job.source, submitted.job_id, submitted.version);
         Ok(Accepted { source, job_id, version, overwritten: submitted.overwritten })
+    }
+
+    /// Accepts a job that processes a visible version once more, unless the source was changed
+    /// since its newest acceptance was `seen`; returns whether it was accepted. The original is
+    /// deleted only after an error.
+    pub(super) fn accept_again(
+        &self,
+        job: &NewJob,
+        seen: Option<Sequence>,
+    ) -> Result<bool, IngestError> {
+        let submitted = self.catalog.submit_again(job.clone(), seen);
+        Ok(submitted.map_err(|error| self.refused(job, error))?.is_some())
+    }
+
+    /// Deletes the original of a job that the catalog has refused.
+    fn refused(&self, job: &NewJob, error: CatalogError) -> IngestError {
+        match error {
+            // The job may be durable, and then it needs its original.
+            CatalogError::InDoubt { .. } => IngestError::from(error).about(&job.source),
+            error => {
+                self.delete_originals(std::slice::from_ref(&job.raw_key));
+                error.into()
+            }
+        }
     }
 
     /// Deletes originals that nothing refers to. A failure costs disk space until the next sweep.

@@ -1,13 +1,15 @@
 //! Tests of changed metadata, and of what searches find of it.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
 use crate::ingest::Amendment;
 use crate::query::FullTextRequest;
-use lodestone_types::{ErrorKind, FieldType, SchemaField, TenantSchema};
+use lodestone_types::{ErrorKind, FieldType, RandomIds, SchemaField, TenantSchema};
 
 fn found(engine: &Engine, word: &str) -> Vec<(String, u32)> {
     let request = FullTextRequest::new(word, 10);
@@ -133,4 +135,53 @@ fn a_damaged_original_is_not_accepted_once_more() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left");
     assert_eq!(settled(engine, "doc").record.tenant_metadata, Metadata::new());
+}
+
+/// Ids of a machine. Uploads a document to `engine`, once, before the next job gets its id.
+#[derive(Debug, Default)]
+struct UploadBeforeJob {
+    engine: Mutex<Weak<Engine>>,
+}
+
+impl IdSource for UploadBeforeJob {
+    fn fill(&self, bytes: &mut [u8]) {
+        RandomIds.fill(bytes);
+    }
+
+    fn wire_id(&self, prefix: &str, now: Timestamp) -> String {
+        if prefix == "job_" {
+            let engine = std::mem::take(&mut *self.engine.lock()).upgrade();
+            if let Some(engine) = engine {
+                submit(&engine, "doc", "a text about snow", &Metadata::new());
+            }
+        }
+        RandomIds.wire_id(prefix, now)
+    }
+}
+
+/// Goal: an upload that is accepted during a change of metadata becomes visible, with the change.
+/// Method: it is accepted just before the old original would be accepted once more.
+#[test]
+fn an_upload_during_a_change_is_not_replaced_by_the_old_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = Settings::new(dir.path().join("data"), "unused".into());
+    settings.ingest_threads = 1;
+    let ids = Arc::<UploadBeforeJob>::default();
+    let mut components = Components::real(Arc::<GatedEmbedder>::default());
+    components.ids = Arc::clone(&ids) as Arc<dyn IdSource>;
+    let engine = Engine::start(settings, components).unwrap();
+    create_tenant(&engine);
+    submit(&engine, "doc", "a text about wind", &Metadata::new());
+    assert_eq!(settled(&engine, "doc").status, JobStatus::Success);
+    *ids.engine.lock() = Arc::downgrade(&engine);
+    engine.amend(&access(&engine), &id("doc"), team("scarlet")).unwrap();
+    assert!(ids.engine.lock().upgrade().is_none(), "the upload came in between");
+    let view = settled(&engine, "doc");
+    assert_eq!(view.status, JobStatus::Success);
+    assert_eq!(view.record.tenant_metadata, map(json!({"team": "scarlet"})));
+    for word in ["snow", "scarlet"] {
+        assert_eq!(found(&engine, word), [("doc".to_owned(), view.version)], "{word}");
+    }
+    assert_eq!(found(&engine, "wind"), []);
+    engine.shut_down();
 }
