@@ -135,6 +135,29 @@ fn a_page_is_fetched_and_found() {
     assert_eq!(server.full_text("acme", "default", "harrier").len(), 1);
 }
 
+/// Goal: a page is fetched again from where it was requested, whatever it redirected to or declared
+/// as its canonical address.
+#[test]
+fn a_page_is_fetched_again_from_where_it_was_requested() {
+    let site = Site::start();
+    let canonical = r#"<html><head><link rel="canonical" href="/"></head><p>a kestrel</p></html>"#;
+    site.page("/declares", canonical);
+    site.answers("/redirects", "302 Found", "location: /login\r\n", "");
+    site.page("/login", "<p>please log in</p>");
+    let server = server_for(&site);
+    for (id, path, shown) in [("a", "/declares", "/"), ("b", "/redirects", "/login")] {
+        scrape(&server, id, &site.url(path));
+        for times in 1..=3 {
+            assert_eq!(server.settled("acme", "default", id)["status"], "success");
+            assert_eq!(listed(&server, id)["url"], site.url(shown));
+            assert_eq!(site.times_asked(path), times);
+            let again = format!("/upload/update_webpage?tenant_id=acme&source_id={id}");
+            server.call("PATCH", &again, Value::Null).ok();
+        }
+    }
+    assert_eq!(site.times_asked("/"), 0);
+}
+
 #[test]
 fn a_form_gives_the_same_as_a_query() {
     let site = Site::start();

@@ -62,6 +62,10 @@ pub struct SourceDetail {
     /// Language tag (BCP 47) supplied by the uploader; empty if none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub language: String,
+    /// Address of a web page as requested, before redirects and its own declaration; the page is
+    /// fetched again from there. Empty for other sources, and for pages of earlier releases.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub requested_url: String,
     /// Whether absent title, address, date and language keep their stored values (PATCH semantics).
     /// Set until the version is processed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -193,6 +197,15 @@ impl SourceRecord {
             sequence,
             raw_key: String::new(),
             detail: SourceDetail::default(),
+        }
+    }
+
+    /// The address to fetch a web page again from: as requested, since a page may redirect to, or
+    /// declare as its own, an address that shows something else later.
+    pub fn url_to_fetch(&self) -> &str {
+        match self.detail.requested_url.as_str() {
+            "" => &self.url,
+            requested => requested,
         }
     }
 

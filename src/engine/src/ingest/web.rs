@@ -78,7 +78,7 @@ impl Ingest {
             uploaded_at: self.clock.now().0,
             tenant_metadata: replaced(&job.tenant_metadata).cloned(),
             document_metadata: replaced(&job.document_metadata).cloned(),
-            origin: Origin { url: url.clone(), ..Origin::default() },
+            origin: Origin { url: url.clone(), detail: job.detail.clone(), ..Origin::default() },
             after: job.sequence.0.checked_sub(1),
         };
         let id = collection.id();

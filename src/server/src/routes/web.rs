@@ -16,7 +16,7 @@ use crate::routes::{Group, Route};
 use lodestone_catalog::job::MetadataChange;
 use lodestone_engine::EngineError;
 use lodestone_engine::ingest::Submission;
-use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl};
+use lodestone_types::{Origin, Role, SourceDetail, SourceId, SourceKind, TenantMode, WebUrl};
 
 /// Returns the web page operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -50,7 +50,14 @@ fn submission(
         content_type: None,
         tenant_metadata,
         document_metadata,
-        origin: Origin { url: url.as_str().to_owned(), ..Origin::default() },
+        origin: Origin {
+            url: url.as_str().to_owned(),
+            detail: SourceDetail {
+                requested_url: url.as_str().to_owned(),
+                ..SourceDetail::default()
+            },
+            ..Origin::default()
+        },
     }
 }
 
@@ -74,7 +81,7 @@ fn update_webpage(
                 let source_id = source_id.clone();
                 lookup_error(&access, EngineError::SourceNotFound { source_id })
             })?;
-            WebUrl::parse(&view.record.url).map_err(|_| {
+            WebUrl::parse(view.record.url_to_fetch()).map_err(|_| {
                 let problem = "is required: the source has no stored URL";
                 ApiError::field("missing_field", Location::Query, "web_url", problem)
             })?
