@@ -41,8 +41,8 @@ pub(crate) fn forget_originals(
     Ok(())
 }
 
-/// The keys of the originals that a visible source, a job or a file refers to; `None` if some
-/// segments cannot be read, so that not all sources are known.
+/// The keys of the originals that a visible source, a job or a file refers to; `None` if not all
+/// sources are known: some segments cannot be read, or the outcome of a commit is unknown.
 ///
 /// # Errors
 /// Errors of the catalog; damaged data.
@@ -52,8 +52,9 @@ pub(crate) fn referred_originals(
 ) -> Result<Option<HashSet<String>>, IngestError> {
     // Jobs are read before the snapshot: a job that leaves the queue in between is in the snapshot.
     let mut referred = catalog.raw_keys(collection.id())?;
+    let knows_head = collection.knows_head();
     let snapshot = collection.snapshot();
-    if snapshot.unknown_segments() > 0 {
+    if snapshot.unknown_segments() > 0 || !knows_head {
         return Ok(None);
     }
     let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());

@@ -99,7 +99,7 @@ impl Ingest {
         self.catalog.require_allowed(collection.id(), sub_tenant, source, bytes)?;
         self.require_room_for_a_vector(tenant, collection, sub_tenant, source)?;
         let job = self.store_original(collection, sub_tenant, submission, self.clock.now())?;
-        self.accept(job)
+        self.accept(collection, job)
     }
 
     /// Stores the original of a job that is not accepted yet.
@@ -155,10 +155,10 @@ impl Ingest {
     }
 
     /// Accepts a job whose original is stored. If it is refused, the original is deleted.
-    fn accept(&self, job: NewJob) -> Result<Accepted, IngestError> {
+    fn accept(&self, collection: &Collection, job: NewJob) -> Result<Accepted, IngestError> {
         let submitted = self.catalog.submit(job.clone());
         let submitted = submitted.map_err(|error| self.refused(&job, error))?;
-        self.delete_originals(&submitted.obsolete_raw_keys);
+        self.delete_superseded(collection, &job, &submitted.obsolete_raw_keys);
         let (source, job_id, version) = (job.source, submitted.job_id, submitted.version);
         Ok(Accepted { source, job_id, version, overwritten: submitted.overwritten })
     }
@@ -185,6 +185,21 @@ impl Ingest {
                 error.into()
             }
         }
+    }
+
+    /// Deletes the originals of uploads that a job supersedes, except that of the visible version:
+    /// an upload whose end could not be recorded after its commit waits although it is visible. Its
+    /// original is deleted when it is replaced. Others that are left are found by the next sweep.
+    fn delete_superseded(&self, collection: &Collection, job: &NewJob, raw_keys: &[String]) {
+        if raw_keys.is_empty() || !collection.knows_head() {
+            return;
+        }
+        let visible = collection.snapshot().record(&job.sub_tenant, &job.source);
+        let Ok(visible) = visible else { return };
+        let visible_key = visible.map(|record| record.raw_key);
+        let is_unused = |key: &&String| Some(*key) != visible_key.as_ref();
+        let unused: Vec<String> = raw_keys.iter().filter(is_unused).cloned().collect();
+        self.delete_originals(&unused);
     }
 
     /// Deletes originals that nothing refers to. A failure costs disk space until the next sweep.

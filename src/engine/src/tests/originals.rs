@@ -2,11 +2,17 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::sweep::{make_tenant, process_with};
 use super::*;
 use crate::backup::{Folder, TakeOptions, TakeParts, Unpaced, take};
 use lodestone_catalog::Tenant;
-use lodestone_io::store::HeldBlobs;
-use lodestone_io::store::testing::FaultyBlobs;
+use lodestone_catalog::job::{ClaimLimits, Duty, Outcome, Settlement};
+use lodestone_embed::HashEmbedder;
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
+use lodestone_io::store::{HeldBlobs, Key};
+use lodestone_storage::collection::{AddedSegment, Edit, uploads};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_types::SourceRecord;
 
 /// Goal: a replacement published between lookup and read, so that the old file is gone, is no
 /// error.
@@ -80,4 +86,68 @@ fn a_damaged_copy_leaves_no_tenant_out_of_a_backup() {
     let place = Folder::create(to.path()).unwrap();
     let made = take(&parts, &place, &TakeOptions::default()).unwrap();
     assert!(made.is_complete(), "{:?}", made.left_out);
+}
+
+/// Goal: the original of a visible version is kept although its upload waits again, because its end
+/// could not be recorded, and is then superseded, and also while it is unknown whether the commit
+/// has happened. Method: the steps of a worker, one by one.
+#[test]
+fn the_original_of_a_visible_version_is_kept_when_its_job_is_superseded() {
+    for end in [Fault::None, Fault::After] {
+        let faulty = Arc::new(FaultyBlobs::new(Arc::<MemoryBlobs>::default()));
+        let store = Arc::clone(&faulty) as Arc<dyn BlobStore>;
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(START));
+        let process = process_with(&store, dir.path(), &clock, None);
+        let (catalog, ingest) = (&process.catalog, &process.ingest);
+        let tenant = make_tenant(catalog, "acme");
+        let (collection, scope) = (ingest.open(&tenant).unwrap(), SubTenantId::default_name());
+        ingest.recover().unwrap();
+        let upload = |content: &str| {
+            let submission = submission("doc", content, &Metadata::new());
+            ingest.submit(&tenant, &collection, &scope, submission).unwrap();
+        };
+        upload("first");
+        let limits = ClaimLimits { jobs: 1, bytes: u64::MAX };
+        let claim = catalog.claim_except(Duty::Process, limits, Vec::new()).unwrap().unwrap();
+        let job = &claim.jobs[0];
+        let kind = SourceKind::Text;
+        let record = SourceRecord {
+            raw_key: job.raw_key.clone(),
+            ..SourceRecord::new(scope.clone(), id("doc"), kind, job.sequence, START)
+        };
+        let vector = HashEmbedder::vector("first");
+        let dimension = vector.len();
+        let rows = vec![NewRow { text: "first".to_owned(), vector, ..NewRow::default() }];
+        let (title_text, searchable) = (String::new(), String::new());
+        let source = NewSource { record, title_text, searchable, rows };
+        let segment = collection.build(dimension, VectorKind::F16, &[source]).unwrap();
+        let model: &dyn Embedder = &HashEmbedder;
+        let edit = Edit {
+            add: vec![AddedSegment { segment, withheld: Vec::new() }],
+            applied: vec![job.sequence],
+            embedding: Some(model.fingerprint().to_owned()),
+            ..Edit::default()
+        };
+        faulty.set(move |call, key: &Key| match call {
+            Call::Create if key.as_str().contains("/m/") => end,
+            _ => Fault::None,
+        });
+        let committed = collection.writer().unwrap().commit(&edit);
+        assert_eq!(committed.is_ok(), end == Fault::None);
+        faulty.set(|_, _| Fault::None);
+        let settlement = Settlement { sequence: job.sequence, outcome: Outcome::Released };
+        catalog.settle(collection.id(), vec![settlement], None).unwrap();
+        upload("second");
+        upload("third");
+        clock.advance_millis(2 * 3_600_000);
+        assert_eq!(ingest.sweep_originals(&collection).unwrap(), 0, "{end:?}");
+        assert!(store.len(&Key::parse(&job.raw_key).unwrap()).is_ok(), "{end:?}");
+        // The next writer finds out whether the commit has happened.
+        drop(collection.writer().unwrap());
+        ingest.sweep_originals(&collection).unwrap();
+        let kept = store.list(&uploads::prefix(collection.id())).unwrap();
+        assert_eq!(kept.len(), 2, "{end:?}: the visible one and the one that waits");
+        assert!(kept.iter().any(|key| key.as_str() == job.raw_key), "{end:?}");
+    }
 }

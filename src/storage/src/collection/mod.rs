@@ -170,8 +170,9 @@ impl Collection {
         self.poisoned.load(Ordering::SeqCst)
     }
 
-    /// Whether the snapshot is known to be that of the newest manifest.
-    fn knows_head(&self) -> bool {
+    /// Whether the snapshot is known to be that of the newest manifest: not after a commit with an
+    /// unknown outcome.
+    pub fn knows_head(&self) -> bool {
         !self.is_poisoned() && !self.in_doubt.load(Ordering::SeqCst)
     }
 
