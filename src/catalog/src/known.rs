@@ -74,6 +74,24 @@ impl Catalog {
         })
     }
 
+    /// Sources of a collection that count, accepted after `sequence`, each with the sequence of its
+    /// acceptance and the bytes counted.
+    pub fn counted_after(
+        &self,
+        collection: CollectionId,
+        sequence: Sequence,
+    ) -> Result<Vec<(SubTenantId, SourceId, Sequence, u64)>> {
+        let sql = "SELECT sub_tenant, source, seq, bytes FROM known_sources
+            WHERE collection = ?1 AND seq > ?2 AND bytes IS NOT NULL AND sub_tenant NOT GLOB '!*'";
+        let (collection, sequence) = (blob(collection), sequence.0 as i64);
+        self.read(|connection| {
+            connection.all(sql, params![collection, sequence], |cells| {
+                let (sub_tenant, source) = (cells.sub_tenant()?, cells.source()?);
+                Ok((sub_tenant, source, Sequence(cells.number()?), cells.number()?))
+            })
+        })
+    }
+
     /// Removes a sub-tenant's known sources, their events, its conversations and file batches, in
     /// steps.
     pub(super) fn forget_sub_tenant(

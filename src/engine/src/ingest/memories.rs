@@ -134,6 +134,7 @@ impl Ingest {
             // The originals may be referred to.
             Err(error @ IngestError::OutcomeUnknown { .. }) => return Err(error),
             Err(error) => {
+                self.forget_refused(collection, &sources);
                 let raw_keys: Vec<String> =
                     sources.into_iter().map(|source| source.record.raw_key).collect();
                 self.delete_originals(&raw_keys);
@@ -145,6 +146,22 @@ impl Ingest {
             AddedMemory { memory, chunks: source.rows.len() }
         };
         Ok(sources.iter().map(stored).collect())
+    }
+
+    /// Forgets memories that got a sequence but were not stored, unless an earlier version of them
+    /// is: otherwise their tenant would not count as empty.
+    fn forget_refused(&self, collection: &Collection, sources: &[NewSource]) {
+        let (id, snapshot) = (collection.id(), collection.snapshot());
+        for NewSource { record, .. } in sources.iter().filter(|one| one.record.sequence.0 > 0) {
+            let SourceRecord { sub_tenant, id: memory, sequence, .. } = record;
+            if !matches!(snapshot.record(sub_tenant, memory), Ok(None)) {
+                continue;
+            }
+            let released = self.catalog.release_batch(id, sub_tenant, memory, *sequence, None);
+            if let Err(error) = released {
+                tracing::warn!(%error, "a memory that was not stored is still known");
+            }
+        }
     }
 
     fn prepare_memory(

@@ -8,7 +8,7 @@ use crate::ingest::maintenance::KNOWN_PER_STEP;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::{CatalogError, Tenant, TenantLimits};
 use lodestone_storage::collection::{Collection, FoundSource, Snapshot};
-use lodestone_types::{SourceId, SubTenantId};
+use lodestone_types::{CollectionId, SourceId, SourceRecord, SubTenantId};
 
 /// The number of vectors of a tenant, and its limit.
 #[derive(Debug)]
@@ -57,19 +57,36 @@ pub(super) fn vector_bytes(found: &FoundSource<'_>) -> u64 {
     (found.rows().len() * found.live.segment.dimension() * size_of::<f32>()) as u64
 }
 
+/// Bytes of the stored version of a batch, whose record is `older`; `None` if there is none.
+pub(super) fn held_bytes(
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    batch: &SourceId,
+    older: Option<&SourceRecord>,
+) -> Option<u64> {
+    let live = snapshot.find(sub_tenant, batch).map(|found| vector_bytes(&found));
+    live.or(older.map(|older| older.size_bytes))
+}
+
 impl Ingest {
-    /// Brings the catalog up to date with the vectors of a tenant that was just opened, if its
-    /// newest commit is not recorded: the process may have ended between the two.
+    /// Brings the catalog up to date with the vectors of a tenant that was just opened, since the
+    /// process may have ended between a commit and its entry in the catalog, or before the commit
+    /// of a batch that is counted already. Nothing is being uploaded to a tenant that opens.
     pub(super) fn complete_batches(
         &self,
         tenant: &Tenant,
         collection: &Collection,
     ) -> Result<(), IngestError> {
-        let id = collection.id();
-        if !tenant.mode.is_embeddings() || self.catalog.head(id)? == collection.head() {
+        let (id, snapshot) = (collection.id(), collection.snapshot());
+        if !tenant.mode.is_embeddings() {
             return Ok(());
         }
-        let snapshot = collection.snapshot();
+        if snapshot.unknown_segments() == 0 {
+            self.release_uncommitted(id, &snapshot)?;
+        }
+        if self.catalog.head(id)? == collection.head() {
+            return Ok(());
+        }
         if let Some(live) = snapshot.segments.first() {
             self.catalog.fix_dimension(id, live.segment.dimension() as u32)?;
         }
@@ -84,6 +101,24 @@ impl Ingest {
             self.catalog.set_bytes(id, part.to_vec())?;
         }
         self.record_head(collection)
+    }
+
+    /// Stops counting batches that were counted before a commit that did not happen. A stored
+    /// version of such a batch counts again.
+    fn release_uncommitted(
+        &self,
+        collection: CollectionId,
+        snapshot: &Snapshot,
+    ) -> Result<(), IngestError> {
+        let counted = self.catalog.counted_after(collection, snapshot.newest_sequence())?;
+        for (sub_tenant, batch, sequence, bytes) in counted {
+            let older = snapshot.record(&sub_tenant, &batch)?;
+            let held = held_bytes(snapshot, &sub_tenant, &batch, older.as_ref());
+            if held != Some(bytes) {
+                self.catalog.release_batch(collection, &sub_tenant, &batch, sequence, held)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ingest::vector_limit::vector_bytes;
+use crate::ingest::vector_limit::{held_bytes, vector_bytes};
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_storage::collection::{
@@ -112,8 +112,7 @@ impl Ingest {
                 now,
             )
         };
-        let held = snapshot.find(sub_tenant, &batch).map(|found| vector_bytes(&found));
-        let held = held.or(older.as_ref().map(|older| older.size_bytes));
+        let held = held_bytes(&snapshot, sub_tenant, &batch, older.as_ref());
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
         let batch = &accepted.batch;
         let stored = self.publish_batch(collection, writer, dimension, record, rows, is_first);

@@ -444,3 +444,27 @@ fn a_deletion_that_was_not_recorded_leaves_room_after_a_restart() {
     let rig = rig.restart(GatedEmbedder::default(), |_| {});
     assert_eq!(bytes(&rig.engine), 144);
 }
+
+/// Goal: if the process ends before the commit of a batch that is counted already, the batch does
+/// not count after the next start, and one that it would have replaced counts as before.
+#[test]
+fn a_batch_that_was_not_committed_is_not_counted_after_a_restart() {
+    let rig = Rig::new();
+    upload_ones(&rig.engine, "a", 20, 2).unwrap();
+    let used = |engine: &Engine| {
+        let tenant = tenant_of_vectors(engine).tenant.id.clone();
+        engine.usage(&grant(), &tenant).unwrap().allowance.used
+    };
+    let before = used(&rig.engine);
+    let access = tenant_of_vectors(&rig.engine);
+    for batch in ["a", "b"] {
+        let (of, scope) = (access.tenant.collection, &access.sub_tenant);
+        rig.engine.catalog.reserve_sequence(of, scope, &id(batch), Some(800)).unwrap();
+    }
+    drop(access);
+    assert!(used(&rig.engine) != before);
+    let rig = rig.restart(GatedEmbedder::default(), |_| {});
+    assert_eq!(used(&rig.engine), before);
+    upload_ones(&rig.engine, "b", 10, 2).unwrap();
+    assert_eq!(bytes(&rig.engine), 240);
+}

@@ -5,8 +5,10 @@ use std::sync::Barrier;
 use super::rebuild::{HARMS, files};
 use super::*;
 use crate::ingest::NewMemory;
-use lodestone_types::Memory;
+use lodestone_types::{ErrorKind, Memory};
 
+/// Error number of a full disk.
+const ENOSPC: i32 = 28;
 const HOUR: u64 = 3_600_000;
 
 fn add(engine: &Engine, memory: &str, content: &str, life_seconds: Option<u64>) {
@@ -171,4 +173,18 @@ fn near_memories_are_few_and_nearest_first() {
     assert!(found.is_sorted_by(|a, b| a.similarity >= b.similarity));
     let length: f32 = found[0].vector.iter().map(|x| x * x).sum();
     assert!((length - 1.0).abs() < 1e-3 && found.iter().all(|memory| memory.id != id("far")));
+}
+
+/// Goal: a memory that is not stored leaves nothing behind: its tenant is still empty.
+#[test]
+fn a_memory_that_is_not_stored_is_not_known() {
+    let rig = Rig::new();
+    let access = access(&rig.engine);
+    rig.disk.refuse_links(ENOSPC);
+    let (id, content) = (Some(id("m")), "Nora likes slate.".to_owned());
+    let added = NewMemory { id, content, ..NewMemory::default() };
+    let error = rig.engine.add_memory(&access, added, None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    assert!(rig.engine.catalog.is_empty(access.tenant.collection).unwrap());
+    assert_eq!(originals(&rig), 0);
 }
