@@ -33,7 +33,30 @@ type PassageHash = [u8; HASH_BYTES];
 
 /// The collections known to have no kept vectors left from earlier claims.
 #[derive(Debug, Default)]
-pub(super) struct KeptVectors(Mutex<HashSet<CollectionId>>);
+pub(super) struct KeptVectors(Mutex<Emptied>);
+
+#[derive(Debug, Default)]
+struct Emptied {
+    collections: HashSet<CollectionId>,
+    /// Number of claims, of any collection, that have ended with files left.
+    left: u64,
+}
+
+impl Emptied {
+    /// Notes that a claim has ended with files left.
+    fn leave(&mut self, collection: CollectionId) {
+        self.collections.remove(&collection);
+        self.left += 1;
+    }
+
+    /// Notes that a claim has left no file of those that it knows of. It does not know of files
+    /// that others have left since `left` was read.
+    fn note(&mut self, collection: CollectionId, left: u64) {
+        if self.left == left {
+            self.collections.insert(collection);
+        }
+    }
+}
 
 /// The kept vectors of one claim.
 #[derive(Debug)]
@@ -47,6 +70,8 @@ pub(super) struct Kept<'a> {
     older: HashMap<PassageHash, Vec<f32>>,
     older_keys: Vec<Key>,
     written: Vec<Key>,
+    /// [`Emptied::left`] when the claim began.
+    left: u64,
 }
 
 impl KeptVectors {
@@ -59,6 +84,10 @@ impl KeptVectors {
         collection: CollectionId,
         jobs: (Sequence, Sequence),
     ) -> Kept<'a> {
+        let (is_empty, left) = {
+            let emptied = self.0.lock();
+            (emptied.collections.contains(&collection), emptied.left)
+        };
         let mut kept = Kept {
             all: self,
             store,
@@ -68,44 +97,49 @@ impl KeptVectors {
             older: HashMap::new(),
             older_keys: Vec::new(),
             written: Vec::new(),
+            left,
         };
-        if !self.0.lock().contains(&collection) {
+        if !is_empty {
             kept.read_older();
             if kept.older_keys.is_empty() {
-                self.0.lock().insert(collection);
+                self.0.lock().note(collection, left);
             }
         }
         kept
     }
+}
 
+impl Kept<'_> {
     /// Ends a claim. Files of claims without unfinished jobs are deleted; where deletion fails, it
     /// is retried when the collection is next searched for files.
     ///
     /// # Errors
     /// Errors of the catalog.
-    pub(super) fn close(&self, mut kept: Kept<'_>, catalog: &Catalog) -> Result<(), IngestError> {
-        if kept.older_keys.is_empty() && kept.written.is_empty() {
-            return Ok(());
+    pub(super) fn close(self, catalog: &Catalog) -> Result<(), IngestError> {
+        if !self.older_keys.is_empty() || !self.written.is_empty() {
+            let oldest = catalog.oldest_unsettled(self.collection)?;
+            self.delete_over(oldest);
         }
-        let collection = kept.collection;
-        let oldest = catalog.oldest_unsettled(collection)?;
-        let mut is_empty = true;
-        let written = std::mem::take(&mut kept.written);
-        for key in std::mem::take(&mut kept.older_keys).into_iter().chain(written) {
-            let is_over = last_of(&key).is_none_or(|last| oldest.is_none_or(|job| last < job));
-            let is_deleted = is_over && kept.store.delete(&key).is_ok();
-            is_empty &= is_deleted;
-        }
-        let mut looked_for = self.0.lock();
-        match is_empty {
-            true => looked_for.insert(collection),
-            false => looked_for.remove(&collection),
-        };
         Ok(())
     }
-}
 
-impl Kept<'_> {
+    /// Deletes the files of claims whose jobs are all older than `oldest`, the oldest unfinished
+    /// job.
+    fn delete_over(mut self, oldest: Option<Sequence>) {
+        let mut is_empty = true;
+        let written = std::mem::take(&mut self.written);
+        for key in std::mem::take(&mut self.older_keys).into_iter().chain(written) {
+            let is_over = last_of(&key).is_none_or(|last| oldest.is_none_or(|job| last < job));
+            let is_deleted = is_over && self.store.delete(&key).is_ok();
+            is_empty &= is_deleted;
+        }
+        let mut emptied = self.all.0.lock();
+        match is_empty {
+            true => emptied.note(self.collection, self.left),
+            false => emptied.leave(self.collection),
+        }
+    }
+
     /// The vector of a passage that was embedded in an earlier run.
     pub(super) fn vector(&self, passage: &str) -> Option<Vec<f32>> {
         match self.older.is_empty() {
@@ -179,7 +213,7 @@ impl Drop for Kept<'_> {
     /// claim of the collection search for files again.
     fn drop(&mut self) {
         if !self.written.is_empty() {
-            self.all.0.lock().remove(&self.collection);
+            self.all.0.lock().leave(self.collection);
         }
     }
 }
@@ -221,5 +255,25 @@ mod tests {
         failed.keep([("a passage", &vector[..])].into_iter());
         drop(failed);
         assert_eq!(all.open(&store, &HashEmbedder, id, claim).vector("a passage"), Some(vector));
+    }
+
+    /// Goal: files of a claim that ended before an older job are deleted by a later claim, although
+    /// the claim of that job left none.
+    #[test]
+    fn files_left_beside_another_claim_are_found() {
+        let (all, store) = (KeptVectors::default(), MemoryBlobs::default());
+        let id = CollectionId(Uuid::from_u128(7));
+        let open = |job| all.open(&store, &HashEmbedder, id, (Sequence(job), Sequence(job)));
+        let (mut first, mut second) = (open(1), open(2));
+        let vector = HashEmbedder::vector("a passage");
+        for kept in [&mut first, &mut second] {
+            kept.keep([("a passage", &vector[..])].into_iter());
+        }
+        second.delete_over(Some(Sequence(1)));
+        first.delete_over(None);
+        let files = || store.list(&Key::parse(&directory(id)).unwrap()).unwrap().len();
+        assert_eq!(files(), 1);
+        open(3).delete_over(None);
+        assert_eq!(files(), 0);
     }
 }

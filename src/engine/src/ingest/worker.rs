@@ -181,7 +181,7 @@ impl Ingest {
         if !sources.is_empty() {
             self.publish(&tenant, &collection, &*model, jobs, sources)?;
         }
-        kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
+        kept.map_or(Ok(()), |kept| kept.close(&self.catalog))
     }
 
     /// The outcome for all jobs of a collection that takes no vectors of a loaded model, or no
