@@ -87,6 +87,11 @@ impl Catalog {
         self.inner.job_watchers.wake(sequences);
     }
 
+    /// Ends the stages of jobs that a worker had when their tenant was deleted. In memory only.
+    pub fn end_deleted(&self, sequences: &[Sequence]) {
+        self.inner.stages.cancel(sequences);
+    }
+
     /// Counter of changes to the jobs of a source, in any collection. Increases when a job is
     /// accepted, ends or is removed, and occasionally when that happens to another source.
     pub fn job_changes(&self, source: &SourceId) -> u64 {

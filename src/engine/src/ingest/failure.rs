@@ -9,12 +9,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ingest::{Ingest, IngestError};
+use crate::ingest::{Ingest, IngestError, pipeline};
 use lodestone_catalog::job::{ClaimedJob, Outcome, Settlement};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
 use lodestone_storage::segment::VectorKind;
-use lodestone_types::{CollectionId, ErrorKind, SourceRecord, limits};
+use lodestone_types::{CollectionId, ErrorKind, JobErrorCode, SourceRecord, limits};
 
 /// Pause of a worker after it had to release jobs.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -37,6 +37,24 @@ fn may_pass(error: &CatalogError) -> bool {
     match error {
         CatalogError::InDoubt { .. } | CatalogError::Fenced => false,
         error => matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::Unavailable),
+    }
+}
+
+/// The outcome of jobs whose publication failed as a whole. Nothing was made visible. If the cause
+/// is outside the jobs, they wait; otherwise they use up an attempt.
+pub(super) fn give_back(error: &IngestError) -> Outcome {
+    tracing::error!(%error, "publishing a batch failed");
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::Unavailable | ErrorKind::Overloaded => {
+            Outcome::Released
+        }
+        _ if matches!(error, IngestError::Collection(CollectionError::Poisoned { .. })) => {
+            Outcome::Released
+        }
+        _ => {
+            let message = pipeline::INTERNAL_FAULT.to_owned();
+            Outcome::Failed { error_code: JobErrorCode::Internal, message }
+        }
     }
 }
 

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use crate::ingest::failure::{self, PAUSE};
 use crate::ingest::web::{self, Fetched};
-use crate::ingest::{Ingest, IngestError, memory, pipeline};
+use crate::ingest::{Ingest, IngestError, memory};
 use crate::stage::stage;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, Outcome, Settlement};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_embed::Embedder;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{CollectionId, ErrorKind, JobErrorCode, Sequence, Stage, TenantId};
 
@@ -78,9 +78,13 @@ impl Ingest {
     fn process_claim(&self, duty: Duty, claim: Claim) {
         let (jobs, of) = (claim.jobs.len(), tracing::field::display(claim.collection));
         let _trace = stage!("ingest", jobs = jobs, collection = of);
-        let mut held: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
-        let collection = claim.collection;
+        let claimed: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
+        let (collection, mut held) = (claim.collection, claimed.clone());
         let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim, &mut held)));
+        // Jobs of a tenant that was deleted meanwhile are not settled.
+        if let Ok(None) = self.catalog.tenant_of(collection) {
+            self.catalog.end_deleted(&claimed);
+        }
         let may_be_damage = match &result {
             Ok(result) => result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt),
             Err(_panic) => true,
@@ -93,7 +97,7 @@ impl Ingest {
         }
         let outcome = match result {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => give_back(&error),
+            Ok(Err(error)) => failure::give_back(&error),
             Err(_) => Outcome::Failed {
                 error_code: JobErrorCode::Internal,
                 message: "processing failed unexpectedly; see the server log".to_owned(),
@@ -379,22 +383,4 @@ fn chunks_of(snapshot: &lodestone_storage::collection::Snapshot, sequence: Seque
     let found =
         snapshot.all_sources().find(|found| found.live.segment.sequence(found.source) == sequence);
     found.map_or(0, |found| found.rows().len() as u64)
-}
-
-/// The outcome of jobs whose publication failed as a whole. Nothing was made visible. If the cause
-/// is outside the jobs, they wait; otherwise they use up an attempt.
-fn give_back(error: &IngestError) -> Outcome {
-    tracing::error!(%error, "publishing a batch failed");
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::Unavailable | ErrorKind::Overloaded => {
-            Outcome::Released
-        }
-        _ if matches!(error, IngestError::Collection(CollectionError::Poisoned { .. })) => {
-            Outcome::Released
-        }
-        _ => {
-            let message = pipeline::INTERNAL_FAULT.to_owned();
-            Outcome::Failed { error_code: JobErrorCode::Internal, message }
-        }
-    }
 }

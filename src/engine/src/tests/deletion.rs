@@ -6,6 +6,7 @@ use super::rebuild::files;
 use super::*;
 use crate::ingest::NewMemory;
 use lodestone_catalog::descriptors;
+use lodestone_metrics::Registry;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{CollectionId, ErrorKind};
 
@@ -95,4 +96,24 @@ fn files_go_after_their_last_reader() {
     assert_eq!(files(&folder, ".seg").len(), 1, "held");
     drop(reader);
     wait_for("the deletion", || files(&folder, ".seg").is_empty().then_some(()));
+}
+
+/// Goal: a job that a worker has when its tenant is deleted does not stay in the counts of stages.
+#[test]
+fn a_job_of_a_deleted_tenant_leaves_its_stage() {
+    let rig = Rig::new().restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "doc", "everywhere is wind", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    let is_in_work = || {
+        let mut registry = Registry::default();
+        engine.catalog.enter_meters(&mut registry);
+        let text = registry.text();
+        let mut depths = text.lines().filter(|line| line.contains("ingest_queue_depth{"));
+        depths.any(|line| !line.contains("queued") && !line.ends_with(" 0"))
+    };
+    assert!(is_in_work());
+    engine.delete_tenant(&grant(), &scope().tenant).unwrap();
+    rig.gate.open();
+    wait_for("the end of the claim", || (!is_in_work()).then_some(()));
 }
