@@ -6,7 +6,8 @@
 //! Sources in every state count, with the bytes of their originals; memories do not. Triggers on
 //! `known_sources` maintain the totals, so a check reads only a few rows. The check is part of the
 //! accepting transaction: of two uploads competing for the last free slot, one is refused. Until a
-//! replacement is visible, the larger of the two versions counts.
+//! replacement is visible, the largest of the visible version and the uploads that still have their
+//! originals counts.
 
 use rusqlite::{Connection, params};
 
@@ -16,6 +17,11 @@ use super::rows::{Statements, blob};
 use super::tenant_limits::{LIMIT_COLUMNS, TenantLimits};
 use super::tenants::{self, Tenant};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
+
+/// The most bytes that a source has left: of its visible version (?4) and of the originals of its
+/// jobs (source ?1, collection ?2, sub-tenant ?3).
+const BYTES_LEFT: &str = "max(?4, (SELECT coalesce(max(j.size_bytes), 0) FROM jobs j
+    WHERE j.source = ?1 AND j.collection = ?2 AND j.sub_tenant = ?3 AND j.raw_key <> ''))";
 
 /// The amounts that a tenant has stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,6 +84,33 @@ impl Catalog {
             }
             Ok(())
         })
+    }
+
+    /// Stops counting originals of a source that were released; `visible` are the bytes of its
+    /// visible version. Costs one read if the source counts no more than what is left.
+    pub fn recount(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+        visible: u64,
+    ) -> Result<()> {
+        let condition =
+            format!("source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND bytes > {BYTES_LEFT}");
+        let (source, sub_tenant) = (source.clone(), sub_tenant.clone());
+        let run = move |connection: &Connection, sql: &str| {
+            let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+            let values = params![source, blob(collection), sub_tenant, visible as i64];
+            connection.all(sql, values, |cells| cells.number())
+        };
+        let sql = format!("SELECT bytes FROM known_sources WHERE {condition}");
+        if self.read(|connection| run(connection, &sql))?.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "UPDATE known_sources SET bytes = {BYTES_LEFT} WHERE {condition} RETURNING bytes"
+        );
+        self.write(move |connection| run(connection, &sql).map(drop))
     }
 
     /// The limits in force for a tenant: its own, else the defaults.

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use super::{Fixture, PUBLISHED, faulted, source, sub, tenant};
+use super::{Fixture, PUBLISHED, faulted, rejected, source, sub, tenant};
 use crate::job::Outcome;
 use crate::{CatalogError, CatalogOptions, TenantLimits, TenantUse};
 use lodestone_types::{CollectionId, JobErrorCode};
@@ -91,6 +91,39 @@ fn a_replacement_counts_the_larger_version_until_it_is_visible() {
     fixture.catalog.cancel_sources(of, &sub("default"), &asked).unwrap();
     assert_eq!(used(&fixture, of), (0, 0));
     submit(&fixture, of, "b", 100).unwrap();
+}
+
+/// Goal: an upload that was superseded, or that failed before another one, no longer counts, while
+/// the visible version and the uploads that still have their originals do.
+#[test]
+fn originals_that_were_released_do_not_count() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    let end = |outcome: Outcome| {
+        let job = fixture.claim().unwrap().jobs.remove(0);
+        fixture.settle(of, job.sequence, outcome);
+    };
+    let counted = |visible: u64| {
+        fixture.catalog.recount(of, &sub("default"), &source("a"), visible).unwrap();
+        used(&fixture, of)
+    };
+    submit(&fixture, of, "a", 10).unwrap();
+    end(PUBLISHED);
+    fixture.clock.advance_millis(1);
+    submit(&fixture, of, "a", 500).unwrap();
+    assert_eq!(counted(10), (1, 500), "it waits");
+    fixture.clock.advance_millis(1);
+    submit(&fixture, of, "a", 90).unwrap();
+    assert_eq!(counted(10), (1, 90), "it was superseded");
+    end(rejected());
+    assert_eq!(counted(10), (1, 90), "it can be tried again");
+    fixture.clock.advance_millis(1);
+    submit(&fixture, of, "a", 20).unwrap();
+    end(rejected());
+    assert_eq!(counted(10), (1, 20));
+    assert_eq!(counted(40), (1, 20), "nothing is counted in addition");
+    fixture.catalog.recount(of, &sub("default"), &source("unknown"), 7).unwrap();
+    assert_eq!(used(&fixture, of), (1, 20));
 }
 
 /// Goal: a part of a source that was deleted makes room at once, and only in its own scope.

@@ -105,9 +105,14 @@ impl Ingest {
         for _ in 0..ROUNDS_MAX {
             // A collection that refuses writes has refused amendments too.
             let Ok(writer) = collection.writer() else { break };
-            let stale = self.amended_version(&writer.base(), job)?;
+            let base = writer.base();
+            let stale = self.amended_version(&base, job)?;
             let Some(stale) = stale.filter(|record| refreshed.as_ref() != Some(record)) else {
                 end(outcome)?;
+                // An upload that failed before has lost its original.
+                if let Ok(visible) = base.record(&job.sub_tenant, &job.source) {
+                    self.recount(collection, &job.sub_tenant, &job.source, visible.as_ref());
+                }
                 return Ok(());
             };
             drop(writer);

@@ -15,7 +15,8 @@ use lodestone_io::store::Key;
 use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{
-    Metadata, Origin, Sequence, SourceId, SourceKind, SubTenantId, Timestamp, metadata,
+    Metadata, Origin, Sequence, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
+    metadata,
 };
 
 /// An upload of a client.
@@ -190,16 +191,33 @@ impl Ingest {
     /// Deletes the originals of uploads that a job supersedes, except that of the visible version:
     /// an upload whose end could not be recorded after its commit waits although it is visible. Its
     /// original is deleted when it is replaced. Others that are left are found by the next sweep.
+    /// What is deleted no longer counts against the limits of the tenant.
     fn delete_superseded(&self, collection: &Collection, job: &NewJob, raw_keys: &[String]) {
         if raw_keys.is_empty() || !collection.knows_head() {
             return;
         }
         let visible = collection.snapshot().record(&job.sub_tenant, &job.source);
         let Ok(visible) = visible else { return };
-        let visible_key = visible.map(|record| record.raw_key);
-        let is_unused = |key: &&String| Some(*key) != visible_key.as_ref();
+        let visible_key = visible.as_ref().map(|record| &record.raw_key);
+        let is_unused = |key: &&String| Some(*key) != visible_key;
         let unused: Vec<String> = raw_keys.iter().filter(is_unused).cloned().collect();
         self.delete_originals(&unused);
+        self.recount(collection, &job.sub_tenant, &job.source, visible.as_ref());
+    }
+
+    /// Stops counting originals of a source that were released. After an error they count until an
+    /// upload of the source becomes visible.
+    pub(super) fn recount(
+        &self,
+        collection: &Collection,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+        visible: Option<&SourceRecord>,
+    ) {
+        let visible = visible.map_or(0, |record| record.size_bytes);
+        if let Err(error) = self.catalog.recount(collection.id(), sub_tenant, source, visible) {
+            tracing::warn!(%source, %error, "an original that was released still counts");
+        }
     }
 
     /// Deletes originals that nothing refers to. A failure costs disk space until the next sweep.

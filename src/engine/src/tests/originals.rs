@@ -151,3 +151,30 @@ fn the_original_of_a_visible_version_is_kept_when_its_job_is_superseded() {
         assert!(kept.iter().any(|key| key.as_str() == job.raw_key), "{end:?}");
     }
 }
+
+/// Goal: a large upload that failed before another one, or was superseded, no longer counts against
+/// the limits of its tenant.
+#[test]
+fn originals_that_were_released_do_not_count() {
+    let rig = Rig::new();
+    rig.upload("doc", "a text about wind");
+    let used =
+        |engine: &Engine| engine.usage(&grant(), &scope().tenant).unwrap().allowance.used.bytes;
+    let visible = used(&rig.engine);
+    for blanks in [5000, 5] {
+        submit(&rig.engine, "doc", &" ".repeat(blanks), &Metadata::new());
+        assert_eq!(settled(&rig.engine, "doc").status, JobStatus::Errored);
+    }
+    wait_for("the count", || (used(&rig.engine) == visible).then_some(()));
+
+    let rig = rig.restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "before", "keeps the worker busy", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    let waiting = used(engine);
+    submit(engine, "doc", &"words ".repeat(1000), &Metadata::new());
+    assert!(used(engine) > waiting);
+    submit(engine, "doc", "a word", &Metadata::new());
+    assert_eq!(used(engine), waiting);
+    rig.gate.open();
+}
