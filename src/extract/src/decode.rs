@@ -14,8 +14,9 @@ const LETTERS_PER_WRONG_BYTE: usize = 8;
 /// The escape character, and the maximum parameter bytes of a terminal command.
 const ESCAPE: u8 = 0x1B;
 const COMMAND_BYTES_MAX: usize = 32;
-/// Number of bytes used to guess an encoding.
+/// Number of bytes used to guess an encoding, and of ASCII bytes among them before the first other.
 const GUESS_BYTES: usize = 256 << 10;
+const GUESS_CONTEXT_BYTES: usize = 2;
 
 /// Decodes text of any origin.
 pub(super) fn text(bytes: &[u8]) -> String {
@@ -115,10 +116,13 @@ fn mended(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
+/// Guesses the encoding of bytes that are not UTF-8, from the first ones that are not ASCII.
 fn guess(bytes: &[u8]) -> &'static Encoding {
+    let start = Encoding::ascii_valid_up_to(bytes).saturating_sub(GUESS_CONTEXT_BYTES);
+    let rest = &bytes[start..];
     let mut detector = chardetng::EncodingDetector::new();
-    detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], bytes.len() <= GUESS_BYTES);
-    detector.guess(None, true)
+    detector.feed(&rest[..rest.len().min(GUESS_BYTES)], rest.len() <= GUESS_BYTES);
+    detector.guess(None, false)
 }
 
 /// Converts line endings to LF and U+0000 to U+FFFD, and removes terminal colour commands, which
@@ -222,5 +226,15 @@ mod tests {
         let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(JAPANESE);
         assert_eq!(text(&bytes), JAPANESE);
         assert_eq!(text(b"na\xEFve caf\xE9 \x96 d\xE9j\xE0 vu"), "naïve café – déjà vu");
+    }
+
+    #[test]
+    fn an_encoding_is_guessed_wherever_its_first_letter_is() {
+        let plain = "plain line\n".repeat(30_000);
+        let late = [plain.as_bytes(), b"na\xEFve caf\xE9 \x96 d\xE9j\xE0 vu"].concat();
+        assert_eq!(text(&late), plain.clone() + "naïve café – déjà vu");
+        // UTF-8 fails only beyond the bytes used to guess.
+        let late = ["é\n".as_bytes(), plain.as_bytes(), b"na\xEFve caf\xE9"].concat();
+        assert!(text(&late).ends_with("naïve café"));
     }
 }
