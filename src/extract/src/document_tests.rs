@@ -158,6 +158,29 @@ fn word_documents_read_as_they_are_printed() {
     assert_eq!(extracted.title.as_deref(), Some("The Title"));
 }
 
+/// A Word document whose paragraph refers to a part, the id of which is `x`.
+fn docx_with(element: &str, kind: &str, part: &str) -> Vec<u8> {
+    let body = format!("<w:p><w:r><w:t>Above</w:t></w:r>{element}</w:p>");
+    stored(&[
+        ("[Content_Types].xml", &content_types("wordprocessingml.document")),
+        ("_rels/.rels", &relations(&[("r", "officeDocument", "word/document.xml")])),
+        ("word/_rels/document.xml.rels", &relations(&[("x", kind, "part.xml")])),
+        ("word/document.xml", &format!("<w:document><w:body>{body}</w:body></w:document>")),
+        ("word/part.xml", part),
+    ])
+}
+
+#[test]
+fn each_text_of_a_diagram_is_written_once() {
+    let point =
+        |text: &str| format!("<dgm:pt><dgm:t><a:p>{text}</a:p></dgm:t> <dgm:spPr/></dgm:pt>");
+    let texts = ["<a:r><a:t>Alpha</a:t></a:r>", "<a:r><a:t>Be</a:t></a:r><a:r><a:t>ta</a:t></a:r>"];
+    let points = [texts[0], "<a:endParaRPr/>", texts[1], "<a:r><a:t>Gamma</a:t></a:r>"].map(point);
+    let part = format!("<dgm:dataModel><dgm:ptLst>{}</dgm:ptLst></dgm:dataModel>", points.concat());
+    let diagram = docx_with("<dgm:relIds r:dm='x'/>", "diagramData", &part);
+    assert_eq!(read(&diagram).text, "Above\n\nAlpha\n\nBeta\n\nGamma");
+}
+
 #[allow(clippy::too_many_lines)] // One file, part by part.
 fn slides_sample() -> Vec<u8> {
     let shape = |place: &str, head: &str, text: &str| {

@@ -53,9 +53,11 @@ pub(super) fn write(
             }
             Event::Text(_) => {}
             Event::Close(name) => match name.as_str() {
+                // The text of a diagram is an element `t` around paragraphs with elements `t`.
                 "t" => {
-                    is_text = false;
-                    line.push_str(&value);
+                    if std::mem::take(&mut is_text) {
+                        line.push_str(&value);
+                    }
                 }
                 "v" => {
                     is_text = false;
@@ -71,7 +73,7 @@ pub(super) fn write(
         }
     }
     for line in &lines {
-        flow.block(BlockKind::Paragraph, line)?;
+        flow.block(BlockKind::Paragraph, line.trim())?;
     }
     write_data(&series, flow)
 }
