@@ -181,6 +181,26 @@ fn each_text_of_a_diagram_is_written_once() {
     assert_eq!(read(&diagram).text, "Above\n\nAlpha\n\nBeta\n\nGamma");
 }
 
+#[test]
+fn values_of_a_chart_stay_next_to_their_category() {
+    let points = |points: &[(usize, &str)]| -> String {
+        let point =
+            |(at, value): &(usize, &str)| format!("<c:pt idx='{at}'><c:v>{value}</c:v></c:pt>");
+        points.iter().map(point).collect()
+    };
+    let name = points(&[(0, "Sales")]);
+    let inner = points(&[(0, "North"), (1, "South"), (2, "West"), (9_999_999, "no")]);
+    let outer = points(&[(0, "Region")]);
+    let values = points(&[(0, "5"), (2, "7"), (9_999_999, "no")]);
+    let part = format!(
+        "<c:chartSpace><c:ser><c:tx>{name}</c:tx><c:cat><c:lvl>{inner}</c:lvl><c:lvl>{outer}\
+         </c:lvl></c:cat><c:val>{values}</c:val></c:ser></c:chartSpace>"
+    );
+    let expected =
+        "Above\n\n|  | Sales |\n| --- | --- |\n| North | 5 |\n| South |  |\n| West | 7 |";
+    assert_eq!(read(&docx_with("<c:chart r:id='x'/>", "chart", &part)).text, expected);
+}
+
 #[allow(clippy::too_many_lines)] // One file, part by part.
 fn slides_sample() -> Vec<u8> {
     let shape = |place: &str, head: &str, text: &str| {

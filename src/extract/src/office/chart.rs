@@ -33,6 +33,7 @@ pub(super) fn write(
     let mut series: Vec<Series> = Vec::new();
     let mut value = String::new();
     let mut series_part = SeriesPart::Outside;
+    let mut point = None;
     let mut is_text = false;
     loop {
         match events.next()? {
@@ -41,6 +42,7 @@ pub(super) fn write(
                 "tx" if !series.is_empty() => series_part = SeriesPart::Name,
                 "cat" | "xVal" => series_part = SeriesPart::Categories,
                 "val" | "yVal" => series_part = SeriesPart::Values,
+                "pt" => point = element.number("idx").and_then(|at| usize::try_from(at).ok()),
                 "t" | "v" => {
                     is_text = true;
                     value.clear();
@@ -62,7 +64,7 @@ pub(super) fn write(
                 "v" => {
                     is_text = false;
                     if let Some(series) = series.last_mut() {
-                        series.add(series_part, value.trim());
+                        series.add(series_part, point, value.trim());
                     }
                 }
                 "p" if !line.trim().is_empty() => lines.push(std::mem::take(&mut line)),
@@ -87,17 +89,24 @@ enum SeriesPart {
 }
 
 impl Series {
-    fn add(&mut self, part: SeriesPart, value: &str) {
-        match part {
-            SeriesPart::Outside => {}
-            SeriesPart::Name => value.clone_into(&mut self.name),
-            SeriesPart::Categories if self.categories.len() < POINTS_MAX => {
-                self.categories.push(value.to_owned());
-            }
-            SeriesPart::Values if self.values.len() < POINTS_MAX => {
-                self.values.push(value.to_owned())
-            }
-            SeriesPart::Categories | SeriesPart::Values => {}
+    fn add(&mut self, part: SeriesPart, point: Option<usize>, value: &str) {
+        let points = match part {
+            SeriesPart::Outside => return,
+            SeriesPart::Name => return value.clone_into(&mut self.name),
+            SeriesPart::Categories => &mut self.categories,
+            SeriesPart::Values => &mut self.values,
+        };
+        // Points without a value are left out of the file.
+        let at = point.unwrap_or(points.len());
+        if at >= POINTS_MAX {
+            return;
+        }
+        if points.len() <= at {
+            points.resize(at + 1, String::new());
+        }
+        // The innermost of several levels of categories comes first.
+        if points[at].is_empty() {
+            value.clone_into(&mut points[at]);
         }
     }
 }
