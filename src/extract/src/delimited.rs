@@ -10,8 +10,8 @@ use crate::sheet::names_columns;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Delimiters to try; the first wins a tie.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// Delimiters to try besides the comma, which wins a tie with them; of these, the first does.
+const DELIMITERS: [u8; 3] = [b';', b'\t', b'|'];
 /// Rows read to choose a delimiter.
 const SNIFF_ROWS: usize = 50;
 /// Bytes read to choose a delimiter.
@@ -150,10 +150,35 @@ fn strip_hint(text: &str) -> (Option<u8>, &str) {
     }
 }
 
-/// The delimiter for which most rows have the same number of cells, more than one.
+/// The delimiter for which most rows have the same number of cells, more than one. Commas between
+/// digits do not count if another delimiter divides most rows, unless only commas divide the row of
+/// column names.
 fn sniff(text: &str) -> u8 {
-    let best = DELIMITERS.iter().rev().copied().max_by_key(|&delimiter| agreement(text, delimiter));
-    best.unwrap_or(b',')
+    let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    let others = DELIMITERS.into_iter().rev().map(|other| (agreement(text, other), other));
+    let Some((agreed, other)) = others.max_by_key(|(agreed, _)| *agreed) else { return b',' };
+    let is_decimal = agreed.0 > 50 && (divides_words(text, other) || !divides_words(text, b','));
+    let commas = match is_decimal {
+        true => agreement(&without_decimal_commas(text), b','),
+        false => agreement(text, b','),
+    };
+    if agreed > commas { other } else { b',' }
+}
+
+/// Whether the delimiter divides a row without digits.
+fn divides_words(text: &str, delimiter: u8) -> bool {
+    let is_words = |row: csv::StringRecord| {
+        row.len() > 1 && !row.iter().any(|cell| cell.contains(|c: char| c.is_ascii_digit()))
+    };
+    rows(text, delimiter).records().take(SNIFF_ROWS).flatten().any(is_words)
+}
+
+/// Removes the commas between two digits.
+fn without_decimal_commas(text: &str) -> String {
+    let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let is_decimal = |at: usize| at > 0 && is_digit(at - 1) && is_digit(at + 1);
+    let kept = text.char_indices().filter(|(at, c)| *c != ',' || !is_decimal(*at));
+    kept.map(|(_, c)| c).collect()
 }
 
 /// The percentage of the first rows that have the most frequent number of cells, and that number;

@@ -429,6 +429,24 @@ fn rows_carry_the_names_of_their_columns() {
 }
 
 #[test]
+fn decimal_commas_do_not_delimit_cells() {
+    let text = |source: &str| extract(Format::Csv, source.as_bytes()).unwrap().text;
+    let rows: String = (1..=45).map(|_| "01.03.2026;Shop;Rent;12,50;EUR\n").collect();
+    let bank = format!(
+        "Account;DE12 34\nPeriod;March\nOld balance;1.000,00\nNew balance;1.234,56\n\n\
+         Day;Whom;Why;Sum;Unit\n{rows}"
+    );
+    let record = "Day: 01.03.2026\nWhom: Shop\nWhy: Rent\nSum: 12,50\nUnit: EUR";
+    let bank = text(&bank);
+    assert!(bank.contains(&format!("New balance, 1.234,56\n\n{record}\n\n{record}")), "{bank}");
+    assert_eq!(text("Day, hour;Value\n01.02.2026;7,5\n"), "Day, hour: 01.02.2026\nValue: 7,5");
+    assert_eq!(text("1,5;1,25\n2,5;2,25\n"), "1,5, 1,25\n\n2,5, 2,25");
+    assert_eq!(text("1,2,3\n4,5,6\n"), "1, 2, 3\n\n4, 5, 6");
+    let lists = text("user,groups,age\n1,2;3,44\n2,4;5,45\n3,6;7,46\n");
+    assert!(lists.starts_with("user: 1\ngroups: 2;3\nage: 44\n\n"), "{lists}");
+}
+
+#[test]
 fn xml_is_prose_or_data() {
     let feed = b"<?xml version='1.0'?><!DOCTYPE rss [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>\
         <rss><channel><title>News</title><item><title>A &amp; B</title><link>u</link></item>\
