@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::flow::Flow;
-use crate::sheet::names::{are_above, in_two_lines, is_repeated, is_word, is_year};
+use crate::sheet::names::{are_above, are_rare_names, in_two_lines, is_repeated, is_word, is_year};
 use crate::sheet::names_columns;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
@@ -197,19 +197,22 @@ fn agreement(text: &str, delimiter: u8) -> (usize, usize) {
     }
 }
 
-/// Whether the first row holds the column names: short words and no numbers. Consecutive years and
-/// repeated names only count as names above values of another kind.
+/// Whether the first row holds the column names: short words and no numbers. Consecutive years,
+/// repeated names, and a few signs, long texts and counted columns only count as names above values
+/// of another kind.
 fn is_header(rows: &[csv::StringRecord]) -> bool {
     let width = rows.first().map_or(0, csv::StringRecord::len).min(WIDTH_MAX);
     let rows = texts(rows);
     let Some((row, below)) = rows.split_first() else { return false };
     let names: Vec<&str> = row.iter().copied().filter(|name| !name.is_empty()).collect();
-    let (years, words): (Vec<&str>, Vec<&str>) =
+    let (years, others): (Vec<&str>, Vec<&str>) =
         names.iter().copied().partition(|name| is_year(name));
-    if words.is_empty() || names.len() * 2 < width || !words.iter().all(|name| is_word(name)) {
+    let (words, rare): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|name| is_word(name));
+    let has_words = !words.is_empty() && words.len() >= rare.len();
+    if !has_words || names.len() * 2 < width || !are_rare_names(&rare) {
         return false;
     }
-    let is_sure = years.is_empty() && !is_repeated(&names);
+    let is_sure = years.is_empty() && rare.is_empty() && !is_repeated(&names);
     let in_order = years.len() != 1 && (years.is_sorted() || years.iter().rev().is_sorted());
     is_sure || (in_order && are_above(row, below))
 }

@@ -429,6 +429,22 @@ fn rows_carry_the_names_of_their_columns() {
 }
 
 #[test]
+fn a_column_without_a_word_leaves_the_others_their_names() {
+    let text = |source: &str| extract(Format::Csv, source.as_bytes()).unwrap().text;
+    let long = "How content were you? ".repeat(5);
+    for name in ["#", "%", "№", "1", long.trim()] {
+        let read = text(&format!("{name},Name,Price\n3,Chair,10\n7,Desk,20\n"));
+        assert!(read.starts_with(&format!("{name}: 3\nName: Chair\nPrice: 10\n\n")), "{read}");
+    }
+    let read = text("#,Name,City\n1,Chair,Oslo\n2,Desk,Rome\n");
+    assert!(read.starts_with("#: 1\nName: Chair\nCity: Oslo\n\n"), "{read}");
+    let read = text("5,Chair,none\n6,Desk,10\n7,Lamp,12\n");
+    assert!(read.starts_with("5, Chair, none\n\n"), "a row without names: {read}");
+    let read = text("-,Chair,Blue\n3,Desk,Red\n4,Lamp,Green\n");
+    assert!(read.starts_with("-, Chair, Blue\n\n"), "a row without names: {read}");
+}
+
+#[test]
 fn decimal_commas_do_not_delimit_cells() {
     let text = |source: &str| extract(Format::Csv, source.as_bytes()).unwrap().text;
     let rows: String = (1..=45).map(|_| "01.03.2026;Shop;Rent;12,50;EUR\n").collect();

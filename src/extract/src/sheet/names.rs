@@ -6,6 +6,8 @@ pub(crate) const NAME_CHARS_MAX: usize = 100;
 const WIDTH_MAX: usize = 512;
 /// Minimum rows below names, needed to tell them from values.
 const ROWS_BELOW_MIN: usize = 2;
+/// Signs that stand for a word as the name of a column of numbers.
+const SIGNS: &str = "#%‰№€$£¥°";
 
 /// The column names from two header rows: the first names groups of columns, in the first column of
 /// each group, the second the columns. `rows` are the first rows of a table, with an empty text for
@@ -51,13 +53,13 @@ pub(crate) fn is_repeated(cells: &[&str]) -> bool {
     cells.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Whether in some column a word is above numbers, or a year above other values.
+/// Whether in some column a word or sign is above numbers, or a year above other values.
 pub(crate) fn are_above(names: &[&str], below: &[Vec<&str>]) -> bool {
     names.iter().enumerate().any(|(column, name)| {
         let cells = below.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.is_empty());
         let is_unlike = |cell: &&str| match is_year(name) {
             true => !is_year(cell),
-            false => is_plain_word(name) && is_amount(cell),
+            false => (is_plain_word(name) || is_sign(name)) && is_amount(cell),
         };
         cells.clone().count() >= ROWS_BELOW_MIN && cells.copied().all(|cell| is_unlike(&cell))
     })
@@ -68,6 +70,20 @@ pub(crate) fn is_word(cell: &str) -> bool {
     cell.parse::<f64>().is_err()
         && cell.chars().any(char::is_alphabetic)
         && cell.chars().count() <= NAME_CHARS_MAX
+}
+
+/// Whether cells that are not words can be column names next to words: signs, long texts, and
+/// numbers that count from 0 or 1.
+pub(crate) fn are_rare_names(cells: &[&str]) -> bool {
+    let is_number = |cell: &&str| cell.bytes().all(|b| b.is_ascii_digit());
+    let (numbers, others): (Vec<&str>, Vec<&str>) = cells.iter().copied().partition(is_number);
+    let is_counted = |from: usize| numbers.iter().zip(from..).all(|(n, at)| **n == at.to_string());
+    let is_long = |cell: &str| cell.chars().count() > NAME_CHARS_MAX;
+    (is_counted(0) || is_counted(1)) && others.iter().all(|cell| is_sign(cell) || is_long(cell))
+}
+
+fn is_sign(cell: &str) -> bool {
+    !cell.is_empty() && cell.chars().all(|c| SIGNS.contains(c))
 }
 
 /// A word that is not a number with a unit: `0-10 kg` is a column name and also occurs below
