@@ -20,6 +20,10 @@ pub(super) struct Figure {
     decimals: (usize, usize),
     /// The number of thousands scalings.
     thousands: i32,
+    /// The form of negative numbers, if it has other words.
+    negative: Option<Box<Figure>>,
+    /// Whether the words of a negative number stand for its sign.
+    hides_sign: bool,
 }
 
 impl Figure {
@@ -29,10 +33,32 @@ impl Figure {
     }
 
     /// Parses a format code; `None` if it shows no number, a fraction, an exponent or text between
-    /// digits.
+    /// digits, or depends on a condition.
     pub(super) fn of_code(code: &str) -> Option<Self> {
-        let mut figure = Self::default();
         let mut characters = code.chars();
+        let (mut figure, _) = Self::of_section(&mut characters)?;
+        if let Some((mut negative, has_sign)) = Self::of_section(&mut characters) {
+            if has_sign {
+                for words in [&mut negative.before, &mut negative.after] {
+                    *words = words.trim_matches(['-', '(', ')']).to_owned();
+                }
+            }
+            let has_words = !negative.before.is_empty() || !negative.after.is_empty();
+            negative.hides_sign = has_words && !has_sign;
+            let is_like = |a: &str, b: &str| a.trim() == b.trim();
+            if !is_like(&negative.before, &figure.before)
+                || !is_like(&negative.after, &figure.after)
+            {
+                figure.negative = Some(Box::new(negative));
+            }
+        }
+        Some(figure)
+    }
+
+    /// Parses the next section of a format code, and whether it has a minus sign or a parenthesis.
+    fn of_section(characters: &mut Chars<'_>) -> Option<(Self, bool)> {
+        let mut figure = Self::default();
+        let mut has_sign = false;
         let (mut has_digits, mut is_behind_point, mut has_words_behind) = (false, false, false);
         while let Some(c) = characters.next() {
             match c {
@@ -47,8 +73,10 @@ impl Figure {
                 '.' if !is_behind_point => is_behind_point = true,
                 ',' if has_digits && !has_words_behind => figure.thousands += 1,
                 '/' | 'E' | 'e' | '@' | 'G' | '%' => return None,
+                '[' if characters.as_str().starts_with(['<', '>', '=']) => return None,
                 _ => {
-                    let words = words_of(c, &mut characters);
+                    let words = words_of(c, characters);
+                    has_sign |= matches!(c, '-' | '(') || matches!(words.trim(), "-" | "(");
                     has_words_behind |= has_digits && !words.trim().is_empty();
                     let side = if has_digits { &mut figure.after } else { &mut figure.before };
                     side.push_str(&words);
@@ -60,7 +88,7 @@ impl Figure {
                 words.clear();
             }
         }
-        has_digits.then_some(figure)
+        has_digits.then_some((figure, has_sign))
     }
 
     fn count(&mut self, digit: char, is_behind_point: bool) {
@@ -76,6 +104,9 @@ impl Figure {
 
     /// Formats a number; `None` if it has more digits than are exact.
     pub(super) fn written(&self, value: f64) -> Option<String> {
+        if let Some(negative) = self.negative.as_ref().filter(|_| value < 0.0) {
+            return negative.written(if negative.hides_sign { -value } else { value });
+        }
         let unit = 10_f64.powi(self.decimals.1 as i32);
         let scaled = value.abs() / 1000_f64.powi(self.thousands) * unit;
         if scaled.is_nan() || scaled >= EXACT_MAX {
@@ -142,12 +173,19 @@ mod tests {
             ("#,##0", -0.2, "0"),
             ("0.0,,\"M\"", 2_500_000.0, "2.5M"),
             ("\"Inv-\"0000", 42.0, "Inv-0042"),
+            ("0.00\" CR\";0.00\" DR\"", 5.0, "5.00 CR"),
+            ("0.00\" CR\";0.00\" DR\"", -5.0, "5.00 DR"),
+            ("#,##0\" CR\";-#,##0\" DR\"", -5.0, "-5 DR"),
+            ("\"$\"#,##0;[Red]\"$\"#,##0", -5.0, "-$5"),
+            ("\"$\"#,##0;[Red]#,##0", -5.0, "-5"),
         ] {
             assert_eq!(shown(code, value).as_deref(), Some(expected), "{code}");
         }
         for code in ["General", "@", "# ?/?", "0.00E+00", "\"none\"", "000\\-00", "0.0%"] {
             assert_eq!(shown(code, 1.0), None, "{code}");
         }
+        let conditional = "[>=1000000]0.0,,\"M\";[>=1000]0.0,\"K\";0";
+        assert_eq!(shown(conditional, 500.0), None);
         assert_eq!(shown("0.00", 1e14), None);
         assert_eq!(shown("0", f64::NAN), None);
     }

@@ -130,7 +130,7 @@ fn built_in(id: i64) -> Shown {
 fn of_code(code: &str) -> Shown {
     let mut letters = String::new();
     let mut characters = code.chars();
-    let mut is_elapsed = false;
+    let (mut is_elapsed, mut is_conditional) = (false, false);
     while let Some(c) = characters.next() {
         match c {
             ';' => break,
@@ -143,6 +143,7 @@ fn of_code(code: &str) -> Shown {
             '[' => {
                 let inside: String = characters.by_ref().take_while(|c| *c != ']').collect();
                 let inside = inside.to_ascii_lowercase();
+                is_conditional |= inside.starts_with(['<', '>', '=']);
                 is_elapsed |=
                     !inside.is_empty() && inside.chars().all(|c| matches!(c, 'h' | 'm' | 's'));
             }
@@ -159,7 +160,7 @@ fn of_code(code: &str) -> Shown {
     if has_date || has_time {
         return Shown::Moment { has_date, has_time };
     }
-    if has(&['%']) {
+    if has(&['%']) && !is_conditional {
         let decimals = letters.split_once('.').map_or(0, |(_, rest)| {
             rest.chars().take_while(|c| matches!(c, '0' | '#' | '?')).count()
         });
@@ -187,6 +188,8 @@ mod tests {
         assert!(matches!(days, Shown::Figure(_)), "{days:?}");
         assert_eq!(of_code("0.0%"), Shown::Percent(1));
         assert_eq!(of_code("General"), Shown::Number);
+        assert_eq!(of_code("[>=1]0%;0.0%"), Shown::Number);
+        assert_eq!(of_code("[>=1000]0.0,\"K\";0"), Shown::Number);
         assert_eq!(number(0.1 + 0.2), "0.3");
         assert_eq!(number(1e300), "1e300");
         assert_eq!(percent(0.125, 2), "12.5%");
