@@ -141,6 +141,17 @@ fn chrome_is_passed_over_in_files_and_pages() {
 }
 
 #[test]
+fn a_button_is_read_where_it_is_the_text_of_a_heading() {
+    let page = "<h2 class=accordion-header><button>How do I <b>cancel</b>?</button></h2>\
+        <div><p>By post.</div><details><summary><button>Costs</button></summary>None.</details>\
+        <dl><dt>1. <button>Delay</button><dd>A week.</dl><h3>Notes <button>DROPe</button></h3>\
+        <p>See below.<button>DROPs</button>";
+    let expected = "## How do I cancel?\n\nBy post.\n\nCosts\n\nNone.\n\n1. Delay\n\nA week.\n\n\
+        ### Notes\n\nSee below.";
+    assert_eq!(read(page).unwrap().text, expected);
+}
+
+#[test]
 fn a_short_page_has_no_menus_either() {
     let page = "<nav><a href=/>DROPa</a></nav><main><p>KEEPa Herons wait.</p></main>\
                 <footer>DROPb</footer>";

@@ -15,7 +15,8 @@
 //! menus and languages of a site are not the subject of a document.
 //!
 //! Always omitted: `<nav>` and `<search>`, the roles navigation, search and dialog, invisible
-//! elements, form controls, edit links and cookie notices (recognised by common class names).
+//! elements, form controls, edit links and cookie notices (recognised by common class names). A
+//! button with which a heading, summary or term begins is its text.
 //! Omitted outside of `<main>` and `<article>`: `<footer>` and `<aside>`, the roles contentinfo and
 //! complementary, and everything in a `<header>` or banner except headings and prose. If less than
 //! a tenth of the visible text would be left, or hardly any, everything is kept.

@@ -124,7 +124,7 @@ impl Page {
 
     /// Processes a start tag.
     pub(super) fn open(&mut self, start: StartTag<'_>) -> Result<(), ExtractError> {
-        let tag = Tag::of(&start.name);
+        let tag = self.kind_of(&start.name);
         for _ in 0..self.stack.ended_by(tag) {
             self.pop()?;
         }
@@ -143,6 +143,15 @@ impl Page {
             self.begin(tag, &traits)?;
         }
         Ok(())
+    }
+
+    /// The kind of an element. In accordions, a button holds the text of a heading, and is read.
+    fn kind_of(&self, name: &str) -> Tag {
+        let is_text = || !self.line.contains(char::is_alphabetic) && self.stack.is_in_label();
+        match Tag::of(name) {
+            Tag::Unread if name == "button" && is_text() => Tag::Inline,
+            tag => tag,
+        }
     }
 
     /// Processes an end tag.

@@ -168,6 +168,14 @@ impl Stack {
         self.links > 0
     }
 
+    /// Whether text at this point is in a heading, a summary or a term.
+    pub(super) fn is_in_label(&self) -> bool {
+        let is_label = |open: &Open| {
+            matches!(open.tag, Tag::Heading(_)) || matches!(&*open.name, "summary" | "dt")
+        };
+        self.open.iter().any(is_label)
+    }
+
     /// The innermost open element.
     pub(super) fn last(&self) -> Option<&Open> {
         self.open.last()
