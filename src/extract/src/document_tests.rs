@@ -14,12 +14,12 @@ use crate::tests::{check, processor_time};
 use crate::{ExtractError, Format, detect, extract};
 use lodestone_types::{Extracted, JobErrorCode, PageRef, Warning};
 
-fn zipped(parts: &[(&str, &str)], method: CompressionMethod) -> Vec<u8> {
+fn zipped<T: AsRef<[u8]>>(parts: &[(&str, T)], method: CompressionMethod) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(method);
     for (name, content) in parts {
         writer.start_file(*name, options).unwrap();
-        writer.write_all(content.as_bytes()).unwrap();
+        writer.write_all(content.as_ref()).unwrap();
     }
     writer.finish().unwrap().into_inner()
 }
@@ -158,16 +158,41 @@ fn word_documents_read_as_they_are_printed() {
     assert_eq!(extracted.title.as_deref(), Some("The Title"));
 }
 
-/// A Word document whose paragraph refers to a part, the id of which is `x`.
-fn docx_with(element: &str, kind: &str, part: &str) -> Vec<u8> {
-    let body = format!("<w:p><w:r><w:t>Above</w:t></w:r>{element}</w:p>");
-    stored(&[
-        ("[Content_Types].xml", &content_types("wordprocessingml.document")),
-        ("_rels/.rels", &relations(&[("r", "officeDocument", "word/document.xml")])),
-        ("word/_rels/document.xml.rels", &relations(&[("x", kind, "part.xml")])),
-        ("word/document.xml", &format!("<w:document><w:body>{body}</w:body></w:document>")),
-        ("word/part.xml", part),
-    ])
+/// A Word document whose second paragraph contains `element`, which may refer to the part `name`
+/// by the id `x`.
+fn docx_with(element: &str, kind: &str, name: &str, part: &[u8]) -> Vec<u8> {
+    let body = format!("{}<w:p>{element}</w:p>", paragraph("", "Above"));
+    let own = format!("word/{name}");
+    let parts = [
+        ("[Content_Types].xml", content_types("wordprocessingml.document").into_bytes()),
+        ("_rels/.rels", relations(&[("r", "officeDocument", "word/document.xml")]).into_bytes()),
+        ("word/_rels/document.xml.rels", relations(&[("x", kind, name)]).into_bytes()),
+        (
+            "word/document.xml",
+            format!("<w:document><w:body>{body}</w:body></w:document>").into_bytes(),
+        ),
+        (own.as_str(), part.to_vec()),
+    ];
+    zipped(&parts, CompressionMethod::Stored)
+}
+
+#[test]
+fn documents_embedded_in_word_documents_are_read_in_place() {
+    let with =
+        |name: &str, part: &[u8]| read(&docx_with("<w:altChunk r:id='x'/>", "aFChunk", name, part));
+    let archive = b"MIME-Version: 1.0\nContent-Type: multipart/related; type=\"text/html\"; \
+        boundary=\"b\"\n\n--b\nContent-Type: text/html; charset=\"utf-8\"\n\
+        Content-Transfer-Encoding: quoted-printable\n\n<h1>Plan</h1><p>caf=C3=A9</p>\n--b--\n";
+    assert_eq!(with("afchunk.mht", archive).text, "Above\n\n# Plan\n\ncaf\u{e9}");
+    let inner = docx(&paragraph("", "Inside"));
+    assert_eq!(with("1.docx", &inner).text, "Above\n\nInside\n\nAcme Corporation, page");
+    assert_eq!(with("1.html", b"<p>One<p>Two").text, "Above\n\nOne\n\nTwo");
+    let damaged = with("2.docx", b"PK\x03\x04");
+    assert_eq!(damaged.text, "Above");
+    let [warning] = &damaged.warnings[..] else { panic!("{:?}", damaged.warnings) };
+    assert_eq!(warning.code, "attachment_not_read");
+    assert!(warning.message.contains("word/2.docx"), "{}", warning.message);
+    assert!(with("empty.txt", b" ").warnings.is_empty(), "nothing is missing");
 }
 
 #[test]
@@ -177,7 +202,7 @@ fn each_text_of_a_diagram_is_written_once() {
     let texts = ["<a:r><a:t>Alpha</a:t></a:r>", "<a:r><a:t>Be</a:t></a:r><a:r><a:t>ta</a:t></a:r>"];
     let points = [texts[0], "<a:endParaRPr/>", texts[1], "<a:r><a:t>Gamma</a:t></a:r>"].map(point);
     let part = format!("<dgm:dataModel><dgm:ptLst>{}</dgm:ptLst></dgm:dataModel>", points.concat());
-    let diagram = docx_with("<dgm:relIds r:dm='x'/>", "diagramData", &part);
+    let diagram = docx_with("<dgm:relIds r:dm='x'/>", "diagramData", "d.xml", part.as_bytes());
     assert_eq!(read(&diagram).text, "Above\n\nAlpha\n\nBeta\n\nGamma");
 }
 
@@ -198,7 +223,8 @@ fn values_of_a_chart_stay_next_to_their_category() {
     );
     let expected =
         "Above\n\n|  | Sales |\n| --- | --- |\n| North | 5 |\n| South |  |\n| West | 7 |";
-    assert_eq!(read(&docx_with("<c:chart r:id='x'/>", "chart", &part)).text, expected);
+    let chart = docx_with("<c:chart r:id='x'/>", "chart", "c.xml", part.as_bytes());
+    assert_eq!(read(&chart).text, expected);
 }
 
 #[allow(clippy::too_many_lines)] // One file, part by part.

@@ -105,6 +105,11 @@ impl<'a> Package<'a> {
         self.format
     }
 
+    /// The budget of its upload.
+    pub(super) fn budget(&self) -> &'a Budget {
+        self.budget
+    }
+
     /// Opens the part with this name, if it exists.
     pub(super) fn part(&self, name: &str) -> Result<Option<Part<'a>>, ExtractError> {
         let Some(entry) = self.entries.get(&normalised(name)) else { return Ok(None) };

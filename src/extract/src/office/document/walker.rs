@@ -13,12 +13,15 @@ use crate::office::equation::Equations;
 use crate::office::relations::Relations;
 use crate::outline::too_long;
 use crate::package::Package;
-use crate::{ExtractError, TEXT_BYTES_MAX, decode, html};
+use crate::{ExtractError, TEXT_BYTES_MAX, decode, detect, html, read};
+use lodestone_types::{Extracted, Warning};
 
 /// Maximum nesting of fields.
 const FIELDS_MAX: usize = 64;
 /// Maximum bytes kept of a field instruction.
 const INSTRUCTION_BYTES_MAX: usize = 100;
+/// Maximum characters of the name of an embedded document in a warning.
+const NAME_CHARS_MAX: usize = 100;
 
 /// A field: text computed by Word.
 #[derive(Debug, Default)]
@@ -317,14 +320,29 @@ impl<'w> Walker<'w> {
         self.write(" ")
     }
 
-    /// Reads an embedded web page.
+    /// Writes an embedded document.
     fn foreign(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
-        let Some(name) = element.prefixed("id") else { return Ok(()) };
-        let Some(name) = self.relations.target(&name) else { return Ok(()) };
-        let is_page = name.ends_with("html") || name.ends_with("htm");
-        let Some(bytes) = self.package.bytes(name)?.filter(|_| is_page) else { return Ok(()) };
-        let page = html::read(&decode::html(&bytes))?;
-        self.flow.append(&page)
+        let Some(id) = element.prefixed("id") else { return Ok(()) };
+        let Some(name) = self.relations.target(&id) else { return Ok(()) };
+        match self.read_foreign(name) {
+            Ok(inner) => self.flow.append(&inner)?,
+            Err(ExtractError::EmptyFile | ExtractError::NoText) => {}
+            Err(failure) => {
+                let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+                self.flow.warn(Warning::attachment_not_read(&shown, &failure.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_foreign(&self, name: &str) -> Result<Extracted, ExtractError> {
+        let bytes = self.package.bytes(name)?.unwrap_or_default();
+        if name.ends_with("html") || name.ends_with("htm") {
+            return html::read(&decode::html(&bytes));
+        }
+        let format = detect(name, None, &bytes)?;
+        let budget = self.package.budget();
+        Ok(budget.enclosed(|| read(format, &bytes, budget))?.1)
     }
 
     fn row_properties(&mut self, events: &mut Events<'_>) -> Result<(), ExtractError> {
