@@ -36,25 +36,24 @@ impl Dictionary {
     }
 
     /// Calls `each` with the words similar to the pattern and their likeness, in ascending order,
-    /// until it returns false. Stops early after `steps` bytes.
+    /// until it returns false. Counts down `steps` by each byte read, and stops early at 0.
     pub(super) fn walk(
         &self,
         pattern: &Pattern,
-        steps: u32,
+        steps: &mut u32,
         mut each: impl FnMut(&str, Likeness) -> bool,
     ) {
         let Some(automaton) = &self.0 else { return };
         let mut word = Vec::new();
         let mut path =
             vec![NodeCursor::new(automaton.root(), Onward::of(pattern, pattern.start()))];
-        let mut steps_left = steps;
         while let Some(cursor) = path.last_mut() {
-            let Some(way) = cursor.next_way().filter(|_| steps_left > 0) else {
+            let Some(way) = cursor.next_way().filter(|_| *steps > 0) else {
                 path.pop();
                 word.pop();
                 continue;
             };
-            steps_left -= 1;
+            *steps -= 1;
             let way = cursor.node.transition(way);
             let Some(onward) = cursor.after(way.inp, pattern) else { continue };
             word.push(way.inp);

@@ -30,6 +30,9 @@ pub(super) struct Likeness {
 }
 
 impl Likeness {
+    /// The word as written.
+    pub(super) const WRITTEN: Self = Self { edits: 0, is_longer: false, is_folded: false };
+
     /// Factor of the score. One occurrence of a word as written contributes .53 of its idf in a row
     /// of mean length and .34 in one four times as long, and any number of occurrences at most 1:
     /// with factors up to .3, rows with the word as written rank first.
@@ -59,6 +62,7 @@ pub(super) struct Similar {
 pub struct SimilarWords(pub(super) Vec<Similar>);
 
 /// The set of words that count as similar to one word.
+#[derive(Clone)]
 pub(super) struct Pattern {
     pub(super) word: String,
     folded: Vec<char>,
@@ -82,6 +86,18 @@ impl Pattern {
             is_beyond_latin: folded.iter().any(|c| *c as u32 >= 0x370),
             folded,
         }
+    }
+
+    /// The pattern with ever more edits up to its own, each time first for whole words and then, if
+    /// prefixes count, for those too. Nearer words thus match earlier.
+    pub(super) fn stages(&self) -> impl Iterator<Item = Self> {
+        let kinds: &[bool] = match self.is_prefix {
+            true => &[false, true],
+            false => &[false],
+        };
+        (0..=self.edits).flat_map(move |edits| {
+            kinds.iter().map(move |is_prefix| Self { edits, is_prefix: *is_prefix, ..self.clone() })
+        })
     }
 
     /// The state before the first letter of a word.
@@ -403,8 +419,8 @@ mod tests {
             let asked = if asked.is_empty() { "a".to_owned() } else { asked };
             let edits = edits.min(asked.chars().count() as u8 - 1);
             let pattern = Pattern::new(&asked, edits, is_prefix);
-            let mut found = Vec::new();
-            Dictionary::of_words(&words).walk(&pattern, STEPS_MAX, |word, likeness| {
+            let (mut found, mut steps) = (Vec::new(), STEPS_MAX);
+            Dictionary::of_words(&words).walk(&pattern, &mut steps, |word, likeness| {
                 found.push((word.to_owned(), likeness));
                 true
             });

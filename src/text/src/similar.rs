@@ -7,18 +7,21 @@
 //! without an edit are looked up: most branches of a traversal are dead ends, all the more so the
 //! more rows of other scopes an index holds.
 
+use std::collections::BTreeMap;
+
 use roaring::RoaringBitmap;
 use tantivy::Term;
 
+use crate::dictionary::Dictionary;
 use crate::error::caught;
 use crate::mask::RowMask;
-use crate::pattern::{SIMILAR_MAX, Similar, SimilarWords};
+use crate::pattern::{Likeness, Pattern, SIMILAR_MAX, Similar, SimilarWords};
 use crate::postings::Cursor;
 use crate::query::WordQuery;
 use crate::schema::Field;
 use crate::{TextError, TextIndex};
 
-/// Maximum number of dictionary words collected per query word before the nearest are picked.
+/// Maximum number of dictionary words collected per query word, nearest first.
 const LISTED_MAX: usize = 4096;
 /// Maximum dictionary bytes read in a segment for all words of one query: some 10 ms. Each word has
 /// an equal share.
@@ -45,14 +48,10 @@ impl TextIndex {
             let mut found = Vec::new();
             for (clause, pattern) in patterns {
                 let mut similar = Vec::new();
-                field.dictionary.walk(&pattern, steps, |word, likeness| {
-                    similar.push(Similar { clause, word: word.to_owned(), likeness, rows: 0 });
-                    similar.len() < LISTED_MAX
-                });
-                for word in &mut similar {
-                    let term = Term::from_field_text(Field::Words.column(), &word.word);
+                for (word, likeness) in listed(&field.dictionary, &pattern, steps) {
+                    let term = Term::from_field_text(Field::Words.column(), &word);
                     let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
-                    word.rows = u64::from(rows);
+                    similar.push(Similar { clause, word, likeness, rows: u64::from(rows) });
                 }
                 similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
                 let is_alone = similar.iter().all(|word| word.word == pattern.word);
@@ -75,4 +74,25 @@ impl TextIndex {
             Ok(SimilarWords(found))
         })
     }
+}
+
+/// The word of a pattern, whether or not it occurs, and the dictionary words similar to it. If
+/// there are too many, the farthest are omitted: the words that begin with a prefix that has edits
+/// are a large share of a dictionary.
+fn listed(
+    dictionary: &Dictionary,
+    pattern: &Pattern,
+    mut steps: u32,
+) -> BTreeMap<String, Likeness> {
+    let mut found = BTreeMap::from([(pattern.word.clone(), Likeness::WRITTEN)]);
+    for stage in pattern.stages() {
+        if found.len() == LISTED_MAX {
+            break;
+        }
+        dictionary.walk(&stage, &mut steps, |word, likeness| {
+            found.entry(word.to_owned()).or_insert(likeness);
+            found.len() < LISTED_MAX
+        });
+    }
+    found
 }

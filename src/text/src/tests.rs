@@ -458,6 +458,20 @@ fn similar_words_of_other_scopes_take_no_places() {
     assert_eq!(similar(&index, &mut query, Some(&own)), [2]);
 }
 
+/// Goal: however many words begin with a misspelt prefix, and earlier in the alphabet, they do not
+/// take the places of the word itself and of its continuations.
+#[test]
+fn the_nearest_of_many_similar_words_are_found() {
+    let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+    let other = |n: usize| format!("ar{}{}{}", letter(n / 676), letter(n / 26), letter(n));
+    let mut texts: Vec<String> = (0..5000).map(other).collect();
+    texts.extend(["wars", "war", "bar"].map(str::to_owned));
+    let index = bodies(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut query = WordQuery::new("war", Operator::Or, Fuzzy::Edits(1), true);
+    assert_eq!(similar(&index, &mut query, None)[..2], [5001, 5000]);
+    assert!(query.forms().any(|form| form.terms == ["bar"]), "before the misspelt prefixes");
+}
+
 #[test]
 fn similar_words_are_bounded() {
     let texts: Vec<String> = (0..400_u32)
