@@ -293,10 +293,10 @@ impl Cursor {
         }
     }
 
-    /// Counts the rows of the mask that contain the term or phrase.
-    pub(super) fn count(mut self, mask: &RowMask<'_>) -> u64 {
+    /// Counts the rows of the mask that contain the term or phrase, at least the first `enough`.
+    pub(super) fn count(mut self, mask: &RowMask<'_>, enough: u64) -> u64 {
         let (mut windows, mut next, mut count) = (mask.windows(), 0, 0);
-        while self.row() != TERMINATED {
+        while count < enough && self.row() != TERMINATED {
             let Some(window) = windows.next_from(self.row().max(next)) else { break };
             self.each_in(&window, |place, _| count += u64::from(window.has(place)));
             next = window.end();

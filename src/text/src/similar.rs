@@ -60,11 +60,13 @@ impl TextIndex {
                     if found.len() - start == SIMILAR_MAX {
                         break;
                     }
-                    // Words of other scopes must not take the places of those in this one.
-                    if !mask.is_all() && !is_alone {
+                    // Words of other scopes must not take the places of those in this one, nor
+                    // pass for its written form. A word without rivals only has to occur.
+                    if !mask.is_all() {
                         let terms = std::slice::from_ref(&word.word);
                         let cursor = Cursor::open(field, Field::Words, terms, &mask)?;
-                        word.rows = cursor.map_or(0, |cursor| cursor.count(&mask));
+                        let enough = if is_alone { 1 } else { u64::MAX };
+                        word.rows = cursor.map_or(0, |cursor| cursor.count(&mask, enough));
                     }
                     if word.rows > 0 {
                         found.push(word);

@@ -446,6 +446,20 @@ fn similar_words_are_those_of_the_scope() {
     assert_eq!(of(&index, &queries[0], Some(&first)), of(&alone, &queries[1], None));
 }
 
+/// Goal: a segment that has the written form only outside the scope changes no factor of the
+/// similar words in another segment.
+#[test]
+fn written_forms_of_other_scopes_do_not_count() {
+    let (others, own) = (bodies(&["cafe", "tea"]), bodies(&["café"]));
+    let tea = RoaringBitmap::from([1]);
+    let mut queries = [(); 2].map(|()| WordQuery::new("cafe", Operator::Or, Fuzzy::Off, false));
+    let [alone, both] = &mut queries;
+    alone.expand([own.similar(alone, None).unwrap()]);
+    both.expand([others.similar(both, Some(&tea)).unwrap(), own.similar(both, None).unwrap()]);
+    assert_eq!(both, alone);
+    assert_eq!(both.forms().map(|form| form.factor).collect::<Vec<_>>(), [1.0]);
+}
+
 /// Goal: frequent words of other scopes do not take the places of the scope's own.
 #[test]
 fn similar_words_of_other_scopes_take_no_places() {
