@@ -43,6 +43,8 @@ mod around;
 mod condense;
 mod error;
 mod facets;
+#[cfg(test)]
+mod fixture;
 mod full_text;
 mod graph;
 mod hydrate;

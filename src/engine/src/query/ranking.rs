@@ -145,29 +145,35 @@ impl Search<'_> {
                 return Ok(());
             }
             counts.retain(|_, count| *count >= most);
-            let near = match &candidates.vector {
-                Some(vector) => {
-                    let open = legs::without_sources(segments, counts.keys());
-                    let (context, backend) = (self.context, self.backend);
-                    legs::nearest(context, backend, &open, vector, asked, self.thoroughness)?.0
-                }
-                None => LegHits::new(),
-            };
-            let top = |leg: &KeywordLeg| leg.top_of(self.context, segments, asked);
-            let by_words = self.keyword.as_ref().map(top).transpose()?.unwrap_or_default();
-            let top = |leg: &SparseLeg| leg.top_of(self.context, segments, asked);
-            let sparse = self.sparse.as_ref().map(top).transpose()?.unwrap_or_default();
-            let legs = [near, by_words, sparse];
+            let legs = self.outside(counts.keys(), segments, candidates.vector.as_ref(), asked)?;
             is_exhausted = legs.iter().all(|hits| hits.len() < asked);
             let mut found = Vec::new();
             for mut hits in legs {
-                hits.retain(|(row, _)| !counts.contains_key(&self.source(*row)));
                 lodestone_rank::cap_per_source(&mut hits, most, |(row, _)| self.source(*row));
                 found.extend(hits.into_iter().take(self.pool).map(|(row, _)| row));
             }
             self.add(candidates, found)?;
             asked = asked.saturating_mul(POOL_GROWTH);
         }
+    }
+
+    /// The best `k` rows of each leg that belong to none of some sources.
+    fn outside<'s>(
+        &self,
+        sources: impl Iterator<Item = &'s (usize, u32)>,
+        segments: &[SegmentScope],
+        vector: Option<&PreparedQuery>,
+        k: usize,
+    ) -> Result<[LegHits; 3], QueryError> {
+        let (context, open) = (self.context, legs::without_sources(segments, sources));
+        let near =
+            |vector| legs::nearest(context, self.backend, &open, vector, k, self.thoroughness);
+        let (near, _) = vector.map(near).transpose()?.unwrap_or_default();
+        let top = |leg: &KeywordLeg| leg.top_of(context, &open, k);
+        let by_words = self.keyword.as_ref().map(top).transpose()?.unwrap_or_default();
+        let top = |leg: &SparseLeg| leg.top_of(context, &open, k);
+        let sparse = self.sparse.as_ref().map(top).transpose()?.unwrap_or_default();
+        Ok([near, by_words, sparse])
     }
 
     /// Sets the link weights of candidates; linked rows become candidates.
@@ -319,4 +325,56 @@ pub(super) fn ordered(
     }
     lodestone_rank::sort_by_rank(&mut keyed, |(key, _)| *key);
     keyed.into_iter().map(|(_, row)| row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::query::fixture;
+    use lodestone_compute::SimdBackend;
+    use lodestone_embed::HashEmbedder;
+    use lodestone_storage::segment::VectorKind;
+    use lodestone_text::HybridQuery;
+    use lodestone_types::{Filter, SubTenantId};
+
+    /// Goal: no leg reads rows of sources that are at the limit already, of which there may be
+    /// millions. Method: each source's chunks are all better than those of the next.
+    #[test]
+    fn sources_at_the_limit_are_searched_by_no_leg() {
+        let root = TempDir::new().unwrap();
+        let texts = ["lantern", "lantern copper", "lantern copper meadow"];
+        let source = |(id, text)| fixture::source("default", id, &[text; 40]);
+        let sources = ["a", "b", "c"].into_iter().zip(texts).map(source).collect();
+        let collection = fixture::collection(&root, VectorKind::F16, [sources]);
+        let (context, snapshot) = (RequestContext::default(), collection.snapshot());
+        let (scope, all) = (SubTenantId::default_name(), snapshot.segments.iter());
+        let segments = legs::segments_in_scope(&context, all, &scope, &Filter::All, None).unwrap();
+        let request = RetrieveRequest { per_source_max: Some(1), ..fixture::request("lantern") };
+        let words = HybridQuery::analyse("lantern");
+        let search = Search {
+            context: &context,
+            backend: &SimdBackend,
+            request: &request,
+            segments: &segments,
+            shares: None,
+            keyword: Some(KeywordLeg::compute(&context, &segments, None, &words, 10).unwrap()),
+            sparse: None,
+            alpha: 0.5,
+            pool: 10,
+            thoroughness: Thoroughness::Exact,
+        };
+        let vector = PreparedQuery::new(&HashEmbedder::vector("lantern")).unwrap();
+        let found = search.outside([(0, 0), (0, 2)].iter(), &segments, Some(&vector), 100).unwrap();
+        assert_eq!(found.each_ref().map(Vec::len), [40, 40, 0]);
+        assert!(found.iter().flatten().all(|(row, _)| search.source(*row) == (0, 1)));
+        let tops = search.tops(Some(&vector)).unwrap();
+        let mut candidates = search.candidates(Some(vector), tops).unwrap();
+        search.fill(&mut candidates).unwrap();
+        let sources = candidates.rows.iter().map(|row| search.source(row.address));
+        assert_eq!(sources.collect::<BTreeSet<_>>().len(), 3);
+    }
 }
