@@ -3,8 +3,13 @@
 use roaring::RoaringBitmap;
 
 use crate::error::caught;
+use crate::mask::RowMask;
+use crate::postings::Cursor;
 use crate::schema::Field;
 use crate::{HybridQuery, TextError, TextIndex};
+
+/// Maximum dictionary words read per word wanted of a scope: the others are of rows outside it.
+const READ_PER_WANTED: usize = 16;
 
 impl TextIndex {
     /// Counts the rows of `scope` (`None`: all rows) that contain a word in some inflection; for a
@@ -17,28 +22,41 @@ impl TextIndex {
         Ok(counts.0.into_iter().max().unwrap_or(0))
     }
 
-    /// Calls `each` with the first `most` dictionary words that begin with `beginning`, in lower
-    /// case and ascending order. Includes words of rows outside any scope.
+    /// Calls `each` with the first `most` dictionary words that begin with `beginning` and occur in
+    /// rows of `scope` (`None`: all rows), in lower case and ascending order. If very many of the
+    /// words occur only outside the scope, some are omitted.
     ///
     /// # Errors
-    /// [`TextError::Damaged`] if the dictionary cannot be read.
+    /// [`TextError::Damaged`] if the dictionary or postings cannot be read.
     pub fn words_from(
         &self,
         beginning: &str,
+        scope: Option<&RoaringBitmap>,
         most: usize,
         mut each: impl FnMut(&str),
     ) -> Result<(), TextError> {
         caught(|| {
-            let Some(field) = self.field(Field::Words) else { return Ok(()) };
+            let mask = RowMask::new(self.rows(), scope);
+            let Some(field) = self.field(Field::Words).filter(|_| mask.count() > 0) else {
+                return Ok(());
+            };
             let words = field.postings.terms().range().ge(beginning.as_bytes()).into_stream();
             let mut words = words.map_err(TextError::damaged)?;
-            for _ in 0..most {
+            let (mut read, mut wanted) = (most.saturating_mul(READ_PER_WANTED), most);
+            while read > 0 && wanted > 0 {
                 if !words.advance() || !words.key().starts_with(beginning.as_bytes()) {
                     break;
                 }
-                if let Ok(word) = std::str::from_utf8(words.key()) {
-                    each(word);
+                read -= 1;
+                let Ok(word) = std::str::from_utf8(words.key()) else { continue };
+                if !mask.is_all() {
+                    let cursor = Cursor::open(field, Field::Words, &[word.to_owned()], &mask)?;
+                    if cursor.is_none_or(|cursor| cursor.count(&mask, 1) == 0) {
+                        continue;
+                    }
                 }
+                wanted -= 1;
+                each(word);
             }
             Ok(())
         })
@@ -59,7 +77,7 @@ mod tests {
         let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
         let from = |beginning, most| {
             let mut words = Vec::new();
-            index.words_from(beginning, most, |word| words.push(word.to_owned())).unwrap();
+            index.words_from(beginning, None, most, |word| words.push(word.to_owned())).unwrap();
             words
         };
         assert_eq!(from("f", 9), ["fish", "fridge", "fridges"]);
@@ -71,5 +89,29 @@ mod tests {
         assert_eq!(index.rows_with("frige", None).unwrap(), 0);
         let last = RoaringBitmap::from_iter([2]);
         assert_eq!(index.rows_with("fridge", Some(&last)).unwrap(), 0);
+    }
+
+    #[test]
+    fn words_outside_the_scope_are_not_listed_and_take_no_places() {
+        let mut builder = TextIndexBuilder::new();
+        let letter = |n: u8| char::from(b'a' + n);
+        let others = (0..300_u16).map(|n| [n / 26, n % 26].map(|n| letter(n as u8)));
+        let others: String = others.map(|[a, b]| format!("fish{a}{b} ")).collect();
+        for body in [others.as_str(), "fridge fishzz", "frost"] {
+            builder.add_row(&RowText { body, ..RowText::default() }).unwrap();
+        }
+        let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
+        let of = |scope: &[u32], most| {
+            let (scope, mut words) = (RoaringBitmap::from_iter(scope), Vec::new());
+            let each = |word: &str| words.push(word.to_owned());
+            index.words_from("f", Some(&scope), most, each).unwrap();
+            words
+        };
+        assert_eq!(of(&[1, 2], 256), ["fishzz", "fridge", "frost"]);
+        assert_eq!(of(&[1, 2], 20), ["fishzz", "fridge", "frost"]);
+        assert_eq!(of(&[2], 256), ["frost"]);
+        assert_eq!(of(&[0], 2), ["fishaa", "fishab"]);
+        assert_eq!(of(&[1, 2], 1), [""; 0], "after sixteen others");
+        assert_eq!(of(&[], 256), [""; 0]);
     }
 }

@@ -12,7 +12,7 @@ use lodestone_types::{RequestContext, RetrievedChunk, ScoreParts, SubTenantId, T
 
 /// Number of a question's words whose translations must occur, or all of them if it has fewer.
 const WORDS_MIN: usize = 2;
-/// Maximum words with a given beginning that are read from a segment's dictionary.
+/// Maximum words of the scope with a given beginning that are read from a segment's dictionary.
 const LISTED_MAX: usize = 256;
 /// Maximum forms of one word's translations that are searched for.
 const FORMS_MAX: usize = 32;
@@ -103,7 +103,7 @@ fn of_language(
     Ok(taken)
 }
 
-/// The words in the dictionaries that are forms of a word's translations.
+/// The words of the scope that are forms of a word's translations.
 fn forms(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -129,7 +129,8 @@ fn forms(
             for segment in segments {
                 context.check()?;
                 let index = segment.live.segment.text_index();
-                index.words_from(&beginning, LISTED_MAX, |word| {
+                let scope = segment.scope.mask();
+                index.words_from(&beginning, scope, LISTED_MAX, |word| {
                     let bare = language.words(word).into_iter().next().map(|(_, bare)| bare);
                     let Some(bare) = bare else { return };
                     let is_new = !forms.iter().any(|form| form == bare);
@@ -179,7 +180,44 @@ fn beginnings(word: &str, language: Language) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tempfile::TempDir;
+
     use super::*;
+    use crate::query::fixture::{self, source};
+    use lodestone_compute::SimdBackend;
+    use lodestone_embed::HashEmbedder;
+    use lodestone_storage::segment::{NewSource, VectorKind};
+
+    /// The chunks that a question finds in German texts of the scope `default`.
+    fn found(question: &str, sources: Vec<NewSource>) -> Vec<RetrievedChunk> {
+        let root = TempDir::new().unwrap();
+        let collection = fixture::collection(&root, VectorKind::F16, [sources]);
+        let gloss = Gloss::of(question).unwrap();
+        let (request, scope) = (fixture::request(question), SubTenantId::default_name());
+        let query = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
+        let (context, snapshot) = (RequestContext::default(), collection.snapshot());
+        query.translated(&context, &snapshot, &scope, None, (&request, &gloss)).unwrap()
+    }
+
+    /// Goal: words of another sub-tenant in the same segment neither take the places of the scope's
+    /// own nor count as found in it.
+    #[test]
+    fn words_of_other_scopes_change_no_translation() {
+        let dogs = "Die Hunde und die Katzen haben das Brot nicht.";
+        let bread = "Das Brot ist auf dem Tisch und nicht in der Schale.";
+        let letter = |n: u8| char::from(b'a' + n);
+        let many = (0..300_u16).map(|n| [n / 26, n % 26].map(|n| letter(n as u8)));
+        let many: String = many.map(|[a, b]| format!("hunda{a}{b} ")).collect();
+        for (text, other, count) in [(dogs, many.as_str(), 1), (bread, dogs, 0)] {
+            let own = source("default", "own", &[text]);
+            let alone = found("Is the bread for the dog?", vec![own.clone()]);
+            assert_eq!(alone.len(), count, "{text}");
+            let foreign = source("another", "other", &[other]);
+            assert_eq!(found("Is the bread for the dog?", vec![own, foreign]), alone, "{text}");
+        }
+    }
 
     #[test]
     fn forms_begin_as_their_word_does() {

@@ -76,7 +76,8 @@ impl Vocabulary for Words<'_> {
         for segment in self.segments {
             self.context.check()?;
             let index = segment.live.segment.text_index();
-            index.words_from(&initial.to_string(), self.listed.get(), |other| {
+            // Those that occur only elsewhere drop out when their rows are counted.
+            index.words_from(&initial.to_string(), None, self.listed.get(), |other| {
                 self.listed.set(self.listed.get().saturating_sub(1));
                 // Corrections have at most two edits.
                 if other.chars().count().abs_diff(letters) <= 2 {
