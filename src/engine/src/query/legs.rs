@@ -153,12 +153,10 @@ pub(super) fn addressed(segment: usize, hits: Vec<Hit>) -> impl Iterator<Item = 
 
 /// Scores closer than this count as equal: the step of [`lodestone_rank::settle`], on which results
 /// are compared.
-const TIE_WIDTH: f32 = 1e-6;
-
-/// The least score that counts as equal to `score`.
-pub(super) fn tied(score: f32) -> f32 {
-    score - TIE_WIDTH
-}
+pub(super) const TIE_WIDTH: f32 = 1e-6;
+/// Tie width of client vectors, which are compared by their exact scores: dot products and
+/// distances can be of any size.
+pub(super) const VECTOR_TIE_WIDTH: f32 = 0.0;
 
 /// Maximum rows kept beyond the wanted ones because they tie with the last of them.
 const TIES_MAX: usize = 10_000;
@@ -173,7 +171,7 @@ pub(super) fn best_with_equals(segments: &[SegmentScope], mut hits: LegHits, k: 
     let Some(last) = k.checked_sub(1) else { return LegHits::new() };
     if last < hits.len() {
         let by_score = |(_, a): &(_, f32), (_, b): &(_, f32)| b.total_cmp(a);
-        let least = tied(hits.select_nth_unstable_by(last, by_score).1.1);
+        let least = hits.select_nth_unstable_by(last, by_score).1.1 - TIE_WIDTH;
         hits.retain(|(_, score)| *score >= least);
     }
     let most = k.saturating_add(TIES_MAX);
@@ -244,13 +242,14 @@ pub(super) fn scores_of(
 /// returns the best `n`.
 pub(super) fn with_ties(
     k: usize,
+    tie_width: f32,
     mut hits: LegHits,
     mut more: impl FnMut(usize) -> Result<LegHits, QueryError>,
 ) -> Result<LegHits, QueryError> {
     let Some((_, wanted)) = k.checked_sub(1).and_then(|last| hits.get(last)) else {
         return Ok(hits);
     };
-    let least = tied(*wanted);
+    let least = *wanted - tie_width;
     let mut asked = k + 1;
     while hits.len() == asked && hits[asked - 1].1 >= least && asked < k + TIES_MAX {
         asked = (asked * TIES_GROWTH).min(k + TIES_MAX);
@@ -270,8 +269,9 @@ pub(super) fn nearest(
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<(LegHits, VectorEffort), QueryError> {
-    let queries = std::slice::from_ref(query);
-    let (mut hits, effort) = nearest_of_each(context, backend, segments, queries, k, thoroughness)?;
+    let (queries, limits) = (std::slice::from_ref(query), (k, TIE_WIDTH));
+    let (mut hits, effort) =
+        nearest_of_each(context, backend, segments, queries, limits, thoroughness)?;
     Ok((hits.remove(0), effort))
 }
 
@@ -310,7 +310,7 @@ pub(super) fn nearest_of_each(
     backend: &dyn ComputeBackend,
     segments: &[SegmentScope],
     queries: &[PreparedQuery],
-    k: usize,
+    (k, tie_width): (usize, f32),
     thoroughness: Thoroughness,
 ) -> Result<(Vec<LegHits>, VectorEffort), QueryError> {
     let mut effort = VectorEffort::default();
@@ -342,7 +342,7 @@ pub(super) fn nearest_of_each(
     let mut all = Vec::with_capacity(queries.len());
     for (query, hits) in queries.iter().zip(find(queries, k + 1)?) {
         let more = |k| Ok(find(std::slice::from_ref(query), k)?.remove(0));
-        all.push(with_ties(k, hits, more)?);
+        all.push(with_ties(k, tie_width, hits, more)?);
     }
     Ok((all, effort))
 }
@@ -393,7 +393,7 @@ mod tests {
                 (0..k.min(all)).map(|row| (address(row), score(row))).collect()
             };
             let mut asked = Vec::new();
-            let found = with_ties(10, first(11), |k| {
+            let found = with_ties(10, TIE_WIDTH, first(11), |k| {
                 asked.push(k);
                 Ok(first(k))
             });
@@ -402,7 +402,12 @@ mod tests {
             assert!(asked.iter().all(|k| *k <= enough), "{equal}: {asked:?}");
             assert_eq!(asked.is_empty(), equal == 1);
         }
-        let few = with_ties(10, Vec::new(), |_| panic!("there are no more"));
+        let few = with_ties(10, TIE_WIDTH, Vec::new(), |_| panic!("there are no more"));
         assert!(few.unwrap().is_empty());
+        // Client vectors of tiny scores.
+        let address = |row| RowAddress { segment: 0, row: RowId(row) };
+        let tiny = (0..11).map(|row| (address(row), 1e-8 - row as f32 * 1e-10)).collect();
+        let found = with_ties(10, VECTOR_TIE_WIDTH, tiny, |_| panic!("none tie"));
+        assert_eq!(found.unwrap().len(), 10);
     }
 }

@@ -111,9 +111,9 @@ impl Query {
         let thoroughness = Thoroughness::default();
         let shares = self.share_out(context, snapshot, (sub_tenant, filter), &mut segments);
         let here = |segments: &[SegmentScope]| {
-            let (backend, k) = (&*self.backend, *max_chunks);
+            let (backend, limits) = (&*self.backend, (*max_chunks, legs::VECTOR_TIE_WIDTH));
             let found =
-                legs::nearest_of_each(context, backend, segments, &queries, k, thoroughness);
+                legs::nearest_of_each(context, backend, segments, &queries, limits, thoroughness);
             Ok(Tops { near: found?.0, ..Tops::default() })
         };
         let tops = match shares {

@@ -5,8 +5,8 @@ use std::fmt;
 use roaring::RoaringBitmap;
 
 use crate::query::legs::{
-    LegHits, RowAddress, SegmentScope, addressed, best, best_with_equals, best_with_threshold,
-    rows, scores_of, tied,
+    LegHits, RowAddress, SegmentScope, TIE_WIDTH, addressed, best, best_with_equals,
+    best_with_threshold, rows, scores_of,
 };
 use crate::query::shares::{self, Shares};
 use crate::query::{QueryError, side_by_side};
@@ -225,7 +225,7 @@ impl KeywordScores {
         let scored = || scored().filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
         let first = scored().flat_map(|(at, scores)| addressed(at, scores.top(k))).collect();
         let first = best(first, k);
-        let least = first.get(k.saturating_sub(1)).map_or(f32::MIN, |(_, score)| tied(*score));
+        let least = first.get(k.saturating_sub(1)).map_or(f32::MIN, |(_, score)| score - TIE_WIDTH);
         let hits = scored().flat_map(|(at, scores)| addressed(at, scores.from(least)));
         best_with_equals(segments, hits.collect(), k)
     }

@@ -164,7 +164,7 @@ pub(super) fn corpus_stats<Q: TextQuery>(
 
 impl Shares<'_> {
     /// The best rows of all segments: `own` searches the segments of this node, `here` the shares
-    /// that were not answered.
+    /// that were not answered. Client vectors are those of each share, in no order.
     ///
     /// # Errors
     /// Errors of `own` and `here`.
@@ -175,7 +175,7 @@ impl Shares<'_> {
         own: impl FnOnce() -> Result<Tops, QueryError>,
         here: impl Fn(&[SegmentScope]) -> Result<Tops, QueryError>,
     ) -> Result<Tops, QueryError> {
-        let (k, queries) = (task.k, task.vectors.len());
+        let (k, queries, is_fused) = (task.k, task.vectors.len(), task.has_scores);
         let step = ShareStep::Tops(task);
         let read = |share: &Share, answer| match answer {
             ShareAnswer::Tops(tops) if tops.near.len() == queries => share.read(segments, tops),
@@ -191,7 +191,11 @@ impl Shares<'_> {
             all.scores.extend(tops.scores);
             all.effort.join(tops.effort);
         }
-        all.near = all.near.into_iter().map(|hits| best_with_equals(segments, hits, k)).collect();
+        // Client vectors are ordered by the caller, by their exact scores.
+        if is_fused {
+            let best = |hits| best_with_equals(segments, hits, k);
+            all.near = all.near.into_iter().map(best).collect();
+        }
         all.words = best_with_equals(segments, all.words, k);
         all.sparse = best_with_equals(segments, all.sparse, k);
         Ok(all)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::query::legs::{self, RowAddress, SegmentScope};
+use crate::query::legs::{self, RowAddress, SegmentScope, TIE_WIDTH, VECTOR_TIE_WIDTH};
 use crate::query::shares::wire::{ShareAnswer, ShareStep, ShareTask, ShareTops, TopsTask};
 use crate::query::{Query, QueryError, sparse, words};
 use lodestone_compute::PreparedQuery;
@@ -51,10 +51,14 @@ impl Query {
         let k = task.k;
         let prepared = task.vectors.iter().map(|vector| PreparedQuery::by(task.metric, vector));
         let queries: Vec<PreparedQuery> = prepared.collect::<Result<_, _>>()?;
+        let limits = match task.has_scores {
+            true => (k, TIE_WIDTH),
+            false => (k, VECTOR_TIE_WIDTH),
+        };
         let (near, effort) = match queries.is_empty() {
             true => Default::default(),
             false => legs::nearest_of_each(
-                context, &*self.backend, segments, &queries, k, task.thoroughness,
+                context, &*self.backend, segments, &queries, limits, task.thoroughness,
             )?,
         };
         let by_words = match &task.words {

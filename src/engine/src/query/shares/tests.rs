@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::ShareNodes;
 use super::wire::{ShareAnswer, ShareTask};
+use crate::query::fixture;
 use crate::query::{
     Alpha, FullTextRequest, GraphContext, Join, Mode, Query, Recall, RetrieveRequest, VectorParts,
     VectorSearch,
@@ -260,4 +261,39 @@ fn shared_searches_over_vectors_find_the_same() {
         }
         assert!(nodes.asked.load(Ordering::Relaxed) > 0);
     }
+}
+
+/// Goal: client vectors are compared by their exact scores, however small. Method: more of them
+/// than ties are kept for, with the best in the older of two sources.
+#[test]
+fn shared_searches_over_small_vectors_find_the_same() {
+    const ROWS: u32 = 12_500;
+    let root = TempDir::new().unwrap();
+    let source = |number: u32| {
+        let mut source = fixture::source("default", &format!("s{number}"), &[]);
+        source.record.last_updated_at = Timestamp(NOW.0 + u64::from(number));
+        let row = |index: u32| {
+            let rank = index * 7919 % ROWS + (1 - number) * ROWS + 1;
+            NewRow { index, vector: vec![1e-4 * rank as f32 / ROWS as f32; 8], ..NewRow::default() }
+        };
+        source.rows = (0..ROWS).map(row).collect();
+        vec![source]
+    };
+    let collection = fixture::collection(&root, VectorKind::F32, [0, 1].map(source));
+    let snapshot = collection.snapshot();
+    let (context, scope) = (RequestContext::default(), SubTenantId::default_name());
+    let (conduct, asked) = (Conduct::Answer, AtomicUsize::new(0));
+    let nodes = Arc::new(Nodes { snapshot: Arc::clone(&snapshot), conduct, asked });
+    let shared = queries().with_nodes(Some(Arc::clone(&nodes) as _));
+    let (vectors, parts) = (vec![vec![1e-4; 8]], VectorParts::default());
+    let search = VectorSearch { queries: vectors, max_chunks: 12, filter: Filter::All, parts };
+    for metric in [Metric::Dot, Metric::L2] {
+        let found = |query: &Query| {
+            query.nearest_vectors(&context, &snapshot, &scope, metric, &search).unwrap()
+        };
+        let alone = found(&queries());
+        assert_eq!(found(&shared), alone, "{metric:?}");
+        assert!(metric == Metric::L2 || alone[0].iter().all(|hit| hit.found.batch == "s0"));
+    }
+    assert_eq!(nodes.asked.load(Ordering::Relaxed), 2);
 }

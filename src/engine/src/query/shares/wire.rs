@@ -73,7 +73,8 @@ pub struct TopsTask {
     pub words: Option<(SentQuery, CorpusStats)>,
     /// The terms of the sparse model.
     pub sparse: Option<SparseVector>,
-    /// Whether to return the scores of each row by all legs; allowed with at most one vector.
+    /// Whether to return the scores of each row by all legs, which are then fused; allowed with at
+    /// most one vector. Otherwise the vectors are client vectors, compared by their exact scores.
     pub has_scores: bool,
 }
 
