@@ -156,6 +156,23 @@ fn hostile_queries_are_bounded() {
     assert!(!server.words("a", &json!({"prefix": true})).is_empty());
 }
 
+/// Goal: a query of which not every word is required says so.
+#[test]
+fn queries_that_are_too_long_are_told_of() {
+    let server = with_texts(&["red apples"]);
+    let ask = |words: usize| {
+        let query: String = (0..words).map(|n| format!("w{n} ")).collect();
+        let changes = json!({"operator": "and", "facets": []});
+        server.ask("full-text-search", &query, &changes).ok()["warnings"][0].clone()
+    };
+    assert_eq!(ask(256), Value::Null);
+    let told = ask(257);
+    assert_eq!((&told["code"], &told["field"]), (&json!("query_shortened"), &json!("query")));
+    let run = "\u{673a}".repeat(257);
+    let list = server.ask("full-text-search", &run, &json!({"operator": "and"}));
+    assert!(list.headers.contains_key("x-lodestone-warnings"));
+}
+
 /// Goal: pages, totals and facet counts cover all matching chunks.
 #[test]
 fn pages_and_facets_count_all_that_matches() {

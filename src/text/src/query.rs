@@ -199,6 +199,7 @@ pub struct WordQuery {
     fuzzy: Fuzzy,
     /// The clause whose word is to be matched as a prefix.
     prefix: Option<usize>,
+    is_shortened: bool,
 }
 
 impl WordQuery {
@@ -259,11 +260,12 @@ impl WordQuery {
         let drops_common = operator == Operator::Or && (0..found.len()).any(|at| !is_common(at));
         let mut seen: HashMap<&[String], usize> = HashMap::new();
         let mut clauses: Vec<Clause> = Vec::new();
-        let mut prefix = None;
+        let (mut prefix, mut is_shortened) = (None, false);
         for (at, (field, terms)) in found.iter().enumerate() {
             if drops_common && is_common(at) {
                 continue;
             }
+            is_shortened |= terms.len() > PHRASE_CHARS_MAX;
             let terms = &terms[..terms.len().min(PHRASE_CHARS_MAX)];
             if let Some(&at) = seen.get(terms) {
                 clauses[at].weight += 1.0;
@@ -274,12 +276,20 @@ impl WordQuery {
                     Field::Body => Clause { less: Some(Field::Title), ..clause },
                     _ => clause,
                 });
+            } else {
+                is_shortened = true;
             }
             if last == Some(at) {
                 prefix = seen.get(terms).copied();
             }
         }
-        Self { operator, clauses, fuzzy, prefix }
+        Self { operator, clauses, fuzzy, prefix, is_shortened }
+    }
+
+    /// Whether part of the query is not compared, because it has more than [`QUERY_TERMS_MAX`]
+    /// terms or a run of more than [`PHRASE_CHARS_MAX`] characters.
+    pub fn is_shortened(&self) -> bool {
+        self.is_shortened
     }
 
     /// The words of the query for which to find similar ones, each with the index of its clause.
@@ -432,8 +442,12 @@ mod tests {
         assert_eq!(HybridQuery::analyse(&many.join(" ")).terms().len(), QUERY_TERMS_MAX);
         let query = WordQuery::analyse(&many.join(" "), Operator::And);
         assert_eq!(query.clauses().len(), QUERY_TERMS_MAX);
+        assert!(query.is_shortened());
+        let most = WordQuery::analyse(&many[..QUERY_TERMS_MAX].join(" "), Operator::And);
+        assert!(!most.is_shortened());
         let long = WordQuery::analyse(&"机".repeat(1000), Operator::And);
         assert_eq!(long.clauses()[0].forms[0].terms.len(), PHRASE_CHARS_MAX);
+        assert!(long.is_shortened());
     }
 
     #[test]

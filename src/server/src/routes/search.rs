@@ -18,7 +18,7 @@ use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::TenantAccess;
 use lodestone_engine::query::{Alpha, Facet, FoundWords, Mode, RetrieveRequest, Retrieved};
-use lodestone_text::{WordQuery, word_matches};
+use lodestone_text::{PHRASE_CHARS_MAX, QUERY_TERMS_MAX, WordQuery, word_matches};
 use lodestone_types::{RequestContext, RetrievedChunk, Role, Scope, TenantMode};
 
 /// Returns the search operations.
@@ -138,6 +138,7 @@ fn full_text_search(
     };
     let chunks: Vec<Chunk> = chunks.into_iter().map(shown).collect();
     let mut warnings = warnings(app, call, &access, &request.filter, chunks.len());
+    warnings.extend(shortened(&query));
     warnings.extend(uncounted(&facets, total));
     let told = warnings.iter().map(|warning| warning.message.clone()).collect();
     let reply = |body| Json::new(body).with_degraded(degraded(&access)).with_warnings(told);
@@ -155,6 +156,19 @@ fn full_text_search(
         warnings,
     };
     Ok(reply(FoundChunks::Page(page)))
+}
+
+/// Returns a warning if part of the query is not compared.
+fn shortened(query: &WordQuery) -> Option<SearchWarning> {
+    query.is_shortened().then(|| SearchWarning {
+        code: "query_shortened".to_owned(),
+        field: "query".to_owned(),
+        message: format!(
+            "full text compares at most {QUERY_TERMS_MAX} different words and \
+             {PHRASE_CHARS_MAX} characters of a run without spaces; the rest of the query was \
+             ignored"
+        ),
+    })
 }
 
 /// Returns a warning for each facet without values although chunks match.
