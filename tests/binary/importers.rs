@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -289,6 +290,39 @@ fn an_import_waits_until_texts_can_be_searched() {
     let (code, said) = ended(&mut import(&client, &arguments));
     assert!(code == Some(0) && said.starts_with("120 taken"), "{said}");
     assert_eq!(crate::found(&client, "granite").len(), 120);
+}
+
+/// Writes a file of vectors with these ids, `part.jsonl` in a folder; returns its path.
+fn vectors_in(folder: PathBuf, ids: Range<usize>) -> PathBuf {
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("part.jsonl");
+    let lines: Vec<String> =
+        ids.map(|id| json!({"id": id, "vector": [id, 1]}).to_string()).collect();
+    std::fs::write(&file, lines.join("\n")).expect("a writable file");
+    file
+}
+
+/// Goal: a file of vectors replaces the vectors with its ids, and no others: neither those of
+/// another file with its name, nor its own after it has become longer or shorter.
+#[test]
+fn files_of_one_name_keep_each_others_vectors() {
+    let test = "files_of_one_name_keep_each_others_vectors";
+    let Some(installation) = Installation::new(test) else { return };
+    let (_server, client) = installation.start();
+    let folder = |year: &str| installation.dir.path().join(year);
+    for (year, ids, all) in [
+        ("2024", 0..3, 3),
+        ("2025", 3..6, 6),
+        ("2025", 3..8, 8),
+        ("2025", 4..8, 8),
+        ("2026", 2..4, 8),
+    ] {
+        let file = vectors_in(folder(year), ids.clone());
+        let (code, said) = ended(&mut import(&client, &["--from", "jsonl", path(&file)]));
+        let taken = format!("{} taken\n", ids.len());
+        assert!(code == Some(0) && said.starts_with(&taken), "{year} {ids:?}: {said}");
+        assert_eq!(count(&client), all, "{year} {ids:?}");
+    }
 }
 
 fn path(file: &Path) -> &str {

@@ -55,7 +55,7 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
                 Err(reason) => sender.tally.refuse(name, &reason),
             }
         }
-        sender.flush(Contents::Vectors, &format!("{}:{offset}", chroma.collection))?;
+        sender.flush(Contents::Vectors)?;
         if ids.len() < PAGE_RECORDS {
             break;
         }

@@ -39,7 +39,7 @@ pub fn read(options: &ImportOptions, sender: &mut Sender<'_>) -> Result<(), Fail
         let stem = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let named = |error: std::io::Error| Failure::Usage(format!("{}: {error}", path.display()));
         let mut lines = BufReader::new(File::open(&path).map_err(named)?);
-        let (mut number, mut batch) = (0_u64, 0_u64);
+        let mut number = 0_u64;
         while let Some(line) = next_line(&mut lines).map_err(named)? {
             number += 1;
             let name = format!("{stem}:{number}");
@@ -70,12 +70,11 @@ pub fn read(options: &ImportOptions, sender: &mut Sender<'_>) -> Result<(), Fail
             };
             contents = Some(chosen);
             if sender.push(chosen, &name, record) {
-                sender.flush(chosen, &format!("{stem}:{batch}"))?;
-                batch += 1;
+                sender.flush(chosen)?;
             }
         }
         if let Some(contents) = contents {
-            sender.flush(contents, &format!("{stem}:{batch}"))?;
+            sender.flush(contents)?;
         }
     }
     Ok(())

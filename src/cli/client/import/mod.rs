@@ -7,7 +7,7 @@
 //! chroma  -> get, page by page ----+-> records -> batches -+-> upload_embeddings
 //! jsonl   -> files, line by line --+                       +-> batch_upload_text
 //! ```
-//! The ids of records and batches are derived from the input, so an interrupted run can be
+//! The ids of records come from the input, and those of batches from their records, so a run can be
 //! repeated: existing records are replaced, or skipped with `--resume`.
 //!
 //! - `record`: one validated record; `sender`: sends records in batches; `tally`: what was imported

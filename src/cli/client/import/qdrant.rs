@@ -44,21 +44,17 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
             return Err(qdrant.failed("its response contains no points; is it a Qdrant server?"));
         };
         let next = taken(&mut answer, "/result/next_page_offset");
-        let mut batch = None;
         for point in points {
             let Some(id) = id_text(&point["id"]) else {
                 sender.tally.refuse(&point["id"].to_string(), "an id of an unknown type");
                 continue;
             };
-            batch.get_or_insert_with(|| format!("{}:{id}", qdrant.collection));
             match record(&id, point, shape.name.as_deref()) {
                 Ok(record) => drop(sender.push(Contents::Vectors, &id, record)),
                 Err(reason) => sender.tally.refuse(&id, &reason),
             }
         }
-        if let Some(batch) = batch {
-            sender.flush(Contents::Vectors, &batch)?;
-        }
+        sender.flush(Contents::Vectors)?;
         if next.is_null() {
             return Ok(());
         }

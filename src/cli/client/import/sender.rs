@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::io::{IsTerminal, stderr};
 
-use lodestone_types::{Metric, SourceId};
+use lodestone_types::Metric;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::record::Record;
 use super::tally::Tally;
@@ -21,6 +22,8 @@ const VECTORS_MAX: usize = 1000;
 const NUMBERS_MAX: usize = 1 << 20;
 /// Maximum size of the texts in a request, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 20;
+/// Hexadecimal digits of the hash in the id of a batch: 128 bits.
+const HASH_CHARS: usize = 32;
 
 /// The kind of records that an import holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,11 +136,11 @@ impl<'a> Sender<'a> {
             || self.text_bytes >= TEXT_BYTES_MAX
     }
 
-    /// Sends the collected records; `batch` is the id of a batch of vectors.
+    /// Sends the collected records.
     ///
     /// # Errors
     /// [`Failure`] if they could not be stored.
-    pub fn flush(&mut self, contents: Contents, batch: &str) -> Result<(), Failure> {
+    pub fn flush(&mut self, contents: Contents) -> Result<(), Failure> {
         (self.numbers, self.text_bytes) = (0, 0);
         let waiting = std::mem::take(&mut self.waiting);
         let mut place_of = HashMap::new();
@@ -156,7 +159,7 @@ impl<'a> Sender<'a> {
         }
         match contents {
             Contents::Texts => self.send_texts(records)?,
-            Contents::Vectors => self.send_vectors(batch, &records)?,
+            Contents::Vectors => self.send_vectors(&records)?,
         }
         if stderr().is_terminal() {
             eprint!("\r{} taken ", self.tally.taken + self.tally.known);
@@ -164,22 +167,22 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn send_vectors(&mut self, batch: &str, records: &[Record]) -> Result<(), Failure> {
-        let batch = SourceId::parse(batch).map_err(|error| Failure::Usage(error.to_string()))?;
+    fn send_vectors(&mut self, records: &[Record]) -> Result<(), Failure> {
+        let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+        let batch = batch_id(&ids);
         if self.resumes && !self.known(&[batch.as_str()])?.is_empty() {
             self.tally.known += records.len() as u64;
             return Ok(());
         }
-        let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
         let metadata: Vec<_> = records.iter().map(|record| &record.metadata).collect();
         let vectors: Vec<_> = records.iter().map(|record| &record.vector).collect();
         let body = json!({
-            "file_id": batch.as_str(), "embeddings": vectors, "ids": ids, "metadata": metadata,
+            "file_id": batch, "embeddings": vectors, "ids": ids, "metadata": metadata,
         });
         let path = self.scoped("/upload/upload_embeddings");
         let upload = Request { path, body: Some(Payload::Json(&body)) };
         match self.caller.call(&upload) {
-            // Some of them belong to another batch, from an earlier run over other data.
+            // Some of them belong to another batch: an earlier run grouped them differently.
             Err(CallError::Refused(told)) if told.reason == "chunk_id_exists" => {
                 let named = json!({
                     "tenant_id": self.tenant, "sub_tenant_id": self.connection.sub_tenant(),
@@ -266,4 +269,12 @@ impl<'a> Sender<'a> {
     fn ask(&self, request: &Request<'_>) -> Result<Value, Failure> {
         self.caller.call(request).map_err(|error| failure(self.connection.server(), error))
     }
+}
+
+/// Derives the id of a batch of vectors from the ids of its records, so that it replaces no others.
+/// Values are left out: with them, changed vectors would need to be deleted from an older batch
+/// before they can be stored in another.
+fn batch_id(ids: &[&str]) -> String {
+    let hash = hex::encode(Sha256::digest(json!(ids).to_string().as_bytes()));
+    format!("import-{}", &hash[..HASH_CHARS])
 }
