@@ -192,12 +192,18 @@ fn a_collection_of_qdrant_comes_over() {
 
     let (_, said) = ended(import(&client, &arguments).arg("--resume"));
     assert!(said.starts_with("0 taken\n1199 already there"), "{said}");
+    // A new point within the first page is not mistaken for a known one.
+    let new = json!({"id": 5000, "vector": [3, 1], "payload": {}});
+    qdrant.points.lock().expect("no panic").insert(9, new);
+    let (_, said) = ended(import(&client, &arguments).arg("--resume"));
+    assert!(said.starts_with("1200 taken"), "{said}");
+    assert_eq!(count(&client), 1200);
     // An additional first point shifts all pages, so that ids fall into other batches than before.
     let first = json!({"id": 0, "vector": [0, 1], "payload": {}});
     qdrant.points.lock().expect("no panic").insert(0, first);
     let (_, said) = ended(&mut import(&client, &arguments));
-    assert!(said.starts_with("1200 taken"), "{said}");
-    assert_eq!(count(&client), 1200);
+    assert!(said.starts_with("1201 taken"), "{said}");
+    assert_eq!(count(&client), 1201);
 }
 
 #[test]
@@ -325,6 +331,34 @@ fn files_of_one_name_keep_each_others_vectors() {
     }
 }
 
+/// Goal: a run that resumes skips vectors only while all vectors of their batch are stored.
+#[test]
+fn a_resumed_import_skips_only_stored_vectors() {
+    let test = "a_resumed_import_skips_only_stored_vectors";
+    let Some(installation) = Installation::new(test) else { return };
+    let (_server, client) = installation.start();
+    let resumed = |ids: Range<usize>| {
+        let file = vectors_in(installation.dir.path().join("vectors"), ids);
+        let (code, said) =
+            ended(&mut import(&client, &["--from", "jsonl", path(&file), "--resume"]));
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    let said = resumed(0..3);
+    assert!(said.starts_with("3 taken\n") && !said.contains("already"), "{said}");
+    let said = resumed(0..3);
+    assert!(said.starts_with("0 taken\n3 already there\n"), "{said}");
+    let said = resumed(0..4);
+    assert!(said.starts_with("4 taken\n") && !said.contains("already"), "{said}");
+    let one = json!({"tenant_id": "books", "chunk_ids": ["2"]});
+    ask(&client, "DELETE", "/embeddings/delete", one);
+    let said = resumed(0..4);
+    assert!(said.starts_with("4 taken\n") && !said.contains("already"), "{said}");
+    let said = resumed(0..4);
+    assert!(said.starts_with("0 taken\n4 already there\n"), "{said}");
+    assert_eq!(count(&client), 4);
+}
+
 fn path(file: &Path) -> &str {
     file.to_str().expect("UTF-8")
 }
@@ -359,6 +393,15 @@ fn json_lines_come_over_as_texts_or_vectors() {
     assert_eq!(settled(&client, "b.ndjson:2"), "success");
     let (_, said) = ended(import(&client, &arguments).arg("--resume"));
     assert!(said.starts_with("0 taken\n2 already there"), "{said}");
+    let mut broken = b"%PDF-1.7\n".to_vec();
+    broken.resize(1000, 0xe9);
+    let upload = "/upload/upload_document?tenant_id=acme";
+    let reply = client.file(upload, "broken.pdf", &broken, &[("file_id", "granite")]);
+    assert_eq!(reply.expect("an answer").status, 200);
+    assert_eq!(settled(&client, "granite"), "errored");
+    let (_, said) = ended(import(&client, &arguments).arg("--resume"));
+    assert!(said.starts_with("1 taken\n1 already there"), "{said}");
+    assert_eq!(settled(&client, "granite"), "success");
 
     let file = installation.dir.path().join("vectors.jsonl");
     let line = |at: usize| json!({"id": at, "vector": [at, 1.5], "text": format!("row {at}")});

@@ -65,7 +65,7 @@ pub struct ImportOptions {
     /// cosine].
     #[arg(long, value_parser = metric)]
     metric: Option<Metric>,
-    /// Skip what an earlier run has stored, instead of replacing it.
+    /// Skip what is already stored, even if it has changed since, instead of replacing it.
     #[arg(long)]
     resume: bool,
     /// Exit once the texts are searchable, and report those that failed.

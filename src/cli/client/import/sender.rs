@@ -170,8 +170,11 @@ impl<'a> Sender<'a> {
     fn send_vectors(&mut self, records: &[Record]) -> Result<(), Failure> {
         let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
         let batch = batch_id(&ids);
-        if self.resumes && !self.known(&[batch.as_str()])?.is_empty() {
-            self.tally.known += records.len() as u64;
+        let count = records.len() as u64;
+        // A batch has lost vectors if they were deleted, or moved to another one.
+        let is_whole = |stored: &Value| stored["chunk_count"].as_u64() == Some(count);
+        if self.resumes && self.known(&[batch.as_str()])?.iter().any(is_whole) {
+            self.tally.known += count;
             return Ok(());
         }
         let metadata: Vec<_> = records.iter().map(|record| &record.metadata).collect();
@@ -196,7 +199,7 @@ impl<'a> Sender<'a> {
                 answer.map_err(|error| failure(self.connection.server(), error))?;
             }
         }
-        self.tally.taken += records.len() as u64;
+        self.tally.taken += count;
         Ok(())
     }
 
@@ -205,7 +208,11 @@ impl<'a> Sender<'a> {
             let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
             let known = self.known(&ids)?;
             let before = records.len();
-            records.retain(|record| !known.iter().any(|id| id == record.id.as_str()));
+            let is_known = |record: &Record| {
+                let is_it = |source: &Value| source["id"] == record.id.as_str();
+                known.iter().any(|source| is_it(source) && source["status"] != "errored")
+            };
+            records.retain(|record| !is_known(record));
             self.tally.known += (before - records.len()) as u64;
         }
         if records.is_empty() {
@@ -243,8 +250,8 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Returns those of the given source ids that the server already has.
-    fn known(&self, ids: &[&str]) -> Result<Vec<String>, Failure> {
+    /// Looks up sources by id; those that the server does not have are absent.
+    fn known(&self, ids: &[&str]) -> Result<Vec<Value>, Failure> {
         let body = json!({
             "tenant_id": self.tenant, "sub_tenant_id": self.connection.sub_tenant(),
             "source_ids": ids,
@@ -256,9 +263,7 @@ impl<'a> Sender<'a> {
             Err(CallError::Refused(told)) if told.status == 404 => return Ok(Vec::new()),
             answer => answer.map_err(|error| failure(self.connection.server(), error))?,
         };
-        let sources = answer["sources"].as_array().into_iter().flatten();
-        let id = |source: &Value| source["id"].as_str().map(str::to_owned);
-        Ok(sources.filter_map(id).collect())
+        Ok(answer["sources"].as_array().cloned().unwrap_or_default())
     }
 
     fn scoped(&self, path: &str) -> String {
