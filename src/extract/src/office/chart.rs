@@ -56,11 +56,7 @@ pub(super) fn write(
             Event::Text(_) => {}
             Event::Close(name) => match name.as_str() {
                 // The text of a diagram is an element `t` around paragraphs with elements `t`.
-                "t" => {
-                    if std::mem::take(&mut is_text) {
-                        line.push_str(&value);
-                    }
-                }
+                "t" if std::mem::take(&mut is_text) => line.push_str(&value),
                 "v" => {
                     is_text = false;
                     if let Some(series) = series.last_mut() {
