@@ -10,10 +10,10 @@ use std::ops::ControlFlow;
 use crate::generate::lines::lines;
 use crate::generate::marks::without_marks;
 use crate::generate::plain::plain;
-use crate::generate::{CancellationToken, GenerateError, Generator, Prompt, Usage, tokens};
+use crate::generate::{GenerateError, Generator, Prompt, Usage, tokens};
 use crate::question::session::contextualise;
-use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
+use lodestone_types::{IdSource, RequestContext, Stopped};
 
 /// Maximum number of parts that a question is split into.
 pub const QUERIES_MAX: usize = 3;
@@ -51,30 +51,44 @@ pub struct Understood {
 
 impl Understood {
     /// Interprets a question by rule, without a generator.
-    pub fn by_rule(question: &str, past: &[(String, String)]) -> Self {
-        let question = contextualise(question, past);
+    ///
+    /// # Errors
+    /// Those of [`crate::contextualise`].
+    pub fn by_rule(
+        question: &str,
+        past: &[(String, String)],
+        context: &RequestContext,
+    ) -> Result<Self, Stopped> {
+        let question = contextualise(question, past, context)?;
         let usage = Usage::default();
-        Self { question, parts: Vec::new(), is_generated: false, usage, failure: None }
+        Ok(Self { question, parts: Vec::new(), is_generated: false, usage, failure: None })
     }
 }
 
 /// Interprets a question, given the previous turns, oldest first. It is split only if `may_split`.
+///
+/// # Errors
+/// Those of [`Understood::by_rule`].
 pub(super) fn understand(
     generator: &dyn Generator,
     ids: &dyn IdSource,
     question: &str,
     past: &[(String, String)],
     may_split: bool,
-    cancel: &CancellationToken,
-) -> Understood {
-    let by_rule = |usage: Usage| Understood { usage, ..Understood::by_rule(question, past) };
+    context: &RequestContext,
+) -> Result<Understood, Stopped> {
+    // The generator has time limits of its own.
+    let by_rule = |usage: Usage| {
+        let understood = Understood::by_rule(question, past, &context.restarted())?;
+        Ok(Understood { usage, ..understood })
+    };
     let may_split = may_split && looks_compound(question);
     if past.is_empty() && !may_split {
         return by_rule(Usage::default());
     }
     let prompt = prompt(ids, question, past, may_split);
     let mut reply = String::new();
-    let ended = generator.generate(&prompt, cancel, &mut |piece| {
+    let ended = generator.generate(&prompt, context.cancel(), &mut |piece| {
         reply.push_str(piece);
         ControlFlow::Continue(())
     });
@@ -82,7 +96,7 @@ pub(super) fn understand(
         Ok(ended) => ended,
         Err(error) => {
             tracing::debug!(%error, "a question is understood by rule");
-            return Understood { failure: Some(error), ..by_rule(Usage::default()) };
+            return Ok(Understood { failure: Some(error), ..by_rule(Usage::default())? });
         }
     };
     let usage = ended.usage.unwrap_or_else(|| tokens::usage(&prompt, &[&reply]));
@@ -95,7 +109,7 @@ pub(super) fn understand(
     if lines.len() == 1 {
         lines.clear();
     }
-    Understood { question: whole, parts: lines, is_generated: true, usage, failure: None }
+    Ok(Understood { question: whole, parts: lines, is_generated: true, usage, failure: None })
 }
 
 fn prompt(

@@ -164,13 +164,13 @@ fn failures_are_told_apart() {
 #[test]
 fn understanding_falls_back_to_the_rule() {
     let past = [("Who designed the tower?".to_owned(), "Gustave Eiffel did. [1]".to_owned())];
-    let cancel = CancellationToken::default();
+    let context = RequestContext::default();
     let follow_up = "And when?";
     let understood = |generator: &Arc<Scripted>, question: &str, past: &[(String, String)]| {
-        writer(generator).understand(question, past, true, &cancel)
+        writer(generator).understand(question, past, true, &context).unwrap()
     };
     let failing = scripted(&["half a li"], Some(GenerateError::Empty));
-    let by_rule = Understood::by_rule(follow_up, &past);
+    let by_rule = Understood::by_rule(follow_up, &past, &context).unwrap();
     let failed = Understood { failure: Some(GenerateError::Empty), ..by_rule.clone() };
     assert_eq!(understood(&failing, follow_up, &past), failed);
     assert_eq!(

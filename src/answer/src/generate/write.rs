@@ -18,7 +18,7 @@ use crate::generate::{
 };
 use crate::sources::AnswerSource;
 use lodestone_embed::Embedder;
-use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk};
+use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk, Stopped};
 
 /// Maximum number of concurrent generator calls; each occupies a thread and a connection.
 const RUNNING_MAX: usize = 32;
@@ -116,21 +116,24 @@ impl Writer {
 
     /// Interprets a question in the light of past turns, oldest first; splits it into parts only if
     /// it `may_split`. Makes at most one short call, and falls back to rules if that fails.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the request ends while the rules are applied.
     pub fn understand(
         &self,
         question: &str,
         past: &[(String, String)],
         may_split: bool,
-        cancel: &CancellationToken,
-    ) -> Understood {
+        context: &RequestContext,
+    ) -> Result<Understood, Stopped> {
         match self.enter() {
             Ok(_permit) => {
                 let (generator, ids) = (&*self.generator, &*self.ids);
-                let understood = understand(generator, ids, question, past, may_split, cancel);
+                let understood = understand(generator, ids, question, past, may_split, context)?;
                 self.note(understood.failure.as_ref());
-                understood
+                Ok(understood)
             }
-            Err(_) => Understood::by_rule(question, past),
+            Err(_) => Understood::by_rule(question, past, context),
         }
     }
 

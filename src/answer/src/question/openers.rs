@@ -94,6 +94,8 @@ const TRIALS: &str = "test|testing|test test|just testing|just a test";
 const IDLE_WORDS_MAX: usize = 12;
 /// Maximum number of words in an entry in these lists.
 const WORDS_MAX: usize = 8;
+/// Maximum number of greetings and openers before a question.
+const OPENERS_MAX: usize = 16;
 
 /// Returns the question without greetings, openers and thanks. Greetings and openers are removed
 /// only if there is an opener and the rest begins like a question.
@@ -101,7 +103,7 @@ pub(crate) fn without_openers(question: &str) -> &str {
     let rest = without_closers(question);
     let mut asked = rest;
     let mut is_opened = false;
-    loop {
+    for _ in 0..OPENERS_MAX {
         if let Some(behind) = behind(asked, GREETINGS) {
             asked = behind;
         } else if let Some(behind) = behind(asked, OPENERS) {

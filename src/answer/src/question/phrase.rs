@@ -157,11 +157,14 @@ pub(crate) fn phrases(words: &[Word<'_>], language: Language) -> Vec<Phrase> {
 
 fn phrase_at(words: &[Word<'_>], at: usize, language: Language) -> Option<Phrase> {
     let has_determiner = words[at].is_of(DETERMINERS) && !words[at].ends();
+    if !has_determiner && !names(words, at, language) {
+        return None;
+    }
     let head = if has_determiner { at + 1 } else { at };
     let end = end_of(words, head, language);
     let name = (head..end).find(|at| names(words, *at, language));
     let named = name.map(|name| name..name_end(words, name, end));
-    if head == end || (!has_determiner && name != Some(at)) {
+    if head == end {
         return None;
     }
     let before = at.checked_sub(1).map_or("", |before| words[before].text);

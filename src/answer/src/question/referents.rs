@@ -3,6 +3,9 @@
 //!
 //! If several could be meant, none is returned: a wrong thing does more harm than none.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use crate::question::phrase::{
     DETERMINERS, PREPOSITIONS, Phrase, Word, is_be, is_name, phrases, words,
 };
@@ -30,6 +33,9 @@ const PARTICLES: &str = "van|von|de|der|den|del|di|da|bin|al";
 const LABEL_WORDS_MAX: usize = 4;
 /// Maximum number of characters in a referent.
 const CHARS_MAX: usize = 60;
+/// Number of a question's last parts, and of an answer's first characters, that are read.
+const PARTS_MAX: usize = 16;
+const ANSWER_CHARS_MAX: usize = 2000;
 /// Distance, in words, that punctuation between a name and a word of the question adds.
 const BREAK: usize = 10;
 /// Minimum number of letters that a word of the question and its other forms begin with.
@@ -48,7 +54,7 @@ pub(crate) struct Thing {
 pub(crate) fn thing(question: &str) -> Option<Thing> {
     // A follow-up comes after the questions that it was joined to.
     let parts: Vec<&str> = question.split_inclusive("? ").collect();
-    parts.into_iter().rev().find_map(|part| thing_of_one(part.trim()))
+    parts.into_iter().rev().take(PARTS_MAX).find_map(|part| thing_of_one(part.trim()))
 }
 
 fn thing_of_one(question: &str) -> Option<Thing> {
@@ -174,8 +180,17 @@ pub(crate) fn thing_told(question: &str, answer: &str) -> Option<String> {
     }
 }
 
+/// The words of the beginning of an answer; none if it abstains.
 fn words_of(answer: &str) -> Vec<Word<'_>> {
-    if answer == ABSTENTION { Vec::new() } else { words(answer) }
+    if answer == ABSTENTION {
+        return Vec::new();
+    }
+    let read = match answer.char_indices().nth(ANSWER_CHARS_MAX) {
+        // Part of a word would be another name.
+        Some((end, _)) => answer[..end].rsplit_once(char::is_whitespace).map_or("", |two| two.0),
+        None => answer,
+    };
+    words(read)
 }
 
 /// The names of an answer that the question lacks.
@@ -275,20 +290,9 @@ fn one_of(question: &str, words: &[Word<'_>], names: &[&Name]) -> Option<String>
     if others.iter().all(|other| other.text == first.text) {
         return Some(first.text.clone());
     }
-    let asked: Vec<String> = crate::question::phrase::words(question)
-        .iter()
-        .filter(|word| !is_interrogative(word.text) && word.text.chars().count() > 3)
-        .map(|word| word.text.to_lowercase())
-        .collect();
-    let said = |word: &Word<'_>| {
-        let word = word.text.to_lowercase();
-        let stem = |one: &str| one.chars().take(STEM_LETTERS).collect::<String>();
-        asked
-            .iter()
-            .any(|one| *one == word || (one.len() > STEM_LETTERS && stem(one) == stem(&word)))
-    };
-    let said: Vec<usize> = (0..words.len()).filter(|at| said(&words[*at])).collect();
-    let far = |name: &Name| said.iter().map(|at| distance(words, name, *at)).min();
+    let said = said(question, words);
+    let distances = Distances::new(words);
+    let far = |name: &Name| distances.to_nearest(name, &said);
     let nearest = names.iter().filter_map(|name| Some((far(name)?, *name)));
     // A name before the word goes before one behind it.
     let (_, nearest) = nearest.min_by_key(|(far, _)| *far)?;
@@ -302,11 +306,55 @@ fn one_of(question: &str, words: &[Word<'_>], names: &[&Name]) -> Option<String>
     (!names.iter().any(beside)).then(|| nearest.text.clone())
 }
 
-/// The number of words between a name and the word at `at`, more across punctuation.
-fn distance(words: &[Word<'_>], name: &Name, at: usize) -> usize {
-    let between = if at < name.first { at..name.first } else { name.end - 1..at };
-    let breaks = |word: &&Word<'_>| word.after.contains(['.', ',', ';', ']']);
-    between.len() + BREAK * words[between].iter().filter(breaks).count()
+/// The positions of the words of an answer that occur in the question, possibly in another form.
+fn said(question: &str, words: &[Word<'_>]) -> Vec<usize> {
+    let stem = |word: &str| word.chars().take(STEM_LETTERS).collect::<String>();
+    let asked: HashSet<String> = crate::question::phrase::words(question)
+        .iter()
+        .filter(|word| !is_interrogative(word.text) && word.text.chars().count() > 3)
+        .map(|word| word.text.to_lowercase())
+        .collect();
+    let long = asked.iter().filter(|word| word.len() > STEM_LETTERS);
+    let stems: HashSet<String> = long.map(|word| stem(word)).collect();
+    let is_said = |at: &usize| {
+        let word = words[*at].text.to_lowercase();
+        asked.contains(&word) || stems.contains(&stem(&word))
+    };
+    (0..words.len()).filter(is_said).collect()
+}
+
+/// Distances between the words of an answer.
+struct Distances {
+    /// The number of words before each position that punctuation follows.
+    breaks: Vec<usize>,
+}
+
+impl Distances {
+    fn new(words: &[Word<'_>]) -> Self {
+        let mut breaks = Vec::with_capacity(words.len() + 1);
+        let mut count = 0;
+        for word in words {
+            breaks.push(count);
+            count += usize::from(word.after.contains(['.', ',', ';', ']']));
+        }
+        breaks.push(count);
+        Self { breaks }
+    }
+
+    /// The distance of a name to the nearest of the words at `said`, which are in order.
+    fn to_nearest(&self, name: &Name, said: &[usize]) -> Option<usize> {
+        let (before, behind) = said.split_at(said.partition_point(|at| *at < name.first));
+        let last = name.end - 1;
+        let before = before.last().map(|at| self.over(*at..name.first));
+        // A word within the name is next to it.
+        let behind = behind.first().map(|at| self.over(last..last.max(*at)));
+        before.into_iter().chain(behind).min()
+    }
+
+    /// The number of words in a range, more across punctuation.
+    fn over(&self, words: Range<usize>) -> usize {
+        words.len() + BREAK * (self.breaks[words.end] - self.breaks[words.start])
+    }
 }
 
 /// Whether a question asks for a person.
@@ -316,6 +364,8 @@ pub(crate) fn asks_person(question: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -365,8 +415,41 @@ mod tests {
             ("Who is the cook?", "The cook is Piet van der Meer. [1]", Some("Piet van der Meer")),
             ("Who built Kestrel?", "Ada Low and Jo Marr built Kestrel. [1]", None),
             ("Who is the cook?", "The cook lives in New Haven. [1]", None),
+            ("Who is the boss?", "Boss Ab met Boss Cd. [1]", Some("Boss Ab")),
         ] {
             assert_eq!(person(question, answer).as_deref(), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn only_the_beginning_of_an_answer_is_read() {
+        let told = |words: usize| format!("Jo Marr pays. {}Piet Low pays too.", "x ".repeat(words));
+        assert_eq!(person("Who signs?", &told(10)), None, "one of two");
+        assert_eq!(person("Who signs?", &told(2000)).as_deref(), Some("Jo Marr"));
+    }
+
+    proptest! {
+        /// Goal: looking up distances finds what comparing all pairs finds.
+        #[test]
+        fn the_nearest_word_is_found(
+            (one, other) in ("[a-c]{1,2}[.,]?", "[a-c]{1,2}[.;]?"),
+            count in 1..200_usize,
+            said in proptest::collection::btree_set(0..400_usize, 0..20),
+            (first, length) in (0..400_usize, 1..4_usize),
+        ) {
+            let answer = format!("{one} {other} ").repeat(count);
+            let words = words(&answer);
+            let first = first.min(words.len() - 1);
+            let end = words.len().min(first + length);
+            let said: Vec<usize> = said.into_iter().filter(|at| *at < words.len()).collect();
+            let name = Name { first, end, is_place: false, text: String::new() };
+            let distance = |at: &usize| {
+                let between = if *at < first { *at..first } else { end - 1..(end - 1).max(*at) };
+                let breaks = |word: &&Word<'_>| word.after.contains(['.', ',', ';', ']']);
+                between.len() + BREAK * words[between].iter().filter(breaks).count()
+            };
+            let expected = said.iter().map(distance).min();
+            prop_assert_eq!(Distances::new(&words).to_nearest(&name, &said), expected);
         }
     }
 

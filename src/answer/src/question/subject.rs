@@ -48,10 +48,8 @@ fn subject(question: &str) -> Option<String> {
     })?;
     // Lower-casing may change the length of a text.
     let rest = question.get(question.len().checked_sub(behind)?..)?;
-    let mut words: Vec<&str> = rest.split_whitespace().skip_while(|word| *word == ",").collect();
-    while words.first().is_some_and(|word| is_entry(PARTICLES, word)) {
-        words.remove(0);
-    }
+    let words = rest.split_whitespace().skip_while(|word| *word == ",");
+    let words: Vec<&str> = words.skip_while(|word| is_entry(PARTICLES, word)).collect();
     let is_other = |word: &&str| is_interrogative(word) || is_reference(word);
     let is_subject = (1..=SUBJECT_WORDS_MAX).contains(&words.len()) && !words.iter().any(is_other);
     is_subject.then(|| words.join(" "))
@@ -61,7 +59,8 @@ fn subject(question: &str) -> Option<String> {
 /// once.
 fn same_noun(subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
     let (noun, _) = subject.split_once(' ')?;
-    let mut pairs = words.windows(2).filter(|pair| pair[0].1.to_lowercase() == noun.to_lowercase());
+    let noun = noun.to_lowercase();
+    let mut pairs = words.windows(2).filter(|pair| pair[0].1.to_lowercase() == noun);
     let pair = pairs.next()?;
     let (end, last) = pair[1];
     pairs.next().is_none().then_some(pair[0].0..end + last.len())

@@ -86,7 +86,7 @@ fn greetings_are_declined() {
     for text in ["hello", "thanks!", "test", "ok"] {
         assert_eq!(told(text, &mail), ABSTENTION, "{text}");
         let past = [("When is the test of the mill?".to_owned(), "On Monday.".to_owned())];
-        assert_eq!(contextualise(text, &past), text);
+        assert_eq!(contextualise(text, &past, &RequestContext::default()).unwrap(), text);
     }
     assert!(told("When is the test of the mill?", &mail).contains("Monday"));
 }

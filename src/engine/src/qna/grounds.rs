@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::qna::{Conversation, QnaRequest};
-use crate::query::Retrieved;
+use crate::query::{QueryError, Retrieved};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_answer::generate::{Understood, Usage};
@@ -44,15 +44,15 @@ impl Engine {
         let mut search = request.search.clone();
         let (understood, access) = match &self.writer {
             Some(writer) if request.ai_generation => {
-                let cancel = access.context.cancel();
-                let query = &search.query;
-                let understood = writer.understand(query, &past, request.may_split, cancel);
+                let (query, context) = (&search.query, &access.context);
+                let understood = writer.understand(query, &past, request.may_split, context);
                 // The generator has time limits of its own, so the request's limit starts again.
                 (understood, &access.restarted())
             }
-            _ => (Understood::by_rule(&search.query, &past), access),
+            _ => (Understood::by_rule(&search.query, &past, &access.context), access),
         };
-        let Understood { mut question, parts, is_generated, usage, .. } = understood;
+        let Understood { mut question, parts, is_generated, usage, .. } =
+            understood.map_err(QueryError::from)?;
         let written = question.clone();
         let mut corrections = Vec::new();
         if self.writer.is_none() {

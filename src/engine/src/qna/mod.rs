@@ -26,7 +26,7 @@ pub use grounds::Grounds;
 pub use quotes::Quote;
 
 use crate::meters::Leg;
-use crate::query::{Mode, RetrieveRequest};
+use crate::query::{Mode, QueryError, RetrieveRequest};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_answer::generate::{
@@ -321,14 +321,15 @@ impl Engine {
     /// Completes a query from the conversation that precedes it, by the same rules as a question.
     ///
     /// # Errors
-    /// Errors of the catalog.
+    /// Errors of the catalog; [`QueryError::Stopped`] if the request ends meanwhile.
     pub fn completed(
         &self,
         access: &TenantAccess,
         conversation: &Conversation,
         query: &str,
     ) -> Result<String, EngineError> {
-        Ok(contextualise(query, &self.past_turns(access, conversation)?))
+        let past = self.past_turns(access, conversation)?;
+        Ok(contextualise(query, &past, &access.context).map_err(QueryError::from)?)
     }
 
     /// Adds a turn to a session. A question without an answer adds no turn, but keeps the session
