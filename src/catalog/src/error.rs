@@ -164,6 +164,19 @@ pub enum CatalogError {
         /// Maximum bytes kept.
         max: usize,
     },
+    /// Too much is kept for repetitions of requests with an idempotency key.
+    #[error(
+        "requests with an Idempotency-Key keep {used} bytes for repetitions; the limit is {max} \
+         bytes in 24 hours"
+    )]
+    IdempotencyLimit {
+        /// Bytes kept.
+        used: u64,
+        /// The limit.
+        max: u64,
+        /// Seconds until they are counted anew.
+        wait_seconds: u64,
+    },
     /// The disk is full or refuses writes. Nothing was changed, and the catalog remains usable.
     #[error("the disk accepts no more data: it is full, over quota, or failing")]
     StorageFull,
@@ -250,7 +263,7 @@ impl CatalogError {
                 ErrorKind::Invalid
             }
             Self::ResponseTooLong { .. } => ErrorKind::TooLarge,
-            Self::QueueFull { .. } => ErrorKind::Overloaded,
+            Self::QueueFull { .. } | Self::IdempotencyLimit { .. } => ErrorKind::Overloaded,
             Self::StorageFull => ErrorKind::StorageFull,
             Self::TooNew { .. }
             | Self::TooOld { .. }

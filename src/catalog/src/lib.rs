@@ -210,6 +210,7 @@ struct Inner {
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,
+    budgets: idempotency::Budgets,
     /// The lease check of a writing process that may be succeeded by another.
     lease_check: OnceLock<follow::LeaseCheck>,
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
 use super::follow::Following;
+use super::idempotency::Budgets;
 use super::job_watch::JobWatchers;
 use super::log::{CatalogLog, Claimed, LogState, LogWatch, Shipper};
 use super::readers::{self, Readers};
@@ -174,6 +175,7 @@ impl Catalog {
             last_served: Arc::default(),
             is_recovered: AtomicBool::new(is_recovered),
             in_flight: Mutex::default(),
+            budgets: Budgets::default(),
             lease_check: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }

@@ -6,11 +6,11 @@ use super::Catalog;
 use super::error::Result;
 use super::rows::{Statements, blob};
 use super::{sub_tenants, tenants};
-use lodestone_types::limits::SESSION_TURNS;
+use lodestone_types::limits::{SESSION_BYTES_MAX, SESSION_TURNS, SESSIONS_KEPT};
 use lodestone_types::{CollectionId, SessionId, SubTenantId, Timestamp};
 
-/// Maximum number of expired sessions removed per call.
-const PURGE_MAX: i64 = 64;
+/// Number of sessions removed at once: of the expired ones, and of a tenant that has too many.
+const PURGE_MAX: usize = 64;
 
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +49,9 @@ impl Catalog {
         })
     }
 
-    /// Appends a turn; only the newest [`SESSION_TURNS`] are kept. Removes some expired sessions
-    /// along the way. Does nothing for a sub-tenant that does not exist.
+    /// Appends a turn; only the newest [`SESSION_TURNS`] are kept, within [`SESSION_BYTES_MAX`]. A
+    /// new session of a tenant that has [`SESSIONS_KEPT`] replaces those that were used least
+    /// recently. Does nothing for a sub-tenant that does not exist.
     ///
     /// # Errors
     /// [`super::CatalogError::CollectionUnknown`], storage errors.
@@ -71,11 +72,6 @@ impl Catalog {
             if !sub_tenants::exists(connection, collection, &sub_tenant)? {
                 return Ok(());
             }
-            connection.run(
-                "DELETE FROM sessions WHERE id IN
-                    (SELECT id FROM sessions WHERE last_at <= ?1 ORDER BY last_at LIMIT ?2)",
-                params![idle_since, PURGE_MAX],
-            )?;
             let id = begin(connection, collection, &sub_tenant, &session, idle_since, now)?;
             connection.run(
                 "INSERT INTO turns (session, asked_at, question, answer)
@@ -83,11 +79,31 @@ impl Catalog {
                 params![id, now.0 as i64, question, answer],
             )?;
             connection.run(
-                "DELETE FROM turns WHERE session = ?1 AND id NOT IN
-                    (SELECT id FROM turns WHERE session = ?1 ORDER BY id DESC LIMIT ?2)",
-                params![id, SESSION_TURNS as i64],
+                "DELETE FROM turns WHERE id IN (SELECT id FROM
+                    (SELECT id, row_number() OVER newest AS number,
+                        sum(octet_length(question) + octet_length(answer)) OVER newest AS bytes
+                     FROM turns WHERE session = ?1 WINDOW newest AS (ORDER BY id DESC))
+                 WHERE number > ?2 OR (number > 1 AND bytes > ?3))",
+                params![id, SESSION_TURNS as i64, SESSION_BYTES_MAX as i64],
             )
         })
+    }
+
+    /// Removes some of the sessions that have expired; returns whether there may be more.
+    pub fn purge_sessions(&self) -> Result<bool> {
+        let idle_since = self.idle_since();
+        let sql = "SELECT 1 FROM sessions WHERE last_at <= ?1";
+        if !self.read(|connection| connection.any(sql, params![idle_since]))? {
+            return Ok(false);
+        }
+        let removed = self.write_here(move |connection| {
+            connection.changed(
+                "DELETE FROM sessions WHERE id IN
+                    (SELECT id FROM sessions WHERE last_at <= ?1 ORDER BY last_at LIMIT ?2)",
+                params![idle_since, PURGE_MAX as i64],
+            )
+        })?;
+        Ok(removed == PURGE_MAX)
     }
 
     /// Marks a session as used without adding a turn; does not create one.
@@ -146,5 +162,27 @@ fn begin(
          VALUES (?1, ?2, ?3, ?4)",
         name,
     )?;
-    Ok(connection.last_insert_rowid())
+    let id = connection.last_insert_rowid();
+    make_room(connection, collection)?;
+    Ok(id)
+}
+
+/// Removes sessions of a tenant that has too many, the least recently used ones, several at once so
+/// that they are rarely sorted. Of a tenant that has far too many, from an earlier release, only
+/// some are considered.
+fn make_room(connection: &Connection, collection: CollectionId) -> Result<()> {
+    let considered = (SESSIONS_KEPT + PURGE_MAX) as i64;
+    let sql = "SELECT count(*) FROM
+        (SELECT 1 FROM sessions WHERE collection = ?1 LIMIT ?2)";
+    let count: i64 =
+        connection.one(sql, params![blob(collection), considered], |cells| cells.next())?;
+    if count <= SESSIONS_KEPT as i64 {
+        return Ok(());
+    }
+    connection.run(
+        "DELETE FROM sessions WHERE id IN (SELECT id FROM
+            (SELECT id, last_at FROM sessions WHERE collection = ?1 LIMIT ?2)
+         ORDER BY last_at, id LIMIT ?3)",
+        params![blob(collection), considered, PURGE_MAX as i64],
+    )
 }

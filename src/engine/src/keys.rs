@@ -66,10 +66,11 @@ impl Engine {
         Ok(self.catalog.revoke_key(viewer, id)?)
     }
 
-    /// Begins a request that carries an idempotency key, or finds its earlier response.
+    /// Begins a request that carries an idempotency key, or finds its earlier response. While the
+    /// disk is full, only requests that are known already begin.
     ///
     /// # Errors
-    /// Errors of the catalog.
+    /// [`CatalogError::IdempotencyLimit`], [`CatalogError::StorageFull`]; errors of the catalog.
     pub fn begin_request(
         &self,
         grant: &Grant,
@@ -77,7 +78,9 @@ impl Engine {
         value: &str,
         request_hash: [u8; 32],
     ) -> Result<RequestStart, EngineError> {
-        Ok(self.catalog.begin_request(&grant.key_id, path, value, request_hash)?)
+        let (key, owner) = (&grant.key_id, &grant.owner());
+        let is_full = self.ingest.require_room_for_content().is_err();
+        Ok(self.catalog.begin_request((key, owner), path, value, request_hash, is_full)?)
     }
 
     /// Stores the response of such a request for repetitions of it.

@@ -206,6 +206,10 @@ fn catalog(error: &CatalogError) -> ApiError {
             ApiError::new(Condition::LimitReached, "limit_reached", message)
         }
         CatalogError::QueueFull { .. } => queue_full(),
+        CatalogError::IdempotencyLimit { wait_seconds, .. } => {
+            let error = ApiError::new(Condition::RateLimited, "rate_limited", message);
+            error.with_retry_after(u32::try_from(*wait_seconds).unwrap_or(u32::MAX))
+        }
         CatalogError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
         CatalogError::ReadOnly | CatalogError::Behind { .. } => ApiError::at_writer(),
         CatalogError::NotRecovered => unavailable("starting", "the server is starting"),
@@ -337,11 +341,7 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
         }
         // Damaged data is left out of answers and never served.
         ErrorKind::Corrupt => unavailable("data_damaged", "part of the stored data is damaged"),
-        ErrorKind::Invalid
-        | ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::TooLarge
-        | ErrorKind::Internal => return ApiError::internal(cause),
+        _ => return ApiError::internal(cause),
     };
     answer.caused_by(cause)
 }

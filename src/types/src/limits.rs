@@ -224,6 +224,13 @@ pub const DESCRIPTION_CHARS: usize = 400;
 pub const SNIPPET_CHARS: usize = 300;
 /// Past turns of a session included with a follow-up question.
 pub const SESSION_TURNS: usize = 10;
+/// Bytes of the turns kept of one session, unless the newest alone has more.
+pub const SESSION_BYTES_MAX: usize = 128 << 10;
+/// Sessions kept per tenant: those used last.
+pub const SESSIONS_KEPT: usize = 4096;
+/// Bytes kept in 24 hours for repetitions of requests with an `Idempotency-Key`, per tenant of the
+/// key (per key, if it is for several tenants).
+pub const IDEMPOTENCY_BYTES_MAX: u64 = 1 << 30;
 
 const _: () = assert!(CHUNK_TOKENS + 2 <= MODEL_TOKENS_MAX);
 const _: () = assert!(CHUNK_OVERLAP_TOKENS * 2 < CHUNK_TOKENS);

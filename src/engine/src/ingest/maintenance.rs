@@ -18,6 +18,7 @@ use crate::ingest::rebuild::Round;
 use crate::ingest::stopping::is_due;
 use crate::ingest::vector_limit::vector_bytes;
 use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::CatalogError;
 use lodestone_embed::Embedder;
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{
@@ -99,14 +100,25 @@ impl Ingest {
         }
     }
 
-    /// Tries failed deletions again and adapts the cache to the free space, once per [`ROUND`].
+    /// Tries failed deletions again, adapts the cache to the free space, and removes what has
+    /// expired from the catalog, once per [`ROUND`].
     fn tend_store(&self, due_at: &mut Timestamp) {
         let (now, round) = (self.clock.now(), ROUND.as_millis() as u64);
         if is_due(*due_at, now, round) {
             *due_at = now.plus_millis(round);
             self.store.delete_deferred();
             self.store.fit_copies();
+            if let Err(error) = self.purge_catalog() {
+                tracing::warn!(%error, "removing what has expired from the catalog failed");
+            }
         }
+    }
+
+    /// Removes expired sessions, and expired responses to requests with an idempotency key.
+    fn purge_catalog(&self) -> Result<(), CatalogError> {
+        while !self.stopping.is_set() && self.catalog.purge_sessions()? {}
+        while !self.stopping.is_set() && self.catalog.purge_requests()? {}
+        Ok(())
     }
 
     /// Unloads models that are not in use: each after its idle time, and, while work waits for

@@ -336,7 +336,7 @@ impl Engine {
     /// alive.
     ///
     /// # Errors
-    /// Errors of the catalog.
+    /// [`crate::ingest::IngestError::DiskFull`] for a turn; errors of the catalog.
     pub fn remember(
         &self,
         access: &TenantAccess,
@@ -348,6 +348,7 @@ impl Engine {
         let Some(answer) = answer else {
             return Ok(self.catalog.touch_session(collection, sub_tenant, session)?);
         };
+        self.ingest.require_room_for_content()?;
         let (question, answer) = (question.to_owned(), answer.to_owned());
         Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
     }

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::ingest::Amendment;
+use lodestone_catalog::RequestStart;
 use lodestone_io::Space;
-use lodestone_types::ErrorKind;
+use lodestone_types::{ErrorKind, SessionId};
 
 impl Rig {
     /// Sets the percentage of the disk that is in use.
@@ -56,6 +57,28 @@ fn a_filling_disk_takes_less_and_less() {
     assert_eq!(delete("doc-0").deleted, [id("doc-0")]);
     rig.fill(50);
     rig.upload("new", "everywhere is sand");
+}
+
+/// Goal: on a full disk neither sessions nor the names of requests grow, and what is kept is used.
+#[test]
+fn a_full_disk_remembers_nothing_new() {
+    const FULL: Option<ErrorKind> = Some(ErrorKind::StorageFull);
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    rig.upload("doc", "everywhere is wind");
+    let session = SessionId::parse("s").unwrap();
+    let remember =
+        |answer: Option<&str>| kind(engine.remember(&access(engine), &session, "Who?", answer));
+    let begin = |value: &str| engine.begin_request(&grant(), "/p", value, [1; 32]);
+    let RequestStart::Fresh(ticket) = begin("v").unwrap() else { panic!("fresh") };
+    engine.finish_request(ticket, 200, b"done").unwrap();
+    assert_eq!(remember(Some("Ada.")), None);
+    rig.fill(92);
+    assert_eq!((remember(Some("Bo.")), remember(None)), (FULL, None), "it stays alive");
+    assert_eq!(kind(begin("w")), FULL);
+    assert!(matches!(begin("v").unwrap(), RequestStart::Replay { .. }));
+    rig.fill(50);
+    assert_eq!((remember(Some("Bo.")), kind(begin("w"))), (None, None));
 }
 
 /// Goal: accepted jobs wait while the disk is almost full, and continue by themselves.

@@ -110,6 +110,7 @@ fn of_tenants() -> Vec<EngineError> {
         SchemaError::Duplicate { key: key() }.into(),
         SchemaError::WrongType { key: key(), expected: FieldType::Number }.into(),
         CatalogError::TenantLimit { limit: "sources", max: 3, used: 3, needed: 4 }.into(),
+        CatalogError::IdempotencyLimit { used: 9, max: 8, wait_seconds: 7 }.into(),
         CatalogError::KeyUnknown { id: id() }.into(),
         CatalogError::ScopeTooWide.into(),
         CatalogError::WebhookUnknown { id: id() }.into(),
