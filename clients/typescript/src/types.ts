@@ -782,8 +782,8 @@ export interface GenerationMetadata {
   /** Number of tokens written by the generator. */
   output_tokens: number;
   /** Reason for the fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
-`refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
-`busy` if it failed. */
+`refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer` or `question_too_long`
+if it failed. */
   fallback_reason: string | null;
   /** Reason why the generator stopped: `stop`, or `length` for a truncated answer. */
   finish_reason: string | null;

@@ -39,6 +39,7 @@ pub struct App {
     /// The TLS certificates of the listener, if it uses TLS.
     pub certificates: Option<Arc<Certificates>>,
     expensive: FairQueue<CollectionId>,
+    answers: FairQueue<CollectionId>,
     drawings: FairQueue<CollectionId>,
     pub(crate) readiness: Arc<Recent<Json<Readiness>>>,
 }
@@ -58,16 +59,27 @@ impl App {
     ) -> Self {
         let download = Arc::new(DownloadSigner::new(engine.ids()));
         let slots = AdmissionSettings::default();
-        // An answer written by a remote generator waits for that service, not for a CPU core.
-        let at_once = match engine.writer() {
-            Some(_) => slots.running_max,
-            None => engine.settings().embed_threads,
+        let expensive = FairQueue::new(engine.settings().embed_threads, slots.waiting_max);
+        // An answer written by a remote generator waits for that service, not for a CPU core, and
+        // possibly for minutes.
+        let answers = match engine.writer() {
+            Some(_) => FairQueue::keeping_free(slots.running_max, slots.waiting_max),
+            None => expensive.clone(),
         };
-        let expensive = FairQueue::new(at_once, slots.waiting_max);
         let drawings = FairQueue::new(engine.settings().embed_threads / 2, slots.waiting_max);
         let watch = Arc::new(Watch::new(Arc::clone(&engine), certificates.as_deref()));
         let readiness = Arc::new(Recent::new(READINESS_AGE_MAX));
-        Self { engine, download, stop, watch, certificates, expensive, drawings, readiness }
+        Self {
+            engine,
+            download,
+            stop,
+            watch,
+            certificates,
+            expensive,
+            answers,
+            drawings,
+            readiness,
+        }
     }
 
     /// Returns the context of a search or an answer that starts now: its deadline, cancellation and
@@ -104,6 +116,21 @@ impl App {
     ) -> Result<RunPermit<CollectionId>, ApiError> {
         call.give_back();
         self.expensive.enter(context, owner).await
+    }
+
+    /// Waits for a permit to answer a question on behalf of the tenant, after releasing the
+    /// admission slot that the call holds.
+    ///
+    /// # Errors
+    /// As [`FairQueue::enter`].
+    pub async fn answer_permit(
+        &self,
+        call: &Call,
+        context: &RequestContext,
+        access: &TenantAccess,
+    ) -> Result<RunPermit<CollectionId>, ApiError> {
+        call.give_back();
+        self.answers.enter(context, access.tenant.collection).await
     }
 
     /// Waits for a permit to render a page, after releasing the admission slot that the call holds.

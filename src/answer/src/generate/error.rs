@@ -58,12 +58,6 @@ pub enum GenerateError {
         /// Tokens of the context window.
         window: usize,
     },
-    /// The limit on answers written concurrently is reached.
-    #[error("{running_max} answers are already being generated, which is the maximum")]
-    Busy {
-        /// The limit.
-        running_max: usize,
-    },
     /// The client is gone.
     #[error("the client no longer waits for the answer")]
     Cancelled,
@@ -73,7 +67,7 @@ impl GenerateError {
     /// The kind of the error, which tells the caller what to do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Busy { .. } | Self::Overloaded { .. } => ErrorKind::Overloaded,
+            Self::Overloaded { .. } => ErrorKind::Overloaded,
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::Refused { .. }
@@ -96,7 +90,6 @@ impl GenerateError {
             Self::TooLong { .. } => "too_long",
             Self::Empty => "empty_answer",
             Self::QuestionTooLong { .. } => "question_too_long",
-            Self::Busy { .. } => "busy",
             Self::Cancelled => "cancelled",
         }
     }

@@ -20,8 +20,6 @@ use crate::sources::AnswerSource;
 use lodestone_embed::Embedder;
 use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk, Stopped};
 
-/// Maximum number of concurrent generator calls; each occupies a thread and a connection.
-const RUNNING_MAX: usize = 32;
 /// Time during which a generator that could not be reached is not called again.
 const RESPITE: Duration = Duration::from_secs(5);
 
@@ -80,33 +78,19 @@ pub struct Unsupported {
     pub answer_chars: Range<usize>,
 }
 
-/// Writes answers with a generator, and limits its concurrent calls.
+/// Writes answers with a generator. Each call occupies a thread and a connection; callers limit how
+/// many run at once.
 #[derive(Debug)]
 pub struct Writer {
     generator: Arc<dyn Generator>,
     ids: Arc<dyn IdSource>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    running: usize,
-    unreachable_since: Option<Instant>,
-}
-
-/// Permit for one of the concurrent generator calls; released on drop.
-struct WritePermit<'a>(&'a Mutex<State>);
-
-impl Drop for WritePermit<'_> {
-    fn drop(&mut self) {
-        self.0.lock().running -= 1;
-    }
+    unreachable_since: Mutex<Option<Instant>>,
 }
 
 impl Writer {
     /// Creates a writer that uses `generator`.
     pub fn new(generator: Arc<dyn Generator>, ids: Arc<dyn IdSource>) -> Self {
-        Self { generator, ids, state: Mutex::default() }
+        Self { generator, ids, unreachable_since: Mutex::default() }
     }
 
     /// The generator.
@@ -126,8 +110,8 @@ impl Writer {
         may_split: bool,
         context: &RequestContext,
     ) -> Result<Understood, Stopped> {
-        match self.enter() {
-            Ok(_permit) => {
+        match self.require_reachable() {
+            Ok(()) => {
                 let (generator, ids) = (&*self.generator, &*self.ids);
                 let understood = understand(generator, ids, question, past, may_split, context)?;
                 self.note(understood.failure.as_ref());
@@ -140,13 +124,13 @@ impl Writer {
     /// Condenses a statement to sentences worth remembering, in one short call.
     ///
     /// # Errors
-    /// Those of the generator; [`GenerateError::Busy`] if too many calls are running.
+    /// Those of the generator.
     pub fn condense(
         &self,
         said: &Said<'_>,
         cancel: &CancellationToken,
     ) -> Result<Vec<String>, GenerateError> {
-        let _permit = self.enter()?;
+        self.require_reachable()?;
         let condensed = condense(&*self.generator, &*self.ids, said, cancel);
         self.note(condensed.as_ref().err());
         condensed
@@ -168,7 +152,7 @@ impl Writer {
         context: &RequestContext,
         tell: Tell<'_>,
     ) -> Result<Written, GenerateError> {
-        let _permit = self.enter()?;
+        self.require_reachable()?;
         let window = self.generator.context_tokens();
         let shown = show(question, sources, chunks, window, &*self.ids)?;
         let Shown { messages, reply_tokens_max, numbers, .. } = &shown;
@@ -214,23 +198,20 @@ impl Writer {
         Ok(Written { text, unsupported, chunks_shown, usage, finish_reason, tool_calls })
     }
 
-    /// Takes a permit, unless all are taken or the generator was just found unreachable.
-    fn enter(&self) -> Result<WritePermit<'_>, GenerateError> {
-        let mut state = self.state.lock();
-        if state.unreachable_since.is_some_and(|since| since.elapsed() < RESPITE) {
-            let cause = "a moment ago it could not be".to_owned();
-            return Err(GenerateError::Unreachable { cause });
+    /// Fails if the generator was just found unreachable.
+    fn require_reachable(&self) -> Result<(), GenerateError> {
+        match *self.unreachable_since.lock() {
+            Some(since) if since.elapsed() < RESPITE => {
+                let cause = "a moment ago it could not be".to_owned();
+                Err(GenerateError::Unreachable { cause })
+            }
+            _ => Ok(()),
         }
-        if state.running == RUNNING_MAX {
-            return Err(GenerateError::Busy { running_max: RUNNING_MAX });
-        }
-        state.running += 1;
-        Ok(WritePermit(&self.state))
     }
 
     fn note(&self, error: Option<&GenerateError>) {
         let is_away = matches!(error, Some(GenerateError::Unreachable { .. }));
-        self.state.lock().unreachable_since = is_away.then(Instant::now);
+        *self.unreachable_since.lock() = is_away.then(Instant::now);
     }
 }
 

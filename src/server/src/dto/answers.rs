@@ -151,8 +151,8 @@ pub struct GenerationMetadata {
     /// Number of tokens written by the generator.
     pub output_tokens: u64,
     /// Reason for the fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
-    /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
-    /// `busy` if it failed.
+    /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer` or `question_too_long`
+    /// if it failed.
     pub fallback_reason: Option<String>,
     /// Reason why the generator stopped: `stop`, or `length` for a truncated answer.
     pub finish_reason: Option<String>,

@@ -94,7 +94,7 @@ pub(super) async fn answered(
     let opening = Arc::clone(&asked);
     let access = off_thread(move || opening.open()).await?;
     let permit = match asked.input.ai_generation {
-        true => Some(asked.app.run_permit(&asked.call, &asked.context, &access).await?),
+        true => Some(asked.app.answer_permit(&asked.call, &asked.context, &access).await?),
         false => None,
     };
     if asked.input.stream {

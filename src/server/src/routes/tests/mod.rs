@@ -2,6 +2,7 @@
 
 mod admin;
 mod batches;
+mod generated;
 mod nodes;
 mod reads;
 mod uploads;
@@ -19,6 +20,7 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use crate::{App, Frame, HttpSettings, router};
+use lodestone_answer::generate::Generator;
 use lodestone_embed::HashEmbedder;
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
@@ -139,12 +141,22 @@ impl Server {
 
     /// Creates a server; with a forwarder, a query node beside the writer.
     fn made(forwarder: Option<Arc<Forwarder>>, http: HttpSettings) -> Self {
+        Self::made_with(None, forwarder, http)
+    }
+
+    /// Creates a server whose answers a generator writes, if there is one.
+    fn made_with(
+        generator: Option<Arc<dyn Generator>>,
+        forwarder: Option<Arc<Forwarder>>,
+        http: HttpSettings,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(ManualClock::new(START));
         let mut settings = Settings::new(directory.path().join("data"), "no-model".into());
         settings.ingest_threads = 1;
         let components = Components {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            generator,
             ..Components::real(Arc::new(HashEmbedder))
         };
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));
