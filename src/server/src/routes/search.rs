@@ -17,6 +17,7 @@ use crate::routes::graph::{graph_relations, relate};
 use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::TenantAccess;
+use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{Alpha, Facet, FoundWords, Mode, RetrieveRequest, Retrieved};
 use lodestone_text::{PHRASE_CHARS_MAX, QUERY_TERMS_MAX, WordQuery, word_matches};
 use lodestone_types::{RequestContext, RetrievedChunk, Role, Scope, TenantMode};
@@ -46,6 +47,10 @@ async fn retrieve(
     call: Call,
     input: Retrieve,
 ) -> Result<Json<RetrieveResponse>, ApiError> {
+    if let Conversation::Session(_) = input.conversation {
+        // A query node may not have the newest turns.
+        call.require_writer()?;
+    }
     let (scope, mode) = (input.scope.clone(), input.request.mode);
     searched(app, call, scope, mode, |app, call, access| found(app, call, access, input)).await
 }

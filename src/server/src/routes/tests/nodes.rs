@@ -138,6 +138,9 @@ async fn a_client_may_ask_a_node_for_everything() {
     let found = pair.node.post("/search/retrieve", query.clone()).await.ok();
     assert!(found.to_string().contains("northern hall"), "{found}");
     assert!(pair.passed().is_empty(), "searches are answered by the node");
+    let in_session = json!({"tenant_id": "acme", "query": "lamps", "session_id": "s"});
+    pair.node.post("/search/retrieve", in_session).await.ok();
+    assert_eq!(pair.passed(), ["/search/retrieve"], "only the writer has every turn");
     let form = pair.node.send("POST", "/upload/upload_document?tenant_id=acme&file_id=doc");
     form.form(&[], &[("file", "a.txt", b"Seven keys lie on the table.")]).answer().await.ok();
     assert_eq!(pair.node.settled("tenant_id=acme", "doc").await["status"], "success");
