@@ -120,6 +120,44 @@ fn a_key_has_the_tools_of_its_role_and_the_tenants_of_its_scope() {
     assert_eq!(listed["result"]["resources"][0]["uri"], uri, "{listed}");
 }
 
+/// Goal: a key for several sub-tenants without `default` has to name one, and the model is told so.
+#[test]
+fn a_key_for_several_sub_tenants_names_one() {
+    let server = TestServer::start();
+    for part in ["north", "south", "default"] {
+        server.index("acme", part, "lamps", "Forty lamps hang in the northern hall.");
+    }
+    let key = |parts: Value| {
+        server.make_key("read", json!([{"tenant_id": "acme", "sub_tenant_ids": parts}]))
+    };
+    let listed = |key: &str| ask(&server, key, "", "resources/list", json!({}))["result"].clone();
+    let schema = |key: &str| {
+        let listed = ask(&server, key, "", "tools/list", json!({}));
+        listed["result"]["tools"][0]["inputSchema"].clone()
+    };
+    let several = key(json!(["north", "south"]));
+    assert_eq!(listed(&several)["resources"], json!([]));
+    let told = schema(&several);
+    assert!(told["required"].as_array().unwrap().contains(&json!("sub_tenant_id")), "{told}");
+    let about = &told["properties"]["sub_tenant_id"];
+    assert_eq!(about["enum"], json!(["north", "south"]));
+    assert!(!about["description"].as_str().unwrap().contains("default"), "{about}");
+    let refused = call(&server, &several, "", "search", json!({"query": "lamps"}));
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("sub_tenant_id is required"), "{text}");
+    let named = json!({"query": "lamps", "sub_tenant_id": "south"});
+    let found = call(&server, &several, "", "search", named);
+    assert_eq!(found["result"]["structuredContent"]["passages"][0]["file_id"], "lamps", "{found}");
+
+    let with_default = key(json!(["north", "default"]));
+    assert_eq!(listed(&with_default)["resources"].as_array().unwrap().len(), 1);
+    let told = schema(&with_default);
+    assert!(!told["required"].as_array().unwrap().contains(&json!("sub_tenant_id")), "{told}");
+    let one = key(json!(["south"]));
+    assert!(listed(&one)["resources"][0]["uri"].as_str().unwrap().contains("/south/"));
+    assert!(schema(&one)["properties"]["sub_tenant_id"].is_null());
+}
+
 #[test]
 fn a_call_counts_once_against_the_rate() {
     let limit = RateLimit { per_second: 0.01, burst: 3.0 };

@@ -44,6 +44,13 @@ pub(super) enum Choice {
     Any,
 }
 
+impl Choice {
+    /// Whether a sub-tenant must be named, because `default` is none of those to choose from.
+    pub fn lacks_default(&self) -> bool {
+        matches!(self, Self::OneOf(names) if !names.iter().any(|name| name == SubTenantId::DEFAULT))
+    }
+}
+
 impl Caller {
     /// Reads the sender of a request. The tenant is taken from the header or from the query of the
     /// URL; without either, the scope of the key decides.

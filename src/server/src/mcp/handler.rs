@@ -155,12 +155,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = caller(&context)?;
-        // Without a fixed tenant there is nothing to list; the resource template shows the URI
-        // form.
-        let Choice::Fixed(tenant) = caller.tenants() else {
+        // Without a fixed tenant, or a sub-tenant to take unless one is named, there is nothing to
+        // list; the resource template shows the URI form.
+        let sub_tenants = caller.sub_tenants();
+        let (Choice::Fixed(tenant), false) = (caller.tenants(), sub_tenants.lacks_default()) else {
             return Ok(ListResourcesResult::with_all_items(Vec::new()));
         };
-        let sub_tenant = match caller.sub_tenants() {
+        let sub_tenant = match sub_tenants {
             Choice::Fixed(name) => name,
             Choice::OneOf(_) | Choice::Any => String::new(),
         };

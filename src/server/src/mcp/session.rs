@@ -27,7 +27,7 @@ impl Session {
     /// from `arguments`, which name them.
     ///
     /// # Errors
-    /// A refusal if the tenant is missing or is not a string.
+    /// A refusal if the tenant, or a sub-tenant that must be named, is missing or is not a string.
     pub fn begin(
         api: Arc<Api>,
         caller: Arc<Caller>,
@@ -43,8 +43,12 @@ impl Session {
             },
         };
         let tenant = named("tenant_id", caller.tenants())?;
+        let must_be_named = caller.sub_tenants().lacks_default();
         let sub_tenant = named("sub_tenant_id", caller.sub_tenants())?;
         let tenant = tenant.ok_or_else(|| Refusal::new("tenant_id is required"))?;
+        if sub_tenant.is_none() && must_be_named {
+            return Err(Refusal::new("sub_tenant_id is required"));
+        }
         Ok(Self { api, caller, tenant, sub_tenant: sub_tenant.unwrap_or_default(), progress })
     }
 

@@ -129,15 +129,16 @@ impl Entry {
     pub fn seen_by(&self, caller: &Caller) -> Tool {
         let mut schema = JsonObject::clone(&self.tool.input_schema);
         let properties = schema.entry("properties").or_insert_with(|| json!({}));
-        let tenants = caller.tenants();
-        for (name, about, choice) in [
-            ("tenant_id", "Knowledge base to use.", &tenants),
-            (
-                "sub_tenant_id",
-                "Part of the knowledge base; `default` if absent.",
-                &caller.sub_tenants(),
-            ),
-        ] {
+        let (tenants, sub_tenants) = (caller.tenants(), caller.sub_tenants());
+        let (is_fixed, must_be_named) =
+            (matches!(tenants, Choice::Fixed(_)), sub_tenants.lacks_default());
+        let part = match must_be_named {
+            true => "Part of the knowledge base.",
+            false => "Part of the knowledge base; `default` if absent.",
+        };
+        for (name, about, choice) in
+            [("tenant_id", "Knowledge base to use.", tenants), ("sub_tenant_id", part, sub_tenants)]
+        {
             let mut property = json!({"type": "string", "description": about});
             match choice {
                 Choice::Fixed(_) => continue,
@@ -146,9 +147,11 @@ impl Entry {
             }
             properties[name] = property;
         }
-        if !matches!(tenants, Choice::Fixed(_)) {
-            let required = schema.entry("required").or_insert_with(|| json!([]));
-            required.as_array_mut().into_iter().for_each(|names| names.push(json!("tenant_id")));
+        for (name, is_required) in [("tenant_id", !is_fixed), ("sub_tenant_id", must_be_named)] {
+            if is_required {
+                let required = schema.entry("required").or_insert_with(|| json!([]));
+                required.as_array_mut().into_iter().for_each(|names| names.push(json!(name)));
+            }
         }
         let mut tool = self.tool.clone();
         tool.input_schema = Arc::new(schema);
