@@ -372,12 +372,7 @@ impl ApiError {
         if self.0.condition == Condition::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if !self.0.ignored.is_empty() {
-            headers.insert(
-                response_notes::IGNORED_HEADER,
-                response_notes::ignored_header(&self.0.ignored),
-            );
-        }
+        response_notes::tell_ignored(headers, &self.0.ignored);
         if let Some(seconds) = self.0.retry_after_seconds {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -23,7 +23,7 @@ const IN_WARNING: &AsciiSet = &CONTROLS.add(b'%').add(b',');
 const IN_HEADER: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%').add(b',');
 
 /// Returns the value of the header that lists ignored parameters.
-pub fn ignored_header(names: &[String]) -> HeaderValue {
+fn ignored_header(names: &[String]) -> HeaderValue {
     let encoded: Vec<String> =
         names.iter().map(|name| utf8_percent_encode(name, IN_HEADER).to_string()).collect();
     HeaderValue::try_from(encoded.join(", ")).expect("percent-encoded text is plain ASCII")
@@ -45,6 +45,13 @@ pub fn naming(mut json: Vec<u8>, ignored: &[String]) -> Vec<u8> {
     let names = Value::from(ignored);
     json.extend_from_slice(format!("{separator}\"{IGNORED_MEMBER}\":{names}}}").as_bytes());
     json
+}
+
+/// Sets the header that lists ignored parameters, if there are any.
+pub fn tell_ignored(headers: &mut HeaderMap, ignored: &[String]) {
+    if !ignored.is_empty() {
+        headers.insert(IGNORED_HEADER, ignored_header(ignored));
+    }
 }
 
 /// Sets the header that lists the parts missing from an answer, if there are any.

@@ -42,8 +42,7 @@ impl<'a> Act<'a> {
     ) -> Option<Self> {
         let grant = grant?;
         let is_change = spec.method != Method::GET;
-        let is_admins = spec.role == Some(Role::Admin)
-            || spec.method == Method::DELETE && grant.role == Role::Admin;
+        let is_admins = spec.role == Some(Role::Admin) || spec.deletes && grant.role == Role::Admin;
         let subject = Subject::default();
         let act = Self { spec, grant, request_id, from, passed_for, subject };
         (is_change && is_admins).then_some(act)
@@ -87,9 +86,15 @@ mod tests {
                 Act::begin(&spec, Some(&grant), "r", None, None).is_some()
             };
             let is_admins = spec.role == Some(Role::Admin) && spec.method != Method::GET;
-            let is_deletion = spec.method == Method::DELETE;
-            assert_eq!(is_act(Role::Admin), is_admins || is_deletion, "{}", spec.path);
+            assert!(spec.deletes || spec.method != Method::DELETE, "{}", spec.path);
+            assert_eq!(is_act(Role::Admin), is_admins || spec.deletes, "{}", spec.path);
             assert_eq!(is_act(Role::Write), is_admins, "{}", spec.path);
         }
+        let others: Vec<&str> = table()
+            .iter()
+            .filter(|route| route.spec.deletes && route.spec.method != Method::DELETE)
+            .map(|route| route.spec.path)
+            .collect();
+        assert_eq!(others, ["/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel"]);
     }
 }

@@ -15,7 +15,7 @@ use crate::admission::Gate;
 use crate::error::{ApiError, Condition};
 use crate::reply::{Reply, store_large};
 use crate::request::{Call, Field, Input, Parsed, Request};
-use crate::response_notes::{IGNORED_HEADER, ignored_header};
+use crate::response_notes::tell_ignored;
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Grant, Role, limits};
 
@@ -87,6 +87,8 @@ pub struct RouteSpec {
     pub served_by: ServingNode,
     /// The effect besides the response.
     pub effect: Effect,
+    /// Whether the operation deletes something, which the audit log then has.
+    pub deletes: bool,
     /// One-line summary for the OpenAPI document.
     pub summary: &'static str,
     /// The input fields.
@@ -134,6 +136,7 @@ pub struct RouteDraft {
     takes_slot: bool,
     served_by: Option<ServingNode>,
     effect: Option<Effect>,
+    deletes: bool,
     summary: &'static str,
 }
 
@@ -160,7 +163,11 @@ impl<S: Send + 'static> Route<S> {
         let gate = Arc::clone(&call.gate);
         let owner = call.grant.as_ref().map(Grant::owner);
         let respond = work(app, call).await.map_err(|error| error.with_ignored(&ignored))?;
-        let respond = move || naming(respond(&ignored)?, &ignored);
+        let respond = move || -> Result<Response, ApiError> {
+            let mut response = respond(&ignored)?;
+            tell_ignored(response.headers_mut(), &ignored);
+            Ok(response)
+        };
         let Some(owner) = owner else {
             // Responses that need no key are short or come from a file.
             return respond();
@@ -179,8 +186,9 @@ impl<S: Send + 'static> Route<S> {
             return (self.reader)(input);
         }
         let (reader, gate) = (Arc::clone(&self.reader), Arc::clone(&call.gate));
-        let (memory, read) =
-            off_thread(move || Ok((memory_for(&input, &gate)?, reader(input)?))).await?;
+        let bytes = input.bytes() as u64 * BYTES_PER_INPUT_BYTE;
+        let reading = off_thread(move || Ok((share_of(bytes, &gate)?, reader(input)?)));
+        let (memory, read) = reading.await?;
         call.memory = Some(Arc::new(memory));
         Ok(read)
     }
@@ -192,14 +200,14 @@ impl<S: Send + 'static> Route<S> {
         role: Role,
         summary: &'static str,
     ) -> RouteDraft {
-        let (media, body_bytes_max) = (Media::Json, limits::BODY_BYTES_MAX);
         RouteDraft {
+            deletes: method == Method::DELETE,
             method,
             path,
             group,
             role: Some(role),
-            media,
-            body_bytes_max,
+            media: Media::Json,
+            body_bytes_max: limits::BODY_BYTES_MAX,
             takes_slot: true,
             served_by: None,
             effect: None,
@@ -314,6 +322,12 @@ impl RouteDraft {
         Self { effect: Some(Effect::Visible), ..self }
     }
 
+    /// Declares that the operation deletes something, although its method is not DELETE.
+    #[must_use]
+    pub fn deletes(self) -> Self {
+        Self { deletes: true, ..self }
+    }
+
     /// Completes the entry; `handler` receives the application, the call and the typed input.
     pub fn handle<S, R, T, F, A>(self, handler: F) -> Route<S>
     where
@@ -359,6 +373,7 @@ impl RouteDraft {
             takes_slot,
             served_by,
             effect,
+            deletes: self.deletes,
             summary,
             fields,
             reply_schema,
@@ -366,19 +381,6 @@ impl RouteDraft {
         };
         Route { spec, reader }
     }
-}
-
-/// Lists the ignored parameters in a header of the response.
-fn naming(mut response: Response, ignored: &[String]) -> Result<Response, ApiError> {
-    if !ignored.is_empty() {
-        response.headers_mut().insert(IGNORED_HEADER, ignored_header(ignored));
-    }
-    Ok(response)
-}
-
-/// Reserves memory for an input. Blocks while it is in use by others.
-fn memory_for(input: &Input, gate: &Gate) -> Result<MemoryShare, ApiError> {
-    share_of(input.bytes() as u64 * BYTES_PER_INPUT_BYTE, gate)
 }
 
 /// Reserves memory. Blocks while it is in use by others.

@@ -37,6 +37,7 @@ pub(super) fn routes() -> Vec<Route<App>> {
             .at_writer()
             .handle(blocking(get)),
         Route::<App>::post(CANCEL, group, write, "Cancel the remaining files of a batch")
+            .deletes()
             .handle(blocking(cancel)),
         Route::<App>::get(FILES, group, read, "List the files of a batch")
             .at_writer()
@@ -108,7 +109,8 @@ fn cancel(app: &App, call: &Call, request: OneBatch) -> Result<Bare<FileBatchVie
             waiting.push(id);
         }
     }
-    app.engine.delete_sources(&access, &waiting)?;
+    let deleted = app.engine.delete_sources(&access, &waiting)?.deleted.len();
+    call.tell_subject(format!("{deleted} sources of {}", access.tenant.collection));
     app.engine.cancel_file_batch(&access, &batch.id)?;
     get(app, call, request)
 }
