@@ -164,19 +164,25 @@ impl Engine {
         })
     }
 
-    /// The graph statements of sources.
+    /// The graph statements of sources; none of a source that is accepted but not visible yet.
     ///
     /// # Errors
-    /// See [`crate::query::Query::relations_of`].
+    /// See [`crate::query::Query::relations_of`] and [`Self::source`].
     pub fn relations_of(
         &self,
         access: &TenantAccess,
         sources: &[SourceId],
         limit: usize,
     ) -> Result<Vec<Option<Vec<Triplet>>>, EngineError> {
-        self.read(access, |snapshot| {
+        let mut found = self.read(access, |snapshot| {
             self.query.relations_of(snapshot, &access.sub_tenant, sources, limit)
-        })
+        })?;
+        for (id, triplets) in sources.iter().zip(&mut found) {
+            if triplets.is_none() && self.source(access, id)?.is_some() {
+                *triplets = Some(Vec::new());
+            }
+        }
+        Ok(found)
     }
 
     /// Stores a batch of client vectors, searchable on return.

@@ -71,3 +71,17 @@ fn a_page_costs_less_than_the_whole_listing() {
     oldest_first.reverse();
     assert_eq!(oldest_first, all.sources);
 }
+
+/// Goal: a source that is accepted but not visible yet is known to every listing by id.
+#[test]
+fn an_accepted_source_has_no_relations_yet() {
+    let rig = Rig::new().restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "late", "everywhere is snow", &Metadata::new());
+    let ids = [id("late"), id("nobody")];
+    assert!(engine.source(&access(engine), &ids[0]).unwrap().is_some());
+    let found = engine.relations_of(&access(engine), &ids, 10).unwrap();
+    assert_eq!(found, [Some(Vec::new()), None]);
+    rig.gate.open();
+    assert_eq!(settled(engine, "late").status, JobStatus::Success);
+}

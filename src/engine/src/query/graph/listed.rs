@@ -10,7 +10,7 @@ use lodestone_types::{RowId, SourceId, SubTenantId, Triplet};
 
 impl Query {
     /// The statements of each source in the order of its text, at most `limit` triplets in total;
-    /// `None` for a source that does not exist. The relevancy of these triplets is 0.
+    /// `None` for a source that is not visible. The relevancy of these triplets is 0.
     ///
     /// # Errors
     /// Errors of the disk.
