@@ -16,8 +16,9 @@ const SYNONYMS: &str = include_str!("synonyms.txt");
 
 /// Maximum number of words in a phrase.
 const PHRASE_WORDS_MAX: usize = 4;
-/// Minimum number of letters in a German word that may be a compound, and in each of its parts.
-const COMPOUND_LETTERS_MIN: usize = 8;
+/// Number of letters in a German word that may be a compound, and the minimum in each of its parts.
+/// Taking a word apart takes time quadratic in its length.
+const COMPOUND_LETTERS: std::ops::RangeInclusive<usize> = 8..=80;
 const PART_LETTERS_MIN: usize = 3;
 /// Minimum number of letters in the last part of a compound whose first part is unknown.
 const LAST_PART_LETTERS_MIN: usize = 5;
@@ -149,7 +150,7 @@ impl Lexicon {
     /// meaning.
     fn parts(&self, word: &str, start: usize, units: &mut Vec<Unit>) {
         let letters = word.chars().count();
-        if letters < COMPOUND_LETTERS_MIN || !word.chars().all(char::is_alphabetic) {
+        if !COMPOUND_LETTERS.contains(&letters) || !word.chars().all(char::is_alphabetic) {
             return;
         }
         let concepts = |part: &str| self.longest(&[Language::German.key(part)], Language::German).1;
@@ -266,6 +267,7 @@ mod tests {
         assert_eq!(translated("Hundefutter", German, English), ["dog", "feed"]);
         assert_eq!(translated("Zzyzxwerkstatt", German, English), ["workshop"]);
         assert_eq!(translated("qwertz", German, English), [""; 0]);
+        assert_eq!(translated(&"werkstatt".repeat(2000), German, English), [""; 0]);
         let lexicon = Lexicon::get();
         assert!(lexicon.knows("kostet", German) && lexicon.knows("viel", German));
         assert!(!lexicon.knows("kostte", German) && !lexicon.knows("kostet", English));
