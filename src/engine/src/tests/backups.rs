@@ -109,7 +109,10 @@ fn an_original_that_is_lost_stays_in_backups() {
     std::fs::remove_file(&path).unwrap();
     let second = back_up(&rig, &to);
     assert!(second.is_complete() && second.tenants[0].bytes == first.tenants[0].bytes);
-    assert_eq!(prune(&to, 1, Timestamp(u64::MAX)).unwrap().removed, [first.id.clone()]);
+    assert_eq!(
+        prune(&to, 1, Timestamp(u64::MAX)).unwrap().removed,
+        std::slice::from_ref(&first.id)
+    );
     let data = place.path().join("data");
     restore(&to, &RestoreOptions::default(), &data).unwrap();
     assert_eq!(std::fs::read(data.join(&raw_key)).unwrap(), original);
