@@ -112,9 +112,11 @@ impl Cell {
         strings: &SharedStrings,
         formats: &Formats,
     ) -> Result<(), ExtractError> {
-        self.unvalued += usize::from(self.has_formula && !self.has_value);
         let value = self.value.trim();
         if value.is_empty() {
+            // An empty value is one only of a text; openpyxl writes it for every formula.
+            let is_valued = self.has_value && self.kind == "str";
+            self.unvalued += usize::from(self.has_formula && !is_valued);
             return Ok(());
         }
         match self.kind.as_str() {
