@@ -25,11 +25,17 @@ const HEAD_ROWS: usize = 20;
 
 /// Columns considered when deciding which row holds the column names.
 const WIDTH_MAX: usize = 1024;
+/// Maximum columns of a table, as in spreadsheet programs.
+const COLUMNS_MAX: usize = 16_384;
 
 /// Reads delimited values; detects the delimiter if it is not given.
 pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, ExtractError> {
     let (told, text) = strip_hint(text);
     let delimiter = delimiter.or(told).unwrap_or_else(|| sniff(text));
+    if is_too_wide(text, delimiter) {
+        let what = "columns of a table";
+        return Err(ExtractError::BeyondLimit { what, max: COLUMNS_MAX });
+    }
     let has_columns = agreement(text, delimiter).1 > 1;
     let mut reader = rows(text, delimiter);
     let mut read = || {
@@ -139,6 +145,28 @@ fn rows(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
         .has_headers(false)
         .flexible(true)
         .from_reader(text.as_bytes())
+}
+
+/// Whether a row has more cells than a table may have columns. The reader holds a whole row, with
+/// eight bytes per cell. A quote begins a cell, or continues it directly after the closing one.
+fn is_too_wide(text: &str, delimiter: u8) -> bool {
+    let (mut cells, mut is_quoted, mut may_quote) = (1, false, true);
+    for b in text.bytes() {
+        if is_quoted {
+            is_quoted = b != b'"';
+            continue;
+        }
+        match b {
+            b'"' if may_quote => is_quoted = true,
+            _ if b == delimiter => (cells, may_quote) = (cells + 1, true),
+            b'\n' => (cells, may_quote) = (1, true),
+            _ => may_quote = false,
+        }
+        if cells > COLUMNS_MAX {
+            return true;
+        }
+    }
+    false
 }
 
 /// Strips the first line `sep=;`, with which spreadsheets declare the delimiter.

@@ -17,7 +17,7 @@ const HEADER_LETTERS_MIN: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     outline: Outline,
-    /// The letter counts of each block of the outline, if its reader supplies them.
+    /// The letter counts of the blocks of the outline, up to the last one with such counts.
     letters: Vec<Option<Letters>>,
     /// The open tables, outermost first.
     tables: Vec<Grid>,
@@ -63,11 +63,15 @@ impl Flow {
             return Err(too_long());
         }
         let Some(table) = self.tables.last_mut() else {
+            let before = self.outline.count();
             match piece.kind {
                 BlockKind::Heading { level } => self.outline.heading(level, &piece.text)?,
                 kind => self.outline.push(kind, &piece.text)?,
             }
-            self.letters.resize(self.outline.count(), piece.letters);
+            if piece.letters.is_some() && self.outline.count() > before {
+                self.letters.resize(before, None);
+                self.letters.push(piece.letters);
+            }
             return Ok(());
         };
         if !piece.text.trim().is_empty() {
@@ -157,9 +161,7 @@ impl Flow {
 
     /// Appends the blocks of another document.
     pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
-        self.outline.append(other)?;
-        self.letters.resize(self.outline.count(), None);
-        Ok(())
+        self.outline.append(other)
     }
 
     /// Warns about content that is missing from the text.
@@ -173,21 +175,26 @@ impl Flow {
     }
 
     /// Finishes the document, ending any open tables.
-    pub(super) fn finish(self) -> Result<Extracted, ExtractError> {
-        Ok(self.finish_with_letters()?.0)
+    pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
+        self.end()?;
+        Ok(self.outline.finish())
     }
 
     /// Finishes the document; also returns the letter counts of its blocks.
     pub(super) fn finish_with_letters(
         mut self,
     ) -> Result<(Extracted, Vec<Option<Letters>>), ExtractError> {
+        self.end()?;
+        self.letters.resize(self.outline.count(), None);
+        Ok((self.outline.finish(), self.letters))
+    }
+
+    /// Ends any open tables, and adds headers and footers.
+    fn end(&mut self) -> Result<(), ExtractError> {
         while self.is_in_table() {
             self.end_table()?;
         }
-        for text in std::mem::take(&mut self.margins) {
-            self.block(BlockKind::Paragraph, &text)?;
-        }
-        self.letters.resize(self.outline.count(), None);
-        Ok((self.outline.finish(), self.letters))
+        let margins = std::mem::take(&mut self.margins);
+        margins.iter().try_for_each(|text| self.block(BlockKind::Paragraph, text))
     }
 }

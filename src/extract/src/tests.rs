@@ -173,6 +173,13 @@ fn bounds_are_errors_of_their_own() {
     assert!(matches!(extract(Format::Xml, wide.as_bytes()), Err(ExtractError::BeyondLimit { .. })));
     let long = "word ".repeat(super::TEXT_BYTES_MAX / 4);
     assert!(matches!(extract(Format::Txt, long.as_bytes()), Err(ExtractError::BeyondLimit { .. })));
+    let wide = format!("name,age\nAda,36\n{}b\n", "a,".repeat(20_000));
+    let failure = extract(Format::Csv, wide.as_bytes()).unwrap_err();
+    assert!(failure.to_string().contains("columns of a table (at most 16384)"), "{failure}");
+    assert_eq!(failure.error_code(), JobErrorCode::TooLarge);
+    let commas = "a,\"\"b\"\",\n".repeat(20_000);
+    let quoted = format!("name,note\nAda,\"{commas}\"\n{}b\n", "\"a\",".repeat(16_383));
+    assert!(extract(Format::Csv, quoted.as_bytes()).is_ok());
 }
 
 #[test]
