@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::chunk::breaks::{self, Break, Strength};
 use crate::chunk::ruler::Ruler;
 use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets};
-use lodestone_types::{Block, ChunkDraft, ChunkPlace, PageRef};
+use lodestone_types::{Block, BlockKind, ChunkDraft, ChunkPlace, PageRef};
 
 /// Minimum fill of a chunk, in percent of its tokens, before a cut of this strength is taken.
 /// Better cuts may come earlier.
@@ -35,6 +35,7 @@ pub fn chunk(
     let tokens_max = sizes.tokens.max(1);
     let cutter = Cutter {
         text,
+        blocks,
         breaks: breaks::find(text, blocks),
         ruler: Ruler::new(text, tokens),
         tokens_max,
@@ -77,6 +78,7 @@ impl CharPlace {
 
 struct Cutter<'a> {
     text: &'a str,
+    blocks: &'a [Block],
     breaks: Vec<Break>,
     ruler: Ruler,
     tokens_max: usize,
@@ -133,8 +135,9 @@ impl Cutter<'_> {
         }
     }
 
-    /// Picks the start of the next chunk: `overlap` tokens before `end`, at a sentence or a word;
-    /// or `covered`, the first character not yet in a chunk, if a section starts there.
+    /// Picks the start of the next chunk: `overlap` tokens before `end`, at a sentence or a word,
+    /// but not inside a record that ends there; or `covered`, the first character not yet in a
+    /// chunk, if a section starts there.
     fn next_start(&self, start: usize, end: usize, covered: usize) -> usize {
         if self.overlap == 0 || covered >= self.text.len() {
             return covered;
@@ -161,13 +164,26 @@ impl Cutter<'_> {
             }
             let is_nearer =
                 nearest.is_none_or(|n| n.at.abs_diff(target) > candidate.at.abs_diff(target));
-            if candidate.at <= latest && is_nearer {
+            let is_inside = self.is_in_record(candidate.at, covered);
+            if candidate.at <= latest && is_nearer && !is_inside {
                 nearest = Some(*candidate);
             }
         }
-        let found = nearest.map_or_else(|| self.word_start(target, end), |found| found.at);
+        let found = match nearest {
+            Some(found) => found.at,
+            None if self.is_in_record(target, covered) => covered,
+            None => self.word_start(target, end),
+        };
         // After a long run of white space, nothing of the overlap fits into the next chunk.
         if found < end && self.limit(found) > covered { found } else { covered }
+    }
+
+    /// Whether `at` is behind the start of a record that ends before `covered`: the rest of such a
+    /// record means nothing without its first lines.
+    fn is_in_record(&self, at: usize, covered: usize) -> bool {
+        let begun = self.blocks.partition_point(|block| block.range.start < at);
+        let last = self.blocks[..begun].last().map(|block| (block.kind, block.range.end));
+        last.is_some_and(|(kind, end)| kind == BlockKind::Record && at < end && end <= covered)
     }
 
     /// The first word start in `from..end`, or else a grapheme boundary near `from`.

@@ -191,6 +191,30 @@ fn a_line_that_announces_a_list_stays_with_it() {
 }
 
 #[test]
+fn no_chunk_begins_with_the_rest_of_a_record() {
+    let sizes = ChunkSizes { tokens: 100, overlap: 32 };
+    let chunks_of = |text: &str| {
+        let blocks = paragraphs(text).into_iter();
+        let blocks: Vec<Block> =
+            blocks.map(|block| Block { kind: BlockKind::Record, ..block }).collect();
+        chunk(text, &blocks, &Words, sizes)
+    };
+    let record = |n: usize| {
+        format!("name: Person {n}\ncity: Oslo\nprice: {n}\nstock: 7\ncolour: red\nnote: none")
+    };
+    let text = (0..50).map(record).collect::<Vec<_>>().join("\n\n");
+    let drafts = chunks_of(&text);
+    check(&text, &drafts, sizes);
+    assert!(drafts.iter().all(|draft| draft.text.starts_with("name: Person")), "{drafts:?}");
+    let count = drafts.iter().map(|draft| draft.text.matches("name").count()).sum::<usize>();
+    assert!(count > 50, "whole records overlap");
+    // A record longer than a chunk overlaps with itself.
+    let long = format!("{}\n\nname: Long{}", record(1), "\nline: word".repeat(100));
+    let ranges = check(&long, &chunks_of(&long), sizes);
+    assert!(ranges.windows(2).all(|pair| pair[1].start < pair[0].end), "{ranges:?}");
+}
+
+#[test]
 fn lines_of_a_log_stay_whole() {
     let log: String =
         (10..40).map(|n| format!("10:{n} ERROR No room. It is tried again.\n")).collect();
