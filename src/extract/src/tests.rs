@@ -494,4 +494,15 @@ fn xml_is_prose_or_data() {
         <tbody><tr><td>1</td></tr><tr><td>a</td><td>b</td></tr></tbody></table></article>";
     let expected = "x\n\n| k | v |\n| --- | --- |\n| k | 1 |\n| a | b |";
     assert_eq!(extract(Format::Xml, table).unwrap().text, expected);
+    let rows = |[a, b, c, d]: [char; 4]| {
+        format!(
+            "<informaltable><tgroup><tbody><row><entry>{a}</entry><entry>{b}</entry></row> \
+             <row><entry>{c}</entry><entry>{d}</entry></row></tbody></tgroup></informaltable>"
+        )
+    };
+    let (first, second) = (rows(['a', 'b', 'c', 'd']), rows(['e', 'f', 'g', 'h']));
+    let inside = format!("<book><para>Either: {first} Or: {second} End.</para></book>");
+    let expected = "Either:\n\n| a | b |\n| --- | --- |\n| c | d |\n\n\
+        Or:\n\n| e | f |\n| --- | --- |\n| g | h |\n\nEnd.";
+    assert_eq!(extract(Format::Xml, inside.as_bytes()).unwrap().text, expected, "in a paragraph");
 }

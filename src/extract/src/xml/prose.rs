@@ -108,7 +108,12 @@ impl Writer {
         self.flow.table().expect("a table is open")
     }
 
-    fn begin_cell(&mut self, attributes: &[(String, String)]) {
+    /// Ends the words before a table that is part of a paragraph.
+    fn flush_words(&mut self) -> Result<(), ExtractError> {
+        if self.line.trim().is_empty() { Ok(()) } else { self.flush(self.kind()) }
+    }
+
+    fn begin_cell(&mut self, attributes: &[(String, String)]) -> Result<(), ExtractError> {
         let span = |name: &str| -> Option<usize> {
             let found = attributes.iter().find(|(found, _)| found == name);
             found.and_then(|(_, value)| value.trim().parse().ok())
@@ -117,8 +122,12 @@ impl Writer {
         let behind = span("morerows").map(|rows| rows.saturating_add(1));
         let (columns, rows) =
             (span("colspan").unwrap_or(1), span("rowspan").or(behind).unwrap_or(1));
+        if !self.flow.is_in_table() {
+            self.flush_words()?;
+        }
         self.line.clear();
         self.table().cell_between(columns, rows);
+        Ok(())
     }
 
     fn is_inside(&self, roles: &[Role]) -> bool {
@@ -185,9 +194,12 @@ impl Sink for Writer {
         match role {
             Role::Inline => {}
             Role::Field => self.space(),
-            Role::Cell => self.begin_cell(attributes),
+            Role::Cell => self.begin_cell(attributes)?,
             Role::Unread => self.unread += 1,
-            Role::Row => self.table().row(),
+            Role::Row => {
+                self.flush_words()?;
+                self.table().row();
+            }
             Role::Block | Role::Title | Role::Item => self.flush(self.kind())?,
             Role::Section => {
                 self.flush(self.kind())?;
