@@ -734,6 +734,24 @@ fn mail_gives_its_headers_its_words_and_what_came_with_it() {
     assert_eq!(read(page).text, "# s\n\nFrom: a\n\nOne\n\nTwo");
 }
 
+#[test]
+fn style_sheets_and_scripts_of_a_saved_page_are_not_read() {
+    let page = b"From: <Saved by Blink>\nSubject: Page\nMIME-Version: 1.0\n\
+        Content-Type: multipart/related; type=\"text/html\"; boundary=b\n\n\
+        --b\nContent-Type: text/html\n\n<p>Words</p>\n\
+        --b\nContent-Type: text/css\n\np { top: 0 }\n\
+        --b\nContent-Type: application/x-javascript\n\nfunction f() {}\n\
+        --b\nContent-Type: font/woff2\n\nwOF2{\n\
+        --b\nContent-Type: text/x-amp-html\n\n<p>Words</p>\n\
+        --b\nContent-Type: text/css; name=a.css\nContent-Disposition: attachment\n\n\
+        a { top: 1 }\n--b--\n";
+    let extracted = read(page);
+    let expected =
+        "# Page\n\nFrom: <Saved by Blink>\n\nWords\n\n## Attachment: a.css\n\na { top: 1 }";
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.warnings, []);
+}
+
 fn outlook_sample() -> Vec<u8> {
     let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
     let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();

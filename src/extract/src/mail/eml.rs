@@ -25,6 +25,12 @@ const UNNAMED: [&str; 4] = [
     "application/pgp-encrypted",
 ];
 
+/// Media types of text that only displays a page or repeats it, unless it is attached.
+const UNREAD: [&str; 5] = [
+    "text/css", "text/javascript", "application/javascript", "application/x-javascript",
+    "text/x-amp-html",
+];
+
 /// Whether a text starts with the headers of a message.
 pub(crate) fn is_message(head: &[u8]) -> bool {
     let (headers, _) = mime::headers_of(head, 0);
@@ -171,8 +177,9 @@ fn attachment_of<'b>(bytes: &'b [u8], part: &Part) -> Option<Attachment<'b>> {
     let media_type = part.content_type.value.clone();
     let disposition = disposition_of(bytes, part);
     let name = disposition.text("filename").or_else(|| part.content_type.text("name"));
-    let is_picture = media_type.starts_with("image/") && disposition.value != "attachment";
-    if UNNAMED.contains(&media_type.as_str()) || is_picture {
+    let kind = media_type.as_str();
+    let is_display = kind.starts_with("image/") || kind.contains("font") || UNREAD.contains(&kind);
+    if UNNAMED.contains(&kind) || is_display && disposition.value != "attachment" {
         return None;
     }
     let is_enclosed = media_type == "message/rfc822" || media_type == "message/global";
