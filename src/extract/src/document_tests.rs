@@ -735,6 +735,27 @@ fn mail_gives_its_headers_its_words_and_what_came_with_it() {
 }
 
 #[test]
+fn a_plain_text_that_refers_to_the_html_of_a_mail_does_not_hide_it() {
+    let text = |plain: &str, page: &str| {
+        let mail = format!(
+            "From: a@b\nSubject: s\nMIME-Version: 1.0\n\
+             Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain\n\n\
+             {plain}\n--b\nContent-Type: text/html\n\n{page}\n--b--\n"
+        );
+        read(mail.as_bytes()).text
+    };
+    let page = "<p>The pump costs 40 euros.</p>".repeat(100);
+    let address = format!("https://mail.example/{}", "x".repeat(2000));
+    let hint = format!("Best viewed in a browser: {address}\nNo more of this? {address}");
+    assert!(text(&hint, &page).contains("The pump costs"));
+    let letter = "The pump runs again since noon. ".repeat(10);
+    assert!(text(&letter, &page).contains("The pump costs"));
+    let signed = format!("<p>{letter}</p><p>Regards from the sales team</p>");
+    assert!(!text(&letter, &signed).contains("Regards"));
+    assert!(text("https://meet.example/123456", "<p>Join us</p>").contains("123456"));
+}
+
+#[test]
 fn style_sheets_and_scripts_of_a_saved_page_are_not_read() {
     let page = b"From: <Saved by Blink>\nSubject: Page\nMIME-Version: 1.0\n\
         Content-Type: multipart/related; type=\"text/html\"; boundary=b\n\n\

@@ -5,8 +5,11 @@ use crate::flow::Flow;
 use crate::{ExtractError, detect, html, read, txt};
 use lodestone_types::{BlockKind, Extracted, Warning};
 
-/// Maximum characters of a plain text that may merely refer to the HTML body next to it.
-const HINT_CHARS_MAX: usize = 200;
+/// Lengths below which a plain text may merely refer to the HTML body next to it, each with the
+/// factor by which that must be longer.
+const HINTS: [(usize, usize); 2] = [(200, 2), (2000, 4)];
+/// Bytes of a web address that count, from its colon on: tracked links are long and say nothing.
+const ADDRESS_BYTES: usize = 5;
 /// Maximum number of attachments named.
 const ATTACHMENTS_MAX: usize = 500;
 /// Maximum characters of an attachment's name in a warning.
@@ -45,16 +48,26 @@ impl Body {
     /// Writes the better form: the plain text, unless it merely refers to the HTML.
     pub(super) fn write(&self, flow: &mut Flow) -> Result<(), ExtractError> {
         let plain = self.plain.as_deref().unwrap_or("").trim();
+        let length = length_of(plain);
         if let Some(page) = self.page.as_deref().filter(|page| !page.trim().is_empty())
-            && plain.len() < HINT_CHARS_MAX
+            && let Some((_, factor)) = HINTS.iter().find(|(max, _)| length < *max)
         {
             let page = html::read(page)?;
-            if page.text.len() > plain.len() * 2 || plain.is_empty() {
+            if length_of(&page.text) > length * factor || plain.is_empty() {
                 return flow.append(&page);
             }
         }
         flow.append(&txt::read(plain.to_owned())?)
     }
+}
+
+/// Bytes of the words of a text, each with a space.
+fn length_of(text: &str) -> usize {
+    let length = |word: &str| {
+        let end = word.find("://").map_or(word.len(), |colon| colon + ADDRESS_BYTES);
+        word.len().min(end) + 1
+    };
+    text.split_whitespace().map(length).sum()
 }
 
 /// Writes the subject and the headers.
