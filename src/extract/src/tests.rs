@@ -341,6 +341,17 @@ fn json_becomes_lines_of_records() {
 }
 
 #[test]
+fn a_notebook_is_read_as_its_cells() {
+    let source = br#"{"nbformat": 4, "cells": [{"cell_type": "markdown", "source": ["Results\n",
+        "===\n", "\n", "We trained\n", "on three folds.\n", "Loss fell to 0.2.\n", "---\n"]},
+        {"cell_type": "code", "source": "print(1)", "outputs": [{"text": ["1\n"]}]}]}"#;
+    let extracted = extract(Format::Json, source).unwrap();
+    check(&extracted);
+    let expected = "# Results\n\nWe trained\non three folds.\nLoss fell to 0.2.\n\nprint(1)\n\n1";
+    assert_eq!(extracted.text, expected);
+}
+
+#[test]
 fn a_text_that_is_not_quite_in_its_format_is_still_a_text() {
     let commented = "// settings\n{\"port\": 80, /* the usual */}\n";
     let json =

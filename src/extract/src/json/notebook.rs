@@ -39,7 +39,12 @@ impl Writer {
         let cell = md::read(source)?;
         for block in cell.blocks {
             let content = &cell.text[block.range];
+            let above_last = content.rsplit_once('\n').map_or("", |(lines, _)| lines);
             match block.kind {
+                // An underlined block of several lines is rather text above a rule.
+                BlockKind::Heading { .. } if above_last.contains('\n') => {
+                    self.flow.block(BlockKind::Paragraph, above_last)?
+                }
                 BlockKind::Heading { .. } => {
                     self.flow.block(block.kind, &md::heading_text(content))?
                 }
