@@ -43,7 +43,8 @@ pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
     let label = label.map(|label| label.trim().trim_matches(['"', '\'']));
     // Mail that is labelled ASCII but is not is in whatever encoding its author's machine used.
     let is_ascii = label.is_some_and(|label| label.eq_ignore_ascii_case("us-ascii"));
-    let encoding = label.filter(|_| !is_ascii).and_then(|l| Encoding::for_label(l.as_bytes()));
+    let label = label.filter(|_| !is_ascii);
+    let encoding = label.and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()));
     match encoding {
         // A declared multi-byte encoding is meant, even if the bytes are ASCII.
         Some(encoding) if encoding != UTF_8 && marked(bytes).is_none() => {
@@ -208,6 +209,14 @@ mod tests {
         let document = b"<?xml version='1.0' encoding='iso-8859-1'?><a>caf\xE9</a>";
         assert!(xml(document).contains("café"));
         assert!(html("<meta charset=latin1>é".as_bytes()).ends_with('é'));
+    }
+
+    /// The web standard maps their labels to an encoding of which nothing can be decoded.
+    #[test]
+    fn encodings_without_a_decoder_keep_their_ascii() {
+        for label in ["iso-2022-kr", "hz-gb-2312"] {
+            assert_eq!(labelled(b"Order 4711", Some(label)), "Order 4711", "{label}");
+        }
     }
 
     /// "This is a text", twice.
