@@ -660,7 +660,8 @@ fn carriage_returns_in_cells_do_not_reach_the_text() {
     let row = |number: u8, text: &str| {
         format!("<row r='{number}'><c t='inlineStr'><is><t>{text}</t></is></c></row>")
     };
-    let rows = [row(1, "head"), row(2, "one&#13;&#10;two&#13;"), row(3, "a\0b")].concat();
+    let escaped = row(4, "three_x000D_\nfour_x005F_x0041__x20AC__x1_");
+    let rows = [row(1, "head"), row(2, "one&#13;&#10;two&#13;"), row(3, "a\0b"), escaped].concat();
     let read = read(&stored(&[
         ("[Content_Types].xml", &content_types("spreadsheetml.sheet")),
         (
@@ -671,6 +672,7 @@ fn carriage_returns_in_cells_do_not_reach_the_text() {
         ("xl/1.xml", &format!("<worksheet><sheetData>{rows}</sheetData></worksheet>")),
     ]));
     assert!(read.text.contains("one two"), "{}", read.text);
+    assert!(read.text.contains("three four_x0041_€_x1_"), "{}", read.text);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::ExtractError;
 use crate::events::{Element, Event, Events};
 use crate::office::workbook::formats::Formats;
-use crate::office::workbook::strings::SharedStrings;
+use crate::office::workbook::strings::{SharedStrings, unescaped};
 use crate::package::Package;
 use crate::sheet::Sheet;
 
@@ -122,9 +122,9 @@ impl Cell {
         match self.kind.as_str() {
             "s" => {
                 let text = value.parse().ok().and_then(|index| strings.get(index)).unwrap_or("");
-                sheet.cell(self.row, self.column, text, false)
+                sheet.cell(self.row, self.column, &unescaped(text), false)
             }
-            "str" | "inlineStr" => sheet.cell(self.row, self.column, value, false),
+            "str" | "inlineStr" => sheet.cell(self.row, self.column, &unescaped(value), false),
             "b" => {
                 let word = if value == "1" { "TRUE" } else { "FALSE" };
                 sheet.cell(self.row, self.column, word, true)
