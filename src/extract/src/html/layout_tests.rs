@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::HTML_DEPTH_MAX;
 use crate::html::{read, read_file, read_page};
 
 /// An article with a heading, `paragraphs` paragraphs with a link each, a list and a table.
@@ -187,6 +188,15 @@ fn the_only_text_of_a_page_is_never_lost() {
             assert_eq!(marks(&page, "KEEP", &read.text).0, 0, "{name}: {}", read.text);
         }
     }
+}
+
+#[test]
+fn elements_beyond_the_depth_limit_change_nothing_after_them() {
+    let deep = "<h2>One</h2><ul><li>Two</li></ul><pre>Three</pre><table><tr><td>Four</td></tr>\
+        </table><script>code</script><style>code</style>";
+    let (open, close) = ("<div>".repeat(HTML_DEPTH_MAX), "</div>".repeat(HTML_DEPTH_MAX));
+    let file = read_file(&format!("{open}{deep}{close}<p>Five<p>Six")).unwrap();
+    assert_eq!(file.text, "One\n\nTwo\n\nThree\n\nFour\n\nFive\n\nSix");
 }
 
 #[test]

@@ -136,13 +136,15 @@ impl Page {
         if start.is_self_closing && tag == Tag::Unread {
             return Ok(());
         }
-        self.stack.push(&start.name, tag, &traits);
+        let is_pushed = self.stack.push(&start.name, tag, &traits);
         let is_link = tag == Tag::Link && traits.leads && self.stack.is_visible();
         self.linked.links += usize::from(is_link);
-        if tag.is_block() && self.stack.is_visible() {
-            self.begin(tag, &traits)?;
+        match tag.is_block() && self.stack.is_visible() {
+            true if is_pushed => self.begin(tag, &traits),
+            // Nothing ends beyond the depth limit, so nothing may begin there.
+            true => self.flush(),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// The kind of an element. In accordions, a button holds the text of a heading, and is read.

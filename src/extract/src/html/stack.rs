@@ -130,6 +130,8 @@ pub(super) struct Stack {
     texts: usize,
     /// Number of open elements beyond the depth limit.
     beyond: usize,
+    /// Whether the innermost of them is a script or a style sheet, which contain no tags.
+    is_code: bool,
 }
 
 impl Stack {
@@ -145,12 +147,14 @@ impl Stack {
             headers: 0,
             texts: 0,
             beyond: 0,
+            is_code: false,
         }
     }
 
     /// Whether text at this point belongs to the page's text.
     pub(super) fn is_visible(&self) -> bool {
-        self.hidden == 0 && self.chrome == 0 && (!self.scope.is_part() || self.main > 0)
+        let is_outside = self.scope.is_part() && self.main == 0;
+        self.is_title_visible() && self.chrome == 0 && !is_outside
     }
 
     /// Whether text at this point is in the header of a page.
@@ -160,7 +164,7 @@ impl Stack {
 
     /// Whether no element hides the text at this point, inside the main part or not.
     pub(super) fn is_title_visible(&self) -> bool {
-        self.hidden == 0
+        self.hidden == 0 && !self.is_code
     }
 
     /// Whether text at this point is part of a link.
@@ -181,11 +185,12 @@ impl Stack {
         self.open.last()
     }
 
-    /// Opens an element. Beyond the depth limit it is only counted.
-    pub(super) fn push(&mut self, name: &str, tag: Tag, traits: &Traits) {
+    /// Opens an element. Beyond the depth limit it is only counted, and `false` is returned.
+    pub(super) fn push(&mut self, name: &str, tag: Tag, traits: &Traits) -> bool {
         if self.open.len() == HTML_DEPTH_MAX {
             self.beyond += 1;
-            return;
+            self.is_code = matches!(name, "script" | "style");
+            return false;
         }
         let is_hidden = traits.is_hidden || tag == Tag::Unread;
         // Some sites mark the whole page with the class of their cookie notice.
@@ -218,6 +223,7 @@ impl Stack {
             is_header,
             is_text,
         });
+        true
     }
 
     /// Closes the innermost element.
@@ -250,6 +256,7 @@ impl Stack {
     pub(super) fn closed_by(&mut self, name: &str) -> usize {
         if self.beyond > 0 {
             self.beyond -= 1;
+            self.is_code = false;
             return 0;
         }
         // Elements that are not read may contain blocks that are never closed, such as the options
