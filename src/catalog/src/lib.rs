@@ -25,6 +25,7 @@
 //!     file_batches the last 200 of a tenant   collection, sub-tenant, id  age
 //!     sessions    one row each                id                          scope and name; age
 //!       turns     the last 10 of a session    id                          session
+//!       session_use triggers on sessions      collection
 //!   api_keys      hash of the secret          id
 //!     key_scopes  tenants of a scoped key     key, tenant                 tenant
 //!   webhooks      receivers of events         id                          all tenants

@@ -6,7 +6,9 @@ use super::Catalog;
 use super::error::Result;
 use super::rows::{Statements, blob};
 use super::{sub_tenants, tenants};
-use lodestone_types::limits::{SESSION_BYTES_MAX, SESSION_TURNS, SESSIONS_KEPT};
+use lodestone_types::limits::{
+    SESSION_BYTES_MAX, SESSION_TURNS, SESSIONS_BYTES_MAX, SESSIONS_KEPT,
+};
 use lodestone_types::{CollectionId, SessionId, SubTenantId, Timestamp};
 
 /// Number of sessions removed at once: of the expired ones, and of a tenant that has too many.
@@ -49,9 +51,10 @@ impl Catalog {
         })
     }
 
-    /// Appends a turn; only the newest [`SESSION_TURNS`] are kept, within [`SESSION_BYTES_MAX`]. A
-    /// new session of a tenant that has [`SESSIONS_KEPT`] replaces those that were used least
-    /// recently. Does nothing for a sub-tenant that does not exist.
+    /// Appends a turn; only the newest [`SESSION_TURNS`] are kept, within [`SESSION_BYTES_MAX`]. If
+    /// the tenant then has more than [`SESSIONS_KEPT`] sessions or [`SESSIONS_BYTES_MAX`] bytes of
+    /// them, some of those that were used least recently are removed. Does nothing for a sub-tenant
+    /// that does not exist.
     ///
     /// # Errors
     /// [`super::CatalogError::CollectionUnknown`], storage errors.
@@ -85,7 +88,15 @@ impl Catalog {
                      FROM turns WHERE session = ?1 WINDOW newest AS (ORDER BY id DESC))
                  WHERE number > ?2 OR (number > 1 AND bytes > ?3))",
                 params![id, SESSION_TURNS as i64, SESSION_BYTES_MAX as i64],
-            )
+            )?;
+            connection.run(
+                "UPDATE sessions SET bytes =
+                    (SELECT sum(octet_length(question) + octet_length(answer)) FROM turns
+                     WHERE session = ?1)
+                 WHERE id = ?1",
+                params![id],
+            )?;
+            make_room(connection, collection, id)
         })
     }
 
@@ -162,27 +173,22 @@ fn begin(
          VALUES (?1, ?2, ?3, ?4)",
         name,
     )?;
-    let id = connection.last_insert_rowid();
-    make_room(connection, collection)?;
-    Ok(id)
+    Ok(connection.last_insert_rowid())
 }
 
-/// Removes sessions of a tenant that has too many, the least recently used ones, several at once so
-/// that they are rarely sorted. Of a tenant that has far too many, from an earlier release, only
-/// some are considered.
-fn make_room(connection: &Connection, collection: CollectionId) -> Result<()> {
-    let considered = (SESSIONS_KEPT + PURGE_MAX) as i64;
-    let sql = "SELECT count(*) FROM
-        (SELECT 1 FROM sessions WHERE collection = ?1 LIMIT ?2)";
-    let count: i64 =
-        connection.one(sql, params![blob(collection), considered], |cells| cells.next())?;
-    if count <= SESSIONS_KEPT as i64 {
+/// Removes some sessions of a tenant that has too many, those used least recently, but not `newest`.
+/// Several at once, so that a session that is short and old makes room for long ones in time.
+fn make_room(connection: &Connection, collection: CollectionId, newest: i64) -> Result<()> {
+    let is_over = connection.any(
+        "SELECT 1 FROM session_use WHERE collection = ?1 AND (sessions > ?2 OR bytes > ?3)",
+        params![blob(collection), SESSIONS_KEPT as i64, SESSIONS_BYTES_MAX as i64],
+    )?;
+    if !is_over {
         return Ok(());
     }
     connection.run(
-        "DELETE FROM sessions WHERE id IN (SELECT id FROM
-            (SELECT id, last_at FROM sessions WHERE collection = ?1 LIMIT ?2)
-         ORDER BY last_at, id LIMIT ?3)",
-        params![blob(collection), considered, PURGE_MAX as i64],
+        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions
+            WHERE collection = ?1 AND id <> ?2 ORDER BY last_at LIMIT ?3)",
+        params![blob(collection), newest, PURGE_MAX as i64],
     )
 }

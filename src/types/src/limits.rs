@@ -227,7 +227,9 @@ pub const SESSION_TURNS: usize = 10;
 /// Bytes of the turns kept of one session, unless the newest alone has more.
 pub const SESSION_BYTES_MAX: usize = 128 << 10;
 /// Sessions kept per tenant: those used last.
-pub const SESSIONS_KEPT: usize = 4096;
+pub const SESSIONS_KEPT: usize = 100_000;
+/// Bytes of the turns kept per tenant: of the sessions used last.
+pub const SESSIONS_BYTES_MAX: usize = 1 << 30;
 /// Bytes kept in 24 hours for repetitions of requests with an `Idempotency-Key`, per tenant of the
 /// key (per key, if it is for several tenants).
 pub const IDEMPOTENCY_BYTES_MAX: u64 = 1 << 30;

@@ -1,7 +1,7 @@
-//! Format 8: waiting jobs of each tenant and bytes of each sub-tenant, kept by triggers, and jobs
-//! by sub-tenant.
+//! Format 8: waiting jobs and sessions of each tenant and bytes of each sub-tenant, kept by
+//! triggers, and jobs by sub-tenant.
 //!
-//! Each was a sum over as many rows as a tenant has sub-tenants or sources.
+//! The sums were over as many rows as a tenant has sub-tenants or sources. Sessions had no limit.
 
 pub(super) const SQL: &str = "
 CREATE TABLE queue_use (
@@ -60,6 +60,31 @@ BEGIN
         WHERE collection = NEW.collection AND sub_tenant = NEW.sub_tenant;
     DELETE FROM sub_tenant_use
         WHERE collection = NEW.collection AND sub_tenant = NEW.sub_tenant AND bytes = 0;
+END;
+
+ALTER TABLE sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET bytes = (SELECT coalesce(sum(octet_length(question) + octet_length(answer)), 0)
+    FROM turns WHERE session = sessions.id);
+CREATE INDEX sessions_of_tenant ON sessions (collection, last_at);
+CREATE TABLE session_use (
+    collection BLOB    NOT NULL PRIMARY KEY,
+    sessions   INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO session_use SELECT collection, count(*), sum(bytes) FROM sessions GROUP BY collection;
+
+CREATE TRIGGER session_use_in AFTER INSERT ON sessions BEGIN
+    INSERT INTO session_use VALUES (NEW.collection, 1, NEW.bytes)
+        ON CONFLICT DO UPDATE SET sessions = sessions + 1, bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER session_use_out AFTER DELETE ON sessions BEGIN
+    UPDATE session_use SET sessions = sessions - 1, bytes = bytes - OLD.bytes
+        WHERE collection = OLD.collection;
+    DELETE FROM session_use WHERE collection = OLD.collection AND sessions = 0;
+END;
+CREATE TRIGGER session_use_change AFTER UPDATE OF bytes ON sessions BEGIN
+    UPDATE session_use SET bytes = bytes + NEW.bytes - OLD.bytes
+        WHERE collection = NEW.collection;
 END;
 
 CREATE INDEX jobs_by_sub_tenant ON jobs (collection, sub_tenant, status, seq);

@@ -62,6 +62,13 @@ impl Fixture {
                 "SELECT collection, sub_tenant, sum(bytes) FROM known_sources WHERE bytes > 0
                  GROUP BY collection, sub_tenant ORDER BY 1, 2",
             ),
+            (
+                "SELECT collection, sessions, bytes FROM session_use ORDER BY 1",
+                "SELECT s.collection, count(DISTINCT s.id),
+                    coalesce(sum(octet_length(t.question) + octet_length(t.answer)), 0)
+                 FROM sessions s LEFT JOIN turns t ON t.session = s.id
+                 GROUP BY s.collection ORDER BY 1",
+            ),
         ];
         let rows = |sql: &str| {
             self.catalog.read(|connection| {

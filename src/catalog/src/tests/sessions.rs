@@ -4,7 +4,7 @@ use super::*;
 use crate::{CatalogError, IDEMPOTENCY_MILLIS, RequestStart};
 use lodestone_types::SessionId;
 use lodestone_types::limits::{
-    IDEMPOTENCY_BYTES_MAX, SESSION_BYTES_MAX, SESSION_TURNS, SESSIONS_KEPT,
+    IDEMPOTENCY_BYTES_MAX, SESSION_BYTES_MAX, SESSION_TURNS, SESSIONS_BYTES_MAX, SESSIONS_KEPT,
 };
 
 fn session(name: &str) -> SessionId {
@@ -191,6 +191,18 @@ fn a_tenant_keeps_the_sessions_used_last() {
     }
     let old = "SELECT count(*) FROM sessions WHERE name IN ('old-1', 'old-3')";
     assert_eq!(count(&fixture, old), 3, "one of the tenant, two of the other");
+    fixture.assert_sums_are_exact();
+    // As if the turns of the others had that many bytes.
+    let swell = move |connection: &Connection| {
+        let sql = "UPDATE sessions SET bytes = ?2 WHERE collection = ?1 AND name = 'old-99'";
+        let values = rusqlite::params![a.0.as_bytes().as_slice(), SESSIONS_BYTES_MAX as i64];
+        Ok(connection.execute(sql, values)?)
+    };
+    fixture.catalog.write(swell).unwrap();
+    let before = count(&fixture, all);
+    ask(&fixture, a, ("default", "new"), "q");
+    assert!(count(&fixture, all) < before, "too many bytes");
+    assert_eq!(questions(&fixture, a, ("default", "new")), ["q", "q"]);
 }
 
 #[test]
