@@ -12,9 +12,6 @@ use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId, 
 const STATUSES: [JobStatus; 4] =
     [JobStatus::Queued, JobStatus::InProgress, JobStatus::Success, JobStatus::Errored];
 
-/// Maximum number of sub-tenants whose jobs are read one sub-tenant after the other.
-const NAMES_MAX: usize = 16;
-
 /// Scope of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobScope {
@@ -128,7 +125,7 @@ impl Catalog {
         self.read_scope(scope, |connection| count(connection, scope))
     }
 
-    /// Runs a read whose cost grows with the sub-tenants of the scope.
+    /// Runs a read whose cost grows with the jobs and sub-tenants of the scope.
     fn read_scope<T>(
         &self,
         scope: &JobScope,
@@ -160,9 +157,9 @@ pub(super) fn select(
     connection.all(&sql, parameters, read_job_row)
 }
 
-/// Reads one job more than fits on the page. Each (collection, sub-tenant, state) is read along its
-/// index and the parts are merged, so the cost of a page does not depend on the number of jobs,
-/// unless a key reaches more than [`NAMES_MAX`] sub-tenants only.
+/// Reads one job more than fits on the page. Each (collection, state) is read along its index and
+/// the parts are merged, so the cost of a page does not depend on the number of jobs, unless only
+/// some sub-tenants are asked for.
 fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
     let before = filter.before.map_or(i64::MAX, |sequence| sequence.0 as i64);
     let limit = filter.limit as i64 + 1;
@@ -179,25 +176,18 @@ fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
             format!("WHERE j.seq < ?1 AND t.deleting = 0 {condition} ORDER BY j.seq DESC LIMIT ?2");
         return select(connection, &rest, params![before, limit]);
     };
-    let states = STATUSES.into_iter().filter(|s| filter.status.is_none_or(|only| only == *s));
-    for ((collection, sub_tenants), status) in
-        places.iter().flat_map(|place| states.clone().map(move |status| (place, status)))
-    {
-        let parts: Vec<Option<&[SubTenantId]>> = match sub_tenants {
-            Some(names) if names.len() <= NAMES_MAX => names.chunks(1).map(Some).collect(),
-            names => vec![names.as_deref()],
-        };
-        for names in parts {
+    for (collection, sub_tenants) in places {
+        for status in STATUSES.into_iter().filter(|s| filter.status.is_none_or(|only| only == *s)) {
             let mut values = vec![
                 Value::Blob(blob(*collection).to_vec()),
                 Value::Text(status.as_str().into()),
                 Value::Integer(before),
                 Value::Integer(limit),
             ];
-            let among = among(names, "j", &mut values);
+            let names = among(sub_tenants.as_deref(), "j", &mut values);
             let rest = format!(
                 "WHERE j.collection = ?1 AND j.status = ?2 AND j.seq < ?3 AND t.deleting = 0
-                 {among} ORDER BY j.seq DESC LIMIT ?4"
+                 {names} ORDER BY j.seq DESC LIMIT ?4"
             );
             found.extend(select(connection, &rest, params_from_iter(values))?);
         }

@@ -10,7 +10,7 @@
 //! - `v1`: the first format; `v2`: application records and web pages; `v3`: known sources
 //! - `v4`: limits and usage of tenants; `v5`: files, vector stores and file batches
 //! - `v6`: webhooks, look-up of jobs by id; `v7`: more limits, embedding models of tenants
-//! - `v8`: sums of waiting jobs, of bytes and of sessions; jobs by sub-tenant
+//! - `v8`: sums of waiting jobs, of bytes and of sessions
 
 mod v1;
 mod v2;

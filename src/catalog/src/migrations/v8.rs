@@ -1,7 +1,7 @@
-//! Format 8: waiting jobs and sessions of each tenant and bytes of each sub-tenant, kept by
-//! triggers, and jobs by sub-tenant.
+//! Format 8: sums of the waiting jobs and the sessions of each tenant, and of the bytes of each
+//! sub-tenant, kept by triggers.
 //!
-//! The sums were over as many rows as a tenant has sub-tenants or sources. Sessions had no limit.
+//! They were sums over as many rows as a tenant has sub-tenants or sources. Sessions had no limit.
 
 pub(super) const SQL: &str = "
 CREATE TABLE queue_use (
@@ -86,6 +86,4 @@ CREATE TRIGGER session_use_change AFTER UPDATE OF bytes ON sessions BEGIN
     UPDATE session_use SET bytes = bytes + NEW.bytes - OLD.bytes
         WHERE collection = NEW.collection;
 END;
-
-CREATE INDEX jobs_by_sub_tenant ON jobs (collection, sub_tenant, status, seq);
 ";

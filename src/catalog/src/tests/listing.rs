@@ -249,10 +249,9 @@ fn hot_queries_use_their_indexes() {
             "jobs_by_status",
         ),
         (
-            "SELECT * FROM jobs j JOIN tenants t ON t.collection = j.collection
-             WHERE j.collection = x'' AND j.status = 'queued' AND j.seq < 9 AND t.deleting = 0
-               AND j.sub_tenant IN ('b') ORDER BY j.seq DESC LIMIT 5",
-            "jobs_by_sub_tenant",
+            "DELETE FROM jobs WHERE source = 'a' AND collection = x'' AND sub_tenant = 'b'
+             AND status = 'queued'",
+            "jobs_by_source",
         ),
         (
             "SELECT * FROM jobs j JOIN tenants t ON t.collection = j.collection
