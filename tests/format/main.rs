@@ -13,9 +13,9 @@
 //! tests/format/v5/                            additions of version 5 to segments
 //! tests/format/v6/                            additions of version 6 to segments
 //! tests/format/manifest-2/                    source lists in a manifest
-//! tests/format/catalog-6/                     catalog format 6; `catalog-7` is format 7
+//! tests/format/catalog-6/                     catalog format 6; likewise `catalog-7` and `catalog-8`
 //! ```
-//! The modules `version_1` to `version_6`, `manifest_2`, `catalog_6` and `catalog_7` describe these
+//! The modules `version_1` to `version_6`, `manifest_2`, `catalog_6` to `catalog_8` describe these
 //! fixtures and wrote them. Fixtures are never rewritten when the program changes: a changed format
 //! gets a folder of its own next to the existing ones. To write the first fixtures of a new
 //! version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
@@ -23,6 +23,7 @@
 mod catalog;
 mod catalog_6;
 mod catalog_7;
+mod catalog_8;
 mod damage;
 mod lists;
 mod manifest_2;

@@ -114,6 +114,6 @@ fn a_backup_is_taken_back_and_rows_of_none_are_refused() {
 
     for format in [0, Catalog::format() + 1] {
         let error = Import::create(&path.with_extension("other"), format).unwrap_err();
-        assert!(error.to_string().contains("this release supports 1 to 7"), "{error}");
+        assert!(error.to_string().contains("this release supports 1 to 8"), "{error}");
     }
 }
