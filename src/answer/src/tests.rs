@@ -1,5 +1,6 @@
 //! Tests of answers over whole chunks: rules with a stand-in model, quality with the real model.
 
+mod absent;
 mod changing;
 mod columns;
 mod headed;
