@@ -83,6 +83,8 @@ const BEHIND_COUNTED: &str = "\
 /// Maximum number of words between a thing counted and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
+/// Number of characters in the ending of a file's name.
+const FILE_ENDING: std::ops::RangeInclusive<usize> = 2..=5;
 /// Everything that a question demands of a passage.
 pub(crate) struct Demands {
     names: BTreeMap<String, Named>,
@@ -138,17 +140,18 @@ impl Demands {
         row.len() > 1 && row.iter().any(is_one)
     }
 
-    /// Whether a text contains a name of the question with a capital letter; true if the question
-    /// has no names.
+    /// Whether a text contains a name of the question with a capital letter or in the name of a
+    /// file; true if the question has no names.
     fn is_named_in(&self, text: &str) -> bool {
         if self.written.is_empty() {
             return true;
         }
-        text.unicode_words().map(|word| word.split(['\'', '\u{2019}']).next().unwrap_or(word)).any(
-            |word| {
-                word.starts_with(char::is_uppercase) && self.written.contains(&word.to_lowercase())
-            },
-        )
+        let bare = |word: &str| word.split(['\'', '\u{2019}']).next().map(str::to_lowercase);
+        let is_one = |word: &str| bare(word).is_some_and(|word| self.written.contains(&word));
+        let mut names = text.unicode_words().filter(|word| word.starts_with(char::is_uppercase));
+        let files = text.split_whitespace().filter(|token| is_file(token));
+        let mut parts = files.flat_map(|file| file.split(|c: char| !c.is_alphanumeric()));
+        names.any(is_one) || parts.any(is_one)
     }
 
     /// Whether a row is one of the things counted: by a value that several rows share, or by the
@@ -248,6 +251,13 @@ fn attribute(question: &str) -> Option<(String, f32)> {
     let text = question.to_lowercase().replace('\u{2019}', "'");
     let of_owner = || {
         let (before, behind) = text.split_once("'s ")?;
+/// Whether a word is the name of a file, which is often in lower case: "plan-tarn.pdf".
+fn is_file(word: &str) -> bool {
+    word.rsplit_once('.').is_some_and(|(_, ending)| {
+        FILE_ENDING.contains(&ending.len()) && ending.bytes().all(|c| c.is_ascii_alphanumeric())
+    })
+}
+
         let owner = before.unicode_words().next_back()?;
         // "It's", "what's": a verb instead of an owner.
         let is_verb = is_interrogative(owner) || words::is_reference(owner) || owner == "there";

@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// The name of a file says which client its rows are about.
+#[test]
+fn a_name_in_the_file_name_holds_for_its_rows() {
+    let table = "# Levels\n\nFor Orrin Ferries.\n\n| Level | Meaning | Answer |\n|---|---|---|\n\
+        | L1 | ship cannot sail | 1 hour |\n| L2 | ship sails slowly | 5 hours |\n";
+    let answer = told("How fast is an L2 answered for Orrin?", &[("levels-orrin.pdf", table)]);
+    assert!(answer.contains("5 hours") && !answer.contains("1 hour;"), "{answer}");
+}
+
 #[test]
 fn a_missing_question_mark_changes_nothing() {
     let texts =
