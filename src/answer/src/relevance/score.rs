@@ -19,7 +19,7 @@ use crate::relevance::form::{
 };
 use crate::relevance::owners::{OTHER_OWNER_MALUS, Owners};
 use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
-use crate::relevance::synonyms::Lens;
+use crate::relevance::synonyms::{Lens, is_version};
 use crate::relevance::weights::{Weights, light_terms, terms_of_ranges, wanted_terms};
 use crate::rows::evaluate::{columns, has_number_of, tells_amount};
 use crate::rows::keys::Keys;
@@ -308,7 +308,7 @@ pub(crate) fn by_words(
         let coverage = weights.share(around.iter()).max(with_context);
         // A demand of the question must be met in its own words, not by a synonym.
         let is_met = |name: &String| [around, own, context].iter().any(|held| held.contains(name));
-        let is_held = |name: &String| is_met(name) && !unmet.contains(name);
+        let is_held = |name: &String| is_met(name) && (!unmet.contains(name) || is_version(name));
         let is_counted = demands.are_counted(candidate, own, context, &keys);
         let (passage, told) = ((candidate, names[at].as_str()), (is_counted, *tells_year));
         let missing = demands.missing(&wanted, &is_held, passage, told);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::text::abbreviations::abbreviations;
 use crate::text::terms::terms;
+use crate::text::words::{contains, spaced};
 use crate::translation::Lexicon;
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
@@ -90,8 +91,15 @@ impl Synonyms {
         Self(found)
     }
 
-    /// Adds the abbreviations defined in a text, in both directions.
+    /// Adds the abbreviations defined in a text, in both directions, and "version 2" for "v2".
     fn define(&mut self, text: &str, wanted: &BTreeSet<String>) {
+        for version in wanted.iter().filter(|term| is_version(term)) {
+            let long = format!("version {}", &version[1..]);
+            if contains(&spaced(text), &long) {
+                let asked = analysed(version).intersection(wanted).cloned().collect();
+                self.0.push(Synonym { asked, other: analysed(&long), is_defined: true });
+            }
+        }
         for (short, long) in abbreviations(text) {
             let (short, long) = (analysed(short), analysed(long));
             for (asked, other) in [(&short, &long), (&long, &short)] {
@@ -138,6 +146,15 @@ impl Synonyms {
         let held = self.0.iter().filter(|one| one.other.is_subset(terms));
         held.flat_map(|one| one.asked.iter().cloned()).collect()
     }
+}
+
+/// Whether a term is a version with its letter: "v2", "v1.4".
+pub(crate) fn is_version(term: &str) -> bool {
+    term.strip_prefix('v').is_some_and(|number| {
+        number.starts_with(|c: char| c.is_ascii_digit())
+            && number.ends_with(|c: char| c.is_ascii_digit())
+            && number.chars().all(|c| c.is_ascii_digit() || c == '.')
+    })
 }
 
 fn analysed(text: &str) -> BTreeSet<String> {

@@ -12,6 +12,15 @@ fn a_name_in_the_file_name_holds_for_its_rows() {
 }
 
 #[test]
+fn a_version_with_its_letter_is_the_version() {
+    let text = "Version 2 of the timetable feed is switched off on 31 March 2027.";
+    let answer = told("Until when does timetable feed v2 work?", &[("feed.md", text)]);
+    assert!(answer.contains("31 March 2027"), "{answer}");
+    let answer = told("Until when does timetable feed v3 work?", &[("feed.md", text)]);
+    assert!(!answer.contains("31 March"), "{answer}");
+}
+
+#[test]
 fn a_missing_question_mark_changes_nothing() {
     let texts =
         [("permit.md", "The harbour office sells permits until 17:00. Fog stops the ferry.")];
