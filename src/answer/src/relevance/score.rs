@@ -28,7 +28,7 @@ use crate::rows::states::tells_state;
 use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::text::terms::terms;
 use crate::text::values::has_money;
-use crate::text::words::{contains, holds, is_entry, spaced};
+use crate::text::words::{contains, entries, holds, is_entry, spaced};
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
@@ -98,6 +98,11 @@ const CAUSE_WORDS: &str = "\
     because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
     thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
+
+/// Phrases that refer to a cause stated elsewhere.
+const CAUSES_ELSEWHERE: &str = "\
+    same cause|same reason|same root cause|gleiche ursache|selbe ursache|gleicher grund|\
+    même cause|même raison|misma causa";
 
 /// Labels before a sentence that states a cause.
 pub(crate) const CAUSE_LABELS: &str = "\
@@ -376,6 +381,7 @@ fn values_of(candidate: &Candidate) -> String {
 pub(crate) fn tells_cause(text: &str) -> bool {
     let text = spaced(text);
     CAUSE_WORDS.split('|').any(|words| contains(&text, words))
+    let text = entries(CAUSES_ELSEWHERE).fold(text, |text, words| text.replace(words, ""));
 }
 
 /// Whether the text begins with a label that announces a cause: "Cause. A cable", "Reason: it

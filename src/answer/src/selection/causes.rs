@@ -5,7 +5,7 @@ use crate::passages::candidates::{Candidate, Shape};
 use crate::question::wish::Wanted;
 use crate::relevance::score::{CAUSE_LABELS, is_labelled_cause, tells_cause};
 use crate::rows::evaluate::is_code;
-use crate::selection::choose::{Choice, PASSAGES_MAX};
+use crate::selection::choose::{Choice, FURTHER_CONFIDENCE_MIN, PASSAGES_MAX, RELEVANCE_DROP_MAX};
 use crate::text::words::{entries, is_entry, spaced};
 
 /// Maximum drop in relevance of a passage whose source has a section on the cause.
@@ -40,6 +40,45 @@ impl Choice<'_> {
             is_near.then(|| self.relevance(at))
         });
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
+    }
+
+    /// For a question about a cause, if the first passage states what was done and nothing states
+    /// why in so many words: the sentences before it in its paragraph, which usually do.
+    pub(crate) fn of_ground(&self, first: usize) -> Option<Vec<usize>> {
+        let one = self.candidate(first);
+        let is_deed = one.shape == Shape::Unit(Kind::Sentence)
+            && self.scores[first].own >= TOLD_SHARE_MIN
+            && !self.is_below_cause(one);
+        let tells = |at: usize| {
+            let said = self.candidate(at).shown();
+            tells_cause(&said) || is_labelled_cause(&said)
+        };
+        let is_rival = |at: usize| {
+            self.relevance(at) >= self.relevance(first) - RELEVANCE_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= FURTHER_CONFIDENCE_MIN
+        };
+        let is_told = || self.compared.iter().any(|at| tells(*at) && is_rival(*at));
+        if self.question.wanted != Wanted::Cause || !is_deed || tells(first) || is_told() {
+            return None;
+        }
+        let begin = (one.unit + 1).saturating_sub(one.units);
+        let is_before = |at: &usize| {
+            let other = self.candidate(*at);
+            let is_sentence = other.shape == Shape::Unit(Kind::Sentence) && other.units == 1;
+            let units = begin.saturating_sub(PASSAGES_MAX - one.units.min(PASSAGES_MAX))..begin;
+            is_sentence && !other.is_lead && other.is_beside(one) && units.contains(&other.unit)
+        };
+        let mut told: Vec<usize> = (0..self.reading.candidates.len()).filter(is_before).collect();
+        if told.is_empty() {
+            return None;
+        }
+        told.push(first);
+        Some(told)
+    }
+
+    /// For a question about a cause: the passages that tell it in place of a row that does not.
+    pub(crate) fn of_row(&self, first: usize) -> Option<Vec<usize>> {
+        self.of_cause(first).filter(|_| !tells_cause(&self.candidate(first).shown()))
     }
 
     /// For a question about a cause: a sentence in the source of a row that begins with the row's

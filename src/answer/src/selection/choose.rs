@@ -23,12 +23,12 @@ const TITLE_UNITS_MAX: usize = 2;
 pub(crate) const ROWS_MAX: usize = 8;
 /// Maximum drop in relevance of a further sentence against the first; a first one with a larger
 /// lead stands alone.
-const RELEVANCE_DROP_MAX: f32 = 0.4;
+pub(crate) const RELEVANCE_DROP_MAX: f32 = 0.4;
 /// Maximum drop in relevance of a further sentence from another section that adds nothing new of
 /// the question.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
 /// Confidence that a further sentence needs; the first needs 1.
-const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
+pub(crate) const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// Maximum drop in relevance, and minimum confidence, of the sentence right after the first.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
@@ -99,7 +99,8 @@ impl Choice<'_> {
             return Vec::new();
         }
         if self.candidate(first).has_values() {
-            return self.note_on(first).map_or_else(|| self.rows(first), |note| vec![note]);
+            let note = self.note_on(first).map(|note| vec![note]);
+            return note.or_else(|| self.of_row(first)).unwrap_or_else(|| self.rows(first));
         }
         self.of_decisions(first)
             .or_else(|| self.of_cause(first))
@@ -107,6 +108,7 @@ impl Choice<'_> {
     }
 
     /// The passage of another edition on the matter of the first one, if both editions are asked
+            .or_else(|| self.of_ground(first))
     /// about.
     fn of_other_edition(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);

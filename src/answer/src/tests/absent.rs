@@ -21,6 +21,38 @@ fn a_version_with_its_letter_is_the_version() {
 }
 
 #[test]
+fn a_reference_to_another_cause_is_no_cause() {
+    let texts = [
+        (
+            "jobs.md",
+            "# Jobs\n\n| job | opened | subject | remark |\n|---|---|---|---|\n\
+             | 71 | 2026-09-14 | Ferry service stopped | Same cause as 70 |\n\
+             | 72 | 2026-09-20 | Ramp stuck | Oiled |\n",
+        ),
+        (
+            "report.md",
+            "# Ferry service stopped on 14 September\n\nNo ferry sailed for two hours.\n\n\
+             ## Root cause\n\nA rope had fouled the screw of the ferry.\n",
+        ),
+    ];
+    let answer = told("Why was the ferry service stopped on 14 September?", &texts);
+    assert!(answer.contains("fouled") && !answer.contains("Same cause"), "{answer}");
+}
+
+#[test]
+fn the_sentences_before_a_decision_tell_why() {
+    let text = "2. Regatta\nThe south jetty needs two more weeks. Nobody wants to sail at Easter. \
+        Decision: the regatta moves from 9 April to 20 May. Entries close on 8 May.\n";
+    let answer = told("Why was the regatta moved?", &[("minutes.txt", text)]);
+    assert!(answer.contains("two more weeks") && answer.contains("20 May"), "{answer}");
+    assert!(!answer.contains("Entries"), "{answer}");
+    let text =
+        "Nobody wants to sail at Easter. The regatta moves to May because the jetty is late.";
+    let answer = told("Why was the regatta moved?", &[("minutes.txt", text)]);
+    assert_eq!(answer, "The regatta moves to May because the jetty is late. [1]");
+}
+
+#[test]
 fn a_missing_question_mark_changes_nothing() {
     let texts =
         [("permit.md", "The harbour office sells permits until 17:00. Fog stops the ferry.")];
