@@ -106,6 +106,7 @@ impl Choice<'_> {
             .or_else(|| self.of_cause(first))
             .unwrap_or_else(|| self.sentences(first))
     }
+            .or_else(|| self.of_payer(first))
 
     /// The passage of another edition on the matter of the first one, if both editions are asked
             .or_else(|| self.of_ground(first))

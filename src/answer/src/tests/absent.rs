@@ -20,6 +20,21 @@ fn a_version_with_its_letter_is_the_version() {
     assert!(!answer.contains("31 March"), "{answer}");
 }
 
+const NOTICE: &str = "# Slipway\n\nThe north slipway gets a new winch motor. It is shut from 4 to \
+    16 May. Please order moorings before that.\n\nThe replacement costs 9,300 EUR and is taken \
+    from the harbour fund.\n\n# Jetty\n\nThe jetty is painted in June.\n";
+
+#[test]
+fn who_pays_is_told_with_the_cost() {
+    let answer = told("Who pays for the new winch motor?", &[("notice.md", NOTICE)]);
+    assert!(answer.contains("harbour fund"), "{answer}");
+    let answer = told("Who pays for painting the jetty?", &[("notice.md", NOTICE)]);
+    assert!(!answer.contains("June"), "{answer}");
+    let text = "The berth holder bears the price of the winch motor.";
+    let answer = told("Who pays for the winch motor?", &[("berths.md", text)]);
+    assert!(answer.contains("berth holder"), "{answer}");
+}
+
 #[test]
 fn a_reference_to_another_cause_is_no_cause() {
     let texts = [
