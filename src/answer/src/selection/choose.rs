@@ -82,6 +82,9 @@ impl Choice<'_> {
         if let Some(rows) = self.of_today(first) {
             return rows;
         }
+        if let Some(rest) = self.of_condition(first) {
+            return rest;
+        }
         let other = self.of_other_edition(first);
         // From two compared editions, one passage each is shown instead of a whole list.
         let whole = self.whole_of(first);
@@ -202,7 +205,7 @@ impl Choice<'_> {
 
     /// The whole list or procedure that the candidate belongs to or announces, if the question
     /// wants one.
-    fn whole_of(&self, first: usize) -> Option<usize> {
+    pub(crate) fn whole_of(&self, first: usize) -> Option<usize> {
         if let Some(steps) = self.steps_below(first) {
             return Some(steps);
         }

@@ -9,6 +9,7 @@
 //! - `foreign`: passages in other languages, rendered in words of the question's language
 //! - `headed`: whole lists found by the headings above them
 //! - `kinds`: the table of the kind of things that is meant
+//! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
 //! - `rows`: the rows that a question means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
@@ -23,6 +24,7 @@ pub(crate) mod decisions;
 pub(crate) mod foreign;
 pub(crate) mod headed;
 pub(crate) mod kinds;
+pub(crate) mod occasions;
 pub(crate) mod payers;
 pub(crate) mod rows;
 pub(crate) mod sure;

@@ -68,6 +68,17 @@ fn the_sentences_before_a_decision_tell_why() {
 }
 
 #[test]
+fn what_happens_is_told_from_its_condition_on() {
+    let text = "# Mooring permit\n\nSend the form to the harbour office. You receive the permit \
+        within a day. If a permit runs out, the boat may stay for 14 days. After that it is towed.";
+    let answer = told("What happens if the permit runs out?", &[("permit.md", text)]);
+    assert!(answer.starts_with("If a permit runs out") && answer.contains("towed"), "{answer}");
+    let text = "# When the bell rings\n\nLeave the jetty. Take the stairs. Wait at the gate.";
+    let answer = told("What happens when the bell rings?", &[("bell.md", text)]);
+    assert!(answer.contains("Leave the jetty") && answer.contains("gate"), "{answer}");
+}
+
+#[test]
 fn a_missing_question_mark_changes_nothing() {
     let texts =
         [("permit.md", "The harbour office sells permits until 17:00. Fog stops the ferry.")];
