@@ -363,6 +363,21 @@ impl Choice<'_> {
             let at = self.later(at).filter(|later| !chosen.contains(later)).unwrap_or(at);
             chosen.push(at);
         }
+        self.with_enumeration_first(chosen)
+    }
+
+    /// For a question that wants several things, the sentence that enumerates them before others.
+    fn with_enumeration_first(&self, mut chosen: Vec<usize>) -> Vec<usize> {
+        let noun = self.question.noun.as_deref().map(terms).unwrap_or_default();
+        let tells_all = |at: &usize| {
+            let shown = self.candidate(*at).shown();
+            enumerates(&shown) && !noun.is_disjoint(&terms(&shown))
+        };
+        if self.question.wanted == Wanted::List
+            && let Some(at) = chosen.iter().position(tells_all)
+        {
+            chosen[..=at].rotate_right(1);
+        }
         chosen
     }
 }

@@ -79,6 +79,14 @@ fn what_happens_is_told_from_its_condition_on() {
 }
 
 #[test]
+fn what_enumerates_comes_first() {
+    let text = "There is no signal for fog yet. Four signals exist: red, green, white and blue. \
+        Each signal is lit for an hour.";
+    let answer = told("Which signals are there?", &[("signals.md", text)]);
+    assert!(answer.starts_with("Four signals exist"), "{answer}");
+}
+
+#[test]
 fn a_missing_question_mark_changes_nothing() {
     let texts =
         [("permit.md", "The harbour office sells permits until 17:00. Fog stops the ferry.")];
