@@ -15,6 +15,7 @@ use crate::question::condition::unbound;
 use crate::question::named::{CODE_MALUS, Named, names, written};
 use crate::question::phrases::COUNTS;
 use crate::question::wish::{Question, last_of};
+use crate::relevance::absences::Absences;
 use crate::rows::keys::Keys;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{days, year};
@@ -82,9 +83,9 @@ const BEHIND_COUNTED: &str = "\
     ont|es|son|están|han";
 /// Maximum number of words between a thing counted and its number.
 const COUNT_WORDS_MAX: usize = 4;
-
 /// Number of characters in the ending of a file's name.
 const FILE_ENDING: std::ops::RangeInclusive<usize> = 2..=5;
+
 /// Everything that a question demands of a passage.
 pub(crate) struct Demands {
     names: BTreeMap<String, Named>,
@@ -100,6 +101,7 @@ pub(crate) struct Demands {
     naming: Option<String>,
     is_of_list: bool,
     compares: bool,
+    absences: Absences,
 }
 
 impl Demands {
@@ -115,12 +117,14 @@ impl Demands {
         // "Who besides Ada": an exclusion need not occur in the text.
         names.retain(|term, _| !question.excluded.contains(term));
         let days = question.days.iter().filter(|_| !has_bounds);
+        let counted = counted_words(last_of(text));
         Self {
+            absences: Absences::of(question, &counted, &names),
             written: written(last_of(text), &names),
             names,
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(last_of(text)),
-            counted: counted(last_of(text)),
+            counted: counted_terms(&counted),
             asked: terms(last_of(text)),
             naming: entries(NAMINGS)
                 .any(|opening| question.last().to_lowercase().starts_with(opening))
@@ -177,13 +181,14 @@ impl Demands {
     }
 
     /// The confidence that a passage loses for missing things. `is_held` tells whether a term
-    /// occurs in the passage, above it or in its chunk; only names among the `wanted` terms count.
+    /// occurs in the passage, above it or in its chunk, `is_met` also accepts a synonym; only names
+    /// among the `wanted` terms count, and no passage has the `unmet` ones.
     /// Rows that are counted themselves need no number, and a text that states no year may be of
     /// any.
     pub(crate) fn missing(
         &self,
-        wanted: &BTreeSet<String>,
-        is_held: &dyn Fn(&String) -> bool,
+        (wanted, unmet): (&BTreeSet<String>, &BTreeSet<String>),
+        (is_held, is_met): (&dyn Fn(&String) -> bool, &dyn Fn(&String) -> bool),
         (passage, above): (&Candidate, &str),
         (is_counted, tells_year): (bool, bool),
     ) -> f32 {
@@ -230,6 +235,7 @@ impl Demands {
         if self.naming.as_ref().is_some_and(|asked| !has_name(asked)) {
             missing = missing.max(NAMELESS_MALUS);
         }
+        missing = missing.max(self.absences.loss((is_met, unmet), passage, above));
         let is_counted = is_counted
             || self.counted.is_empty()
             || self.names_number(&passage.cells)
@@ -245,12 +251,6 @@ impl Demands {
     }
 }
 
-/// The term of the attribute that a question asks for ("the salary of Ada", "Ada's salary"), and
-/// the confidence lost without it. Nouns that answers seldom repeat do not count.
-fn attribute(question: &str) -> Option<(String, f32)> {
-    let text = question.to_lowercase().replace('\u{2019}', "'");
-    let of_owner = || {
-        let (before, behind) = text.split_once("'s ")?;
 /// Whether a word is the name of a file, which is often in lower case: "plan-tarn.pdf".
 fn is_file(word: &str) -> bool {
     word.rsplit_once('.').is_some_and(|(_, ending)| {
@@ -258,6 +258,12 @@ fn is_file(word: &str) -> bool {
     })
 }
 
+/// The term of the attribute that a question asks for ("the salary of Ada", "Ada's salary"), and
+/// the confidence lost without it. Nouns that answers seldom repeat do not count.
+fn attribute(question: &str) -> Option<(String, f32)> {
+    let text = question.to_lowercase().replace('\u{2019}', "'");
+    let of_owner = || {
+        let (before, behind) = text.split_once("'s ")?;
         let owner = before.unicode_words().next_back()?;
         // "It's", "what's": a verb instead of an owner.
         let is_verb = is_interrogative(owner) || words::is_reference(owner) || owner == "there";
@@ -311,8 +317,8 @@ fn is_file(word: &str) -> bool {
     term.filter(|_| is_said).map(|term| (term, malus))
 }
 
-/// The terms of the things that a question counts: "how many lockers", "how many days of leave".
-fn counted(question: &str) -> Vec<String> {
+/// The words of the things that a question counts: "how many lockers", "how many days of leave".
+fn counted_words(question: &str) -> Vec<String> {
     let text = spaced(question);
     let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
     let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
@@ -324,8 +330,11 @@ fn counted(question: &str) -> Vec<String> {
     // "How many of the 2025 rounds", "how many of our lockers".
     let is_before = |word: &&str| is_entry(BEFORE_COUNTED, word) || year(word).is_some();
     let words = words.skip_while(is_before).take_while(|word| !is_end(word));
-    let things = words.take(COUNTED_WORDS_MAX);
-    things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
+    words.take(COUNTED_WORDS_MAX).map(str::to_owned).collect()
+}
+
+fn counted_terms(words: &[String]) -> Vec<String> {
+    words.iter().flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
 }
 
 /// Whether a passage states a number of things: one of their terms close to a number, or a term in
@@ -370,6 +379,10 @@ pub(crate) fn lacks_kind(question: &Question, holds_kind: bool, passage: &str) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn counted(question: &str) -> Vec<String> {
+        counted_terms(&counted_words(question))
+    }
 
     #[test]
     fn the_noun_that_is_asked_of_something_is_seen() {

@@ -1,5 +1,6 @@
 //! Scores passages by how well they answer.
 //!
+//! - `absences`: things asked for that are mentioned nowhere
 //! - `declining`: reasons against an answer
 //! - `evidence`: whether the evidence for an answer suffices
 //! - `form`: signs for and against a passage besides its words
@@ -10,6 +11,7 @@
 //! - `synonyms`: other words for those of a question
 //! - `weights`: the weight of each term of a question
 
+pub(crate) mod absences;
 pub(crate) mod declining;
 pub(crate) mod evidence;
 pub(crate) mod form;

@@ -316,7 +316,7 @@ pub(crate) fn by_words(
         let is_held = |name: &String| is_met(name) && (!unmet.contains(name) || is_version(name));
         let is_counted = demands.are_counted(candidate, own, context, &keys);
         let (passage, told) = ((candidate, names[at].as_str()), (is_counted, *tells_year));
-        let missing = demands.missing(&wanted, &is_held, passage, told);
+        let missing = demands.missing((&wanted, &unmet), (&is_held, &is_met), passage, told);
         let lacks_measure = question.measure.filter(|one| !one.is_in(candidate, &names[at]));
         let wrong = wrong_kind(question, candidate, &opposites, lacks_measure);
         let of_other = value_if(owners.are_others(candidate, &names[at]), OTHER_OWNER_MALUS);
@@ -379,9 +379,10 @@ fn values_of(candidate: &Candidate) -> String {
 
 /// Whether the text contains a word that states a cause.
 pub(crate) fn tells_cause(text: &str) -> bool {
+    // "The same cause as K-12" tells none.
     let text = spaced(text);
-    CAUSE_WORDS.split('|').any(|words| contains(&text, words))
     let text = entries(CAUSES_ELSEWHERE).fold(text, |text, words| text.replace(words, ""));
+    CAUSE_WORDS.split('|').any(|words| contains(&text, words))
 }
 
 /// Whether the text begins with a label that announces a cause: "Cause. A cable", "Reason: it

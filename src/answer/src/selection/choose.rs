@@ -106,13 +106,13 @@ impl Choice<'_> {
             return note.or_else(|| self.of_row(first)).unwrap_or_else(|| self.rows(first));
         }
         self.of_decisions(first)
+            .or_else(|| self.of_payer(first))
             .or_else(|| self.of_cause(first))
+            .or_else(|| self.of_ground(first))
             .unwrap_or_else(|| self.sentences(first))
     }
-            .or_else(|| self.of_payer(first))
 
     /// The passage of another edition on the matter of the first one, if both editions are asked
-            .or_else(|| self.of_ground(first))
     /// about.
     fn of_other_edition(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);

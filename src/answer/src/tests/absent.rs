@@ -2,6 +2,70 @@
 
 use super::*;
 
+#[test]
+fn the_number_of_other_things_is_not_told() {
+    let text = "The ferry line sails with 14 captains from two harbours: Tarn and Orrin.";
+    let answer = told("How many lifeboats does the ferry line have?", &[("line.txt", text)]);
+    assert!(!answer.contains("14"), "{answer}");
+    let rules =
+        "# Abroad\n\nSailing in the north is allowed for up to 30 days a year without asking.";
+    let answer = told("How many days of holiday do I get a year?", &[("rules.md", rules)]);
+    assert!(!answer.contains("30"), "{answer}");
+}
+
+#[test]
+fn a_number_in_other_words_is_told() {
+    for (question, text, expected) in [
+        ("How many captains does the ferry line have?", "The ferry line has 14 captains.", "14"),
+        ("How many employees does the ferry line have?", "The ferry line employs 90.", "90"),
+        ("How many employees does the ferry line have?", "The ferry line has 90 people.", "90"),
+        ("How many rooms does the ferry have?", "The ferry has 12 bedrooms.", "12"),
+        ("How many holidays do captains have?", "# Holidays\n\nCaptains have 28 a year.", "28"),
+    ] {
+        let answer = told(question, &[("line.md", text)]);
+        assert!(answer.contains(expected), "{question}: {answer}");
+    }
+}
+
+#[test]
+fn the_holder_of_an_office_needs_a_word_for_one() {
+    let text = "This contract is between Orrin Ferries Ltd., Quay Road, Tarn, and Ada Holm.";
+    let answer = told("Who is the CEO of Orrin Ferries?", &[("contract.txt", text)]);
+    assert!(!answer.contains("Holm"), "{answer}");
+    for text in [
+        "Orrin Ferries is led by Ada Holm.",
+        "The director of Orrin Ferries is Ada Holm.",
+        "Orrin Ferries: Ada Holm",
+    ] {
+        let answer = told("Who is the CEO of Orrin Ferries?", &[("page.txt", text)]);
+        assert!(answer.contains("Ada Holm"), "{answer}");
+    }
+}
+
+#[test]
+fn a_visit_is_not_when_a_house_was_built() {
+    let text = "At Quay House the painters come again on 15 December.";
+    let answer = told("When was Quay House built?", &[("notice.txt", text)]);
+    assert!(!answer.contains("15 December"), "{answer}");
+    for text in ["Quay House dates from 1924.", "Quay House was built last autumn."] {
+        let answer = told("When was Quay House built?", &[("notice.txt", text)]);
+        assert!(answer.contains("Quay House"), "{answer}");
+    }
+}
+
+const JOBS: &str = "# Jobs\n\n| job | opened | client | state |\n|---|---|---|---|\n\
+    | 71 | 2026-02-01 | Orrin Ferries | closed |\n| 72 | 2026-02-03 | Lumo Ropes | closed |\n\
+    | 73 | 2026-02-09 | Gecko Boats | open |\n";
+
+#[test]
+fn a_row_with_nothing_but_the_name_is_not_told() {
+    let jobs = [("jobs.md", JOBS)];
+    let answer = told("What discount do we grant Orrin Ferries?", &jobs);
+    assert!(!answer.contains("71"), "{answer}");
+    let answer = told("What is the state of the job for Orrin Ferries?", &jobs);
+    assert!(answer.contains("closed"), "{answer}");
+}
+
 /// The name of a file says which client its rows are about.
 #[test]
 fn a_name_in_the_file_name_holds_for_its_rows() {

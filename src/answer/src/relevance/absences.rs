@@ -1,0 +1,189 @@
+//! Absences: what a question asks for is mentioned nowhere in or around a passage.
+//!
+//! A passage may answer in other words, so that each rule needs more than a missing word: a number
+//! of other things where some are counted, a day without a year where it is asked when a house was
+//! built, no word for any office where a director is asked for, a row that has nothing of the
+//! question but a name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::passages::blocks::Kind;
+use crate::passages::candidates::{Candidate, Shape};
+use crate::question::named::Named;
+use crate::question::wish::{Question, Wanted};
+use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::text::terms::{is_common, terms};
+use crate::text::values::quantities;
+use crate::text::words::{Asked, contains_any, entries, is_entry, spaced};
+use lodestone_text::HybridQuery;
+
+/// Confidence lost by a passage in which something is absent.
+const ABSENT_MALUS: f32 = 0.35;
+/// Words for units: "how many days of leave" counts leave.
+const UNITS: &str = "\
+    second|seconds|minute|minutes|hour|hours|day|days|night|nights|week|weeks|month|months|year|\
+    years|time|times|mile|miles|kilometre|kilometres|kilometer|kilometers|metre|metres|meter|\
+    meters|foot|feet|inch|inches|degree|degrees|percent|point|points|litre|litres|liter|liters|\
+    gram|grams|kilogram|kilograms|kilo|kilos|tonne|tonnes|ton|tons|pound|pounds|euro|euros|dollar|\
+    dollars|square|cubic|piece|pieces|copy|copies|unit|units|item|items";
+/// Words for people who are counted without a noun: "there are 40 of us".
+const PEOPLE: &str = "\
+    people|person|persons|staff|members|us|we|they|team|men|women|headcount|workforce|heads|jobs";
+/// Minimum number of letters at which two words with the same beginning are related: "employ",
+/// "employees".
+const RELATED_MIN: usize = 5;
+
+/// Openings of a question for the holder of an office, and the offices.
+const HOLDERS: &str = "who is the|who's the|who is our|who's our|who was the";
+const OFFICES: &str = "\
+    ceo|cfo|cto|coo|cio|managing director|chief executive|president|chairman|chairwoman|\
+    chairperson|treasurer|mayor|headmaster|headmistress|headteacher";
+/// Words that may stand for an office, or tell who holds one.
+const OF_OFFICE: &str = "\
+    head|heads|headed|lead|leads|led|leader|run|runs|ran|manage|manages|managed|manager|management|\
+    director|directors|chief|executive|officer|founder|founders|founded|owner|owners|owns|charge|\
+    responsible|chair|chairs|chaired|preside|presides|president|appointed|elected|successor|\
+    succeeds|succeeded|post|position|role|office|partner|boss|principal|board|signed|name|\
+    treasury|finance|finances|accounts";
+
+/// Verbs for the making of something, at the end of a question when it was made, and words of a
+/// text that tells such a time.
+const MADE: &str = "built|constructed|erected|founded|established";
+const TELLS_MAKING: &str = "\
+    built|build|builds|building|construction|constructed|erected|erection|founded|foundation|\
+    founder|founders|established|establishment|completed|completion|opened|opening|inaugurated|\
+    dates|dating|dated|century|centuries|year|years|ago|age|old|since|war|started|began|created";
+
+const YEAR_DIGITS: usize = 4;
+
+/// Minimum number of words that a row must have none of.
+const MATTER_MIN: usize = 2;
+
+/// What a question asks for and a passage may lack.
+#[derive(Debug, Default)]
+pub(crate) struct Absences {
+    /// The terms of the things counted, apart from units.
+    counted: BTreeSet<String>,
+    asks_office: bool,
+    asks_making: bool,
+    /// The terms of the question besides its names, if a row must have some of them.
+    matter: BTreeSet<String>,
+    /// The terms of its names.
+    names: BTreeSet<String>,
+}
+
+impl Absences {
+    /// Finds what a passage must mention; `counted` holds the words of the things counted, `named`
+    /// the names, codes and years of the question.
+    pub(crate) fn of(
+        question: &Question,
+        counted: &[String],
+        named: &BTreeMap<String, Named>,
+    ) -> Self {
+        let asked = spaced(question.last());
+        let is_thing = |word: &&String| !is_entry(UNITS, word) && !is_common(word);
+        let things = counted.iter().filter(|_| asked.contains(" how many ")).filter(is_thing);
+        let begins = |list| entries(list).any(|words| asked.starts_with(&format!(" {words} ")));
+        let last = asked.split_whitespace().next_back().unwrap_or_default();
+        let is_plain = matches!(question.wanted, Wanted::Fact)
+            && question.extreme.is_none()
+            && question.total.is_none()
+            && question.conditions.is_empty()
+            && !(question.is_of_list || question.compares || question.counts);
+        let names = named.iter().filter(|(_, kind)| **kind == Named::Name);
+        let names: BTreeSet<String> = names.map(|(name, _)| name.clone()).collect();
+        let mut matter = &wanted_terms(question) - &light_terms(question);
+        matter.retain(|term| is_plain && !named.contains_key(term) && is_word(term));
+        Self {
+            counted: things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect(),
+            asks_office: begins(HOLDERS) && contains_any(&asked, OFFICES),
+            asks_making: question.asked == Asked::Date
+                && begins("when was|when were")
+                && is_entry(MADE, last),
+            matter,
+            names,
+        }
+    }
+
+    /// The confidence that a passage loses. `is_met` tells whether it, the text above it or its
+    /// chunk has a term of the question or a synonym, `unmet` holds the terms that no passage has.
+    pub(crate) fn loss(
+        &self,
+        (is_met, unmet): (&dyn Fn(&String) -> bool, &BTreeSet<String>),
+        passage: &Candidate,
+        above: &str,
+    ) -> f32 {
+        let shown = passage.shown();
+        let is_prose = passage.cells.is_empty() && matches!(passage.shape, Shape::Unit(_));
+        let is_absent = (is_prose && self.lacks_counted(is_met, unmet, &shown, above))
+            || (is_prose && self.lacks_office(&shown, above))
+            || (self.asks_making && !tells_making(&shown))
+            || self.lacks_matter(is_met, passage, above);
+        if is_absent { ABSENT_MALUS } else { 0.0 }
+    }
+
+    /// Whether a sentence states a number, but the things counted are mentioned nowhere.
+    fn lacks_counted(
+        &self,
+        is_met: &dyn Fn(&String) -> bool,
+        unmet: &BTreeSet<String>,
+        shown: &str,
+        above: &str,
+    ) -> bool {
+        !self.counted.is_empty()
+            && self.counted.iter().all(|term| unmet.contains(term) && !is_met(term))
+            && !quantities(shown).is_empty()
+            && !contains_any(&spaced(shown), PEOPLE)
+            && !are_related(&self.counted, &format!("{shown}\n{above}"))
+    }
+
+    /// Whether an office is asked for and a sentence names none.
+    fn lacks_office(&self, shown: &str, above: &str) -> bool {
+        let tells = |text: &str| {
+            let said = spaced(text);
+            contains_any(&said, OFFICES) || contains_any(&said, OF_OFFICE)
+        };
+        // "Treasurer: Ada Tarn", and anything else behind a label.
+        self.asks_office && !shown.contains(':') && !tells(shown) && !tells(above)
+    }
+
+    /// Whether a row that merely mentions a name has nothing else of the question. A row that
+    /// begins with the name is about it, and may answer in any words.
+    fn lacks_matter(
+        &self,
+        is_met: &dyn Fn(&String) -> bool,
+        passage: &Candidate,
+        above: &str,
+    ) -> bool {
+        self.matter.len() >= MATTER_MIN
+            && !self.names.is_empty()
+            && matches!(passage.shape, Shape::Unit(Kind::Row | Kind::Record))
+            && passage.cells.len() > 1
+            && terms(&passage.cells[0].value).is_disjoint(&self.names)
+            && !self.matter.iter().any(is_met)
+            && !are_related(&self.matter, &format!("{}\n{above}", passage.shown()))
+    }
+}
+
+/// Whether a term is a word, not a number or a day.
+fn is_word(term: &str) -> bool {
+    term.chars().all(char::is_alphabetic)
+}
+
+/// Whether a text tells when something was made: by a year, or by a word for it.
+fn tells_making(text: &str) -> bool {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    numbers.any(|number| number.len() == YEAR_DIGITS) || contains_any(&spaced(text), TELLS_MAKING)
+}
+
+/// Whether a text has a word that begins as one of the terms does, or contains it.
+fn are_related(asked: &BTreeSet<String>, text: &str) -> bool {
+    let said = terms(text);
+    let is_one = |asked: &String| {
+        let begin: String = asked.chars().take(RELATED_MIN).collect();
+        let is_long = begin.chars().count() == RELATED_MIN;
+        said.iter()
+            .any(|term| (is_long && term.starts_with(&begin)) || term.contains(asked.as_str()))
+    };
+    asked.iter().any(is_one)
+}
