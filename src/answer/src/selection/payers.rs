@@ -26,8 +26,8 @@ const UNITS_MAX: usize = 8;
 
 impl Choice<'_> {
     /// For a question who pays, if the first passage says nothing of it: that passage together with
-    /// the next sentence of its section that does; otherwise another passage on its matter that does;
-    /// otherwise nothing. `None` for other questions.
+    /// the next sentence of its section that does; otherwise another passage on its matter that
+    /// does; otherwise nothing. `None` for other questions.
     pub(crate) fn of_payer(&self, first: usize) -> Option<Vec<usize>> {
         let one = self.candidate(first);
         let asks = contains_any(&spaced(self.question.last()), ASKS);
