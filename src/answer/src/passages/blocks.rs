@@ -29,11 +29,13 @@ mod prose;
 mod quoted;
 mod records;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use self::lines::{
     Line, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped, lines,
 };
+use crate::passages::keyed::repeated_names;
 use crate::passages::tables::{Table, named_cells, tables};
 use crate::text::{quotes, sentences};
 
@@ -111,9 +113,11 @@ pub(crate) struct Blocks {
 /// Splits a text into units. If it does not begin its document, `above` has the lines above it that
 /// it needs: headings, and the header of a table that it begins in.
 pub(crate) fn blocks(text: &str, above: Option<&str>) -> Blocks {
+    let lines = lines(text);
     let mut parser = Parser {
         text,
-        lines: lines(text),
+        names: repeated_names(lines.iter().map(|line| line.content)),
+        lines,
         tables: tables(text),
         found: Blocks { sections: vec![Vec::new()], ..Blocks::default() },
         headings: Vec::new(),
@@ -130,6 +134,8 @@ pub(crate) fn blocks(text: &str, above: Option<&str>) -> Blocks {
 struct Parser<'t> {
     text: &'t str,
     lines: Vec<Line<'t>>,
+    /// The names of values that several paragraphs repeat.
+    names: BTreeSet<&'t str>,
     tables: Vec<Table>,
     found: Blocks,
     /// Level and text of the open headings.

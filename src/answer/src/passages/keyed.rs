@@ -1,5 +1,7 @@
 //! Lines of the form `name: value`: records, settings, the headers of a mail.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::text::sentences::{self, WRAPPED_COLUMNS_MIN};
 
 /// Limits on a name.
@@ -12,6 +14,13 @@ struct Limits {
 const FIRST: Limits = Limits { chars: 40, words: 4 };
 /// Limits on later lines, since table columns can have long names.
 const FURTHER: Limits = Limits { chars: 80, words: 10 };
+
+/// Marks in a name besides letters and digits.
+const MARKS: &str = " ._-/()&'%€$£\":?#+°²³";
+/// Further marks in a name that several records repeat, and marks that may begin it.
+const RARE_MARKS: &str =
+    " ._-/()&'%€$£\"?#+°²³,;[]=<>*@~§×\u{2013}\u{2014}\u{2018}\u{2019}\u{201C}\u{201D}";
+const FIRST_MARKS: &str = "\"(%€$£°§";
 
 /// Minimum number of words in a value that may be a sentence.
 const PROSE_WORDS_MIN: usize = 3;
@@ -28,16 +37,17 @@ pub(crate) struct KeyedLine {
 /// The keyed lines at the start of `lines`, each given with its indent, up to the first line that
 /// is not keyed. Empty if the first one is not, or if they are likely prose: a single line whose
 /// name no program would use or that goes on with a sentence, or sentences after a word amid other
-/// sentences. `before` is the line above the first.
+/// sentences. `before` is the line above the first, `names` are the [`repeated_names`] of the text.
 pub(crate) fn run<'t>(
     before: &str,
     lines: impl Iterator<Item = (usize, &'t str)>,
+    names: &BTreeSet<&str>,
 ) -> Vec<KeyedLine> {
     let mut run: Vec<KeyedLine> = Vec::new();
     let mut behind = "";
     for (indent, content) in lines {
         let limits = if run.is_empty() { &FIRST } else { &FURTHER };
-        let Some(line) = keyed_line(indent, content, limits) else {
+        let Some(line) = keyed_line(indent, content, limits, names) else {
             behind = content;
             break;
         };
@@ -49,8 +59,8 @@ pub(crate) fn run<'t>(
         run.pop();
     }
     let tells = |line: &KeyedLine| is_prose(&line.value);
-    let are_prose =
-        || run.iter().all(tells) || run.iter().any(|line| tells(line) && line.is_long());
+    let is_long = |line: &KeyedLine| line.is_long() && !names.contains(line.key.as_str());
+    let are_prose = || run.iter().all(tells) || run.iter().any(|line| tells(line) && is_long(line));
     match run.as_slice() {
         [one] if !is_identifier(&one.key) || one.value.is_empty() || is_title(one) => Vec::new(),
         [one] if are_notes(one) => Vec::new(),
@@ -79,7 +89,40 @@ fn is_prose(text: &str) -> bool {
     sentences::is_ended(text) && text.split_whitespace().count() >= PROSE_WORDS_MIN
 }
 
-fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine> {
+/// The names before values in lines of several paragraphs. They are columns of records, so they may
+/// be longer and hold more marks than other names: "Price per month, yearly contract".
+pub(crate) fn repeated_names<'t>(lines: impl Iterator<Item = &'t str>) -> BTreeSet<&'t str> {
+    let (mut first, mut repeated) = (BTreeMap::new(), BTreeSet::new());
+    let mut paragraph = 0;
+    for line in lines {
+        paragraph += usize::from(line.is_empty());
+        let Some((name, _)) = line.split_once(": ") else { continue };
+        let begins = name.starts_with(|c: char| c.is_alphanumeric() || FIRST_MARKS.contains(c));
+        if begins
+            && name.contains(char::is_alphabetic)
+            && is_name(name, &FURTHER, RARE_MARKS)
+            && *first.entry(name).or_insert(paragraph) != paragraph
+        {
+            repeated.insert(name);
+        }
+    }
+    repeated
+}
+
+/// Whether a text is a name within the limits, of letters, digits and the given marks.
+fn is_name(text: &str, limits: &Limits, marks: &str) -> bool {
+    text.chars().count() <= limits.chars
+        && text.split(' ').count() <= limits.words
+        && text.chars().all(|c| c.is_alphanumeric() || marks.contains(c))
+        && sentences::pieces(text).len() == 1
+}
+
+fn keyed_line(
+    indent: usize,
+    content: &str,
+    limits: &Limits,
+    names: &BTreeSet<&str>,
+) -> Option<KeyedLine> {
     let (key, value) = match content.split_once(": ") {
         Some((key, value)) if value.trim().starts_with('#') => (key, ""),
         Some((key, value)) => (key, value.trim()),
@@ -96,14 +139,10 @@ fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine
             },
         },
     };
-    let is_name = |c: char| c.is_alphanumeric() || " ._-/()&'%€$£\":?#+°²³".contains(c);
-    let is_key = !key.is_empty()
-        && key.chars().count() <= limits.chars
-        && key.split(' ').count() <= limits.words
-        && key.starts_with(|c: char| c.is_alphanumeric() || c == '"')
-        && key.chars().all(is_name)
-        && sentences::pieces(key).len() == 1;
-    is_key.then(|| KeyedLine {
+    let is_key = || {
+        key.starts_with(|c: char| c.is_alphanumeric() || c == '"') && is_name(key, limits, MARKS)
+    };
+    (names.contains(key) || is_key()).then(|| KeyedLine {
         key: key.trim_matches('"').to_owned(),
         value: value.to_owned(),
         indent,
@@ -148,14 +187,37 @@ mod tests {
 
     fn keys(text: &str) -> Vec<String> {
         let lines = text.lines().map(|line| (line.len() - line.trim_start().len(), line.trim()));
-        run("", lines).into_iter().map(|line| line.key).collect()
+        let names = repeated_names(text.lines().map(str::trim));
+        run("", lines, &names).into_iter().map(|line| line.key).collect()
+    }
+
+    #[test]
+    fn names_that_records_repeat_may_hold_any_marks() {
+        let names =
+            ["Name of the boat or of its trailer", "Berth, in summer", "Beam [m]", "% paid"];
+        let record = |value: &str| names.map(|name| format!("{name}: {value}")).join("\n");
+        let two = format!("{}\n\n{}", record("12"), record("40"));
+        assert_eq!(keys(&two), names);
+        assert!(keys(&record("12")).is_empty(), "a single one may be prose");
+        let last = record("7").replacen(": 7", ": It is paid for.", 1);
+        let noted = format!("{two}\n\n{last}\nThe rest is laid up.");
+        let repeated = repeated_names(noted.lines());
+        let lines = || noted.lines().skip(10).map(|line| (0, line));
+        assert_eq!(run("", lines(), &repeated).len(), 4);
+        assert!(run("", lines(), &BTreeSet::new()).is_empty());
+        let talk = "Holm, Ada: the boat is in.\nTarn, Bo: good.\nHolm, Ada: it leaks.";
+        assert!(keys(talk).is_empty(), "one paragraph");
+        let notes = "room: 4\nDear Ada, please note: it is wet.\n\nMind this, all: it is wet.";
+        assert_eq!(keys(notes), ["room"]);
     }
 
     #[test]
     fn a_line_within_a_sentence_is_no_setting() {
         let before = "The server is stopped first. Its data directory contains";
-        assert!(run(before, [(0, "everything: keys, jobs.")].into_iter()).is_empty());
-        assert_eq!(run("Pumps in the east", [(0, "as_of: 2025-04-01")].into_iter()).len(), 1);
+        let none = BTreeSet::new();
+        assert!(run(before, [(0, "everything: keys, jobs.")].into_iter(), &none).is_empty());
+        let one = run("Pumps in the east", [(0, "as_of: 2025-04-01")].into_iter(), &none);
+        assert_eq!(one.len(), 1);
     }
 
     #[test]

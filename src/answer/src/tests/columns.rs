@@ -154,3 +154,20 @@ fn a_table_by_days_is_asked_for_the_day_that_tomorrow_is() {
     let answer = asked_on_tuesday("Who is the porter today?", &staff);
     assert!(answer.contains("Ada Holm"), "its dates are not its rows': {answer}");
 }
+
+/// A column whose name holds a comma is a value of its row like any other.
+#[test]
+fn a_name_with_a_comma_is_the_name_of_a_column() {
+    let record = |cabin: &str, summer: u32, winter: u32| {
+        format!(
+            "Cabin: {cabin}\nBeds: 4\nRent a night, summer: {summer}\n\
+             Rent a night, winter: {winter}\nStove: yes\n"
+        )
+    };
+    let list = [record("Heron", 84, 51), record("Teal", 120, 75), record("Wigeon", 66, 40)];
+    let list = list.join("\n");
+    let question = "What is the rent of Teal a night in summer?";
+    let answer = told(question, &[("cabins.csv", &list)]);
+    assert!(answer.starts_with("Cabin: Teal; Beds: 4; Rent a night, summer: 120;"), "{answer}");
+    assert!(!answer.contains("84") && !answer.contains("66"), "{answer}");
+}

@@ -46,7 +46,8 @@ impl Parser<'_> {
     /// The keyed lines of a record, or of settings, that begin at a line.
     pub(super) fn keyed_run(&self, at: usize) -> Vec<KeyedLine> {
         let before = at.checked_sub(1).map_or("", |above| self.lines[above].content);
-        keyed::run(before, self.lines[at..].iter().map(|line| (line.indent, line.content)))
+        let lines = self.lines[at..].iter().map(|line| (line.indent, line.content));
+        keyed::run(before, lines, &self.names)
     }
 
     pub(super) fn keyed(&mut self, at: usize, run: Vec<KeyedLine>) {
