@@ -98,7 +98,8 @@ impl Choice<'_> {
             let is_second = self.side_of(first) == Some(1);
             return if is_second { vec![other, first] } else { vec![first, other] };
         }
-        if self.lacks_quality(first) || self.is_of_others(first) || self.lacks_in_column(first) {
+        let is_other = self.is_of_others(first) || self.lacks_unfinished(first);
+        if is_other || self.lacks_quality(first) || self.lacks_in_column(first) {
             return Vec::new();
         }
         if self.candidate(first).has_values() {

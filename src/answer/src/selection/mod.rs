@@ -14,6 +14,7 @@
 //! - `rows`: the rows that a question means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
+//! - `unfinished`: rows that state that they are unfinished
 
 pub(crate) mod causes;
 pub(crate) mod choose;
@@ -29,3 +30,4 @@ pub(crate) mod payers;
 pub(crate) mod rows;
 pub(crate) mod sure;
 pub(crate) mod today;
+pub(crate) mod unfinished;

@@ -11,7 +11,6 @@ use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::rows::evaluate::{columns, names_extreme};
 use crate::rows::keys::names_column;
 use crate::rows::marks::Marks;
-use crate::rows::states;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
@@ -174,7 +173,7 @@ impl Choice<'_> {
             }
             _ => None,
         };
-        let rows = rows.or_else(|| self.open_rows(first)).or_else(|| {
+        let rows = rows.or_else(|| self.unfinished(first)).or_else(|| {
             let mates = self.mates(first);
             let is_of_all = || self.question.is_of_list || self.are_all_meant(&mates);
             let all = || is_of_all().then(|| mates.clone());
@@ -286,7 +285,7 @@ impl Choice<'_> {
 
     /// The values of rows that occur whole in the question, such as "tent" or "Lumo", with the row
     /// and the column of each.
-    fn whole_values(&self, rows: &[usize]) -> Vec<(usize, &str, BTreeSet<String>)> {
+    pub(crate) fn whole_values(&self, rows: &[usize]) -> Vec<(usize, &str, BTreeSet<String>)> {
         let question = self.question;
         let mut asked = terms(&unbound(question.last(), &question.conditions));
         let marks = rows.first().and_then(|row| self.marks(*row));
@@ -345,15 +344,6 @@ impl Choice<'_> {
             }
         }
         (left.len() < rows.len()).then_some(left)
-    }
-
-    /// The rows whose state shows that they are unfinished, if the question asks for those.
-    fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
-        let mates = self.mates(first);
-        let asked = spaced(self.question.last());
-        let open =
-            self.question.selects_open().then(|| states::open(&asked, &self.cells(&mates)))??;
-        Some(open.into_iter().map(|at| mates[at]).collect())
     }
 
     /// The row for each side of a comparison, if the question names the sides and both are in the

@@ -500,3 +500,28 @@ fn an_extreme_of_a_column_that_is_named_is_told() {
     let answer = extracted("Which dive of the first half took the most hours?", &titled(&texts));
     assert!(answer.text.contains("D3") && !answer.text.contains("D1"), "{}", answer.text);
 }
+
+/// Unfinished rows are those of what the question names; finished ones of it are no reason to tell
+/// others.
+#[test]
+fn unfinished_rows_are_those_of_what_is_named() {
+    let list = records(
+        "repair,boat,owner,state,note",
+        &[
+            "R-1,Heron,Orrin Sails,closed,new mast",
+            "R-2,Teal,Tarn Ferry,open,waits for paint",
+            "R-3,Heron,Orrin Sails,open,rope for Tarn Ferry",
+            "R-4,Wigeon,Lumo,waiting,new keel",
+            "R-5,Coot,Marsh,closed,leak",
+        ],
+    );
+    let told = |question: &str| {
+        let answer = super::told(question, &[("repairs.csv", &list)]);
+        let found = ["R-1", "R-2", "R-3", "R-4", "R-5"].into_iter();
+        found.filter(|name| answer.contains(name)).collect::<Vec<_>>()
+    };
+    assert_eq!(told("Which repairs of Orrin Sails are still open?"), ["R-3"]);
+    assert_eq!(told("which repairs of Lumo are still open"), ["R-4"]);
+    assert_eq!(told("Which repairs of Marsh are still open?"), [""; 0], "all are closed");
+    assert_eq!(told("Which repairs are still open?"), ["R-2", "R-3", "R-4"]);
+}
