@@ -10,7 +10,7 @@ use crate::passages::blocks::Cell;
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::extremes;
 use crate::question::measures::Measure;
-use crate::question::named::tells_year;
+use crate::question::named::{CODE_MALUS, tells_year};
 use crate::question::phrases::{MEANS, MONEY, OPEN, SUMS};
 use crate::question::wish::Question;
 use crate::relevance::declining::{Demands, lacks_kind};
@@ -22,7 +22,7 @@ use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
 use crate::relevance::synonyms::{Lens, is_version};
 use crate::relevance::weights::{Weights, light_terms, terms_of_ranges, wanted_terms};
 use crate::rows::evaluate::{columns, has_number_of, tells_amount};
-use crate::rows::keys::Keys;
+use crate::rows::keys::{Keys, has_other_number};
 use crate::rows::marks::{self, Marks};
 use crate::rows::states::tells_state;
 use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
@@ -349,14 +349,17 @@ pub(crate) fn by_words(
     (scores, Matches { weights, own, above, marks })
 }
 
-/// The confidence that a passage loses if it states the opposite, or no amount where one is asked
-/// for.
+/// The confidence that a passage loses if it states the opposite, another number in the column that
+/// the question names, or no amount where one is asked for.
 fn wrong_kind(
     question: &Question,
     candidate: &Candidate,
     opposites: &Opposites,
     lacks_measure: Option<Measure>,
 ) -> f32 {
+    if has_other_number(question, candidate) {
+        return CODE_MALUS;
+    }
     let shown = candidate.shown();
     let is_opposite = match candidate.cells.first() {
         // The first value of a row says what the row is about.

@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::candidates::Candidate;
 use crate::question::wish::{Question, last_of};
-use crate::rows::ranges::{is_spanned, range_holds, span_holds};
+use crate::rows::ranges::{is_spanned, range_holds, span_holds, terms_of_columns};
 use crate::text::terms::{COMMON, is_common, question_terms, terms};
 use crate::text::values::{days, weekdays};
 use crate::text::words::{entries, is_entry, is_interrogative};
@@ -107,6 +107,7 @@ pub(crate) fn terms_of_ranges(question: &Question, candidate: &Candidate) -> Vec
         let spanned = question.days.iter().filter(|day| is_spanned(&shown, **day));
         return spanned.filter_map(|day| day.terms().into_iter().next()).collect();
     }
+    held.extend(terms_of_columns(question, &candidate.cells));
     for one in &question.quantities {
         if range_holds(&candidate.cells, one) == Some(true) {
             held.extend(

@@ -7,7 +7,9 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::Candidate;
 use crate::question::wish::{Question, Wanted};
+use crate::rows::ranges::terms_of_columns;
 use crate::text::terms::terms;
+use crate::text::words::is_entry;
 use lodestone_text::HybridQuery;
 
 /// Relevance bonus per cell that the question contains whole, and the maximum number of cells
@@ -16,6 +18,13 @@ const KEY_BONUS: f32 = 0.1;
 const KEYS_MAX: usize = 2;
 /// Maximum number of rows that may share a value for it to count as a key.
 const KEY_ROWS_MAX: usize = 3;
+
+/// Words before the name of a column that make the number behind it a bound or an amount, and words
+/// behind a number that counts anew.
+const BEFORE_BOUND: &str = "\
+    before|after|until|till|since|from|past|by|over|under|above|below|than|i|we|you|they|to|can|\
+    must|should|may|vor|nach|bis|seit|ab|avant|après|jusqu'à|depuis|antes|después|hasta|desde";
+const BEHIND_NUMBER: &str = "of|to|or|and|bis|oder|und|à|ou|et|a|o|y";
 
 /// Whether a question names a letter or digit together with its column, as in "class A".
 fn is_named_letter(question: &Question, cell: &Cell) -> bool {
@@ -28,6 +37,36 @@ fn is_named_letter(question: &Question, cell: &Cell) -> bool {
             || HybridQuery::analyse(pair[0]).terms() == HybridQuery::analyse(&cell.name).terms();
         pair[1] == cell.value && is_column()
     })
+}
+
+/// Whether a question numbers something by a column of this row, "week 30", and the row has
+/// another number. Numbers that bound or count things do not identify them.
+pub(crate) fn has_other_number(question: &Question, row: &Candidate) -> bool {
+    if row.cells.len() < 2 || !question.conditions.is_empty() || question.compares {
+        return false;
+    }
+    let words: Vec<&str> = question.last().unicode_words().collect();
+    let number = |at: usize| words.get(at)?.parse::<u32>().ok();
+    let asked: Vec<u32> = (0..words.len()).filter_map(number).collect();
+    let named = |cell: &Cell| {
+        let name = HybridQuery::analyse(&cell.name);
+        let is_name = |at: usize| HybridQuery::analyse(words[at]).terms() == name.terms();
+        let is_next = |at: usize, list: &str| {
+            words.get(at).is_some_and(|word| is_entry(list, &word.to_lowercase()))
+        };
+        (0..words.len()).any(|at| {
+            number(at + 1).is_some()
+                && is_name(at)
+                && !at.checked_sub(1).is_some_and(|before| is_next(before, BEFORE_BOUND))
+                && !is_next(at + 2, BEHIND_NUMBER)
+                && !words.get(at + 2).is_some_and(|word| word.len() > 2 && word.ends_with('s'))
+        })
+    };
+    let is_other = |cell: &&Cell| {
+        let value = cell.value.parse::<u32>();
+        !cell.name.is_empty() && value.is_ok_and(|value| !asked.contains(&value))
+    };
+    row.cells.iter().filter(is_other).any(named)
 }
 
 /// The number of rows with each value in each table, and the terms of the things a question lists.
@@ -68,12 +107,14 @@ impl Keys {
         if !one.has_values() || !question.wants_values() {
             return 0.0;
         }
+        let of_columns = terms_of_columns(question, &one.cells);
         let is_key = |cell: &&Cell| {
             let said = || terms(&cell.value);
             self.rows(one, cell) <= KEY_ROWS_MAX
                 && cell.value.chars().count() > 1
                 && !said().is_empty()
                 && said().is_subset(wanted)
+                && !said().is_subset(&of_columns)
         };
         // "remark: first aider" for "list the first aiders".
         let is_listed = |cell: &Cell| {

@@ -4,11 +4,15 @@
 //! 10-20 kg, up to 8 cm, 25 kg and over, -20 to -60, from: 10 .. to: 20
 //! ```
 
+use std::collections::BTreeSet;
+
 use time::{Date, Month};
 
 use crate::passages::blocks::Cell;
+use crate::question::wish::Question;
 use crate::text::currencies::is_same_unit;
 use crate::text::values::{Day, Quantity, days, measure, quantities, words_of};
+use lodestone_text::HybridQuery;
 
 /// Words before the upper end of a range. Lower case.
 const UP_TO: &[&str] = &[
@@ -68,6 +72,22 @@ pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
         verdict = Some(verdict.unwrap_or(false) || range.contains(&asked.value));
     }
     verdict
+}
+
+/// The terms of a question's numbers that choose among the columns of a row, because their names
+/// are ranges of that unit: "up to 25 guests", "26 to 100 guests". Such numbers do not identify a
+/// row.
+pub(crate) fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<String> {
+    let is_of = |cell: &Cell, asked: &Quantity| {
+        words_of(&cell.name).any(|word| is_same_unit(&word, &asked.unit))
+            && range(&cell.name).is_some()
+    };
+    let chooses = |asked: &&Quantity| {
+        !asked.unit.is_empty() && row.iter().filter(|cell| is_of(cell, asked)).count() > 1
+    };
+    let chosen = question.quantities.iter().filter(chooses);
+    let terms = |one: &Quantity| HybridQuery::analyse(&question.text[one.bytes.clone()]);
+    chosen.flat_map(|one| terms(one).terms().to_vec()).collect()
 }
 
 /// Whether a row contains the day in a span between two of its columns or within one; `None` if it

@@ -11,6 +11,7 @@ use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::rows::evaluate::{columns, names_extreme};
 use crate::rows::keys::names_column;
 use crate::rows::marks::Marks;
+use crate::rows::ranges::terms_of_columns;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
@@ -290,8 +291,15 @@ impl Choice<'_> {
         let mut asked = terms(&unbound(question.last(), &question.conditions));
         let marks = rows.first().and_then(|row| self.marks(*row));
         let is_mark = |term: &String| marks.is_some_and(|marks| marks.terms.contains(term));
-        asked
-            .retain(|term| !is_common(term) && !question.excluded.contains(term) && !is_mark(term));
+        let of_columns = rows.first().map(|row| {
+            let cells = &self.candidate(*row).cells;
+            terms_of_columns(question, cells)
+        });
+        let of_columns = of_columns.unwrap_or_default();
+        asked.retain(|term| {
+            let is_known = of_columns.contains(term) || question.excluded.contains(term);
+            !is_common(term) && !is_known && !is_mark(term)
+        });
         let whole = |cell: &Cell| {
             let said = terms(&cell.value);
             // The "A" of "harness A" is a label, not a term.

@@ -525,3 +525,37 @@ fn unfinished_rows_are_those_of_what_is_named() {
     assert_eq!(told("Which repairs of Marsh are still open?"), [""; 0], "all are closed");
     assert_eq!(told("Which repairs are still open?"), ["R-2", "R-3", "R-4"]);
 }
+
+/// A number that falls into a column identifies no row that has it as a value.
+#[test]
+fn a_number_within_the_name_of_a_column_is_no_key() {
+    let list = "# Hall hire\n\n| Part | Up to 40 guests | 41 to 90 guests | Over 90 guests |\n\
+        |---|---|---|---|\n| Cleaning (EUR) | 60 | 60 | 110 |\n| Deposit (EUR) | 90 | 180 | 300 |\n\
+        | Tables | 8 | 18 | 30 |\n";
+    let answer = super::told("How high is the deposit for 60 guests?", &[("hire.md", list)]);
+    assert!(answer.starts_with("Part: Deposit") && !answer.contains("Cleaning"), "{answer}");
+    let list = "# Rooms\n\n| Room | Guests | Price |\n|---|---|---|\n| Oak | 40 | 90 |\n\
+        | Elm | 60 | 120 |\n| Ash | 90 | 150 |\n";
+    let answer = super::told("Which room is for 60 guests?", &[("rooms.md", list)]);
+    assert!(answer.starts_with("Room: Elm;") && !answer.contains("Oak"), "{answer}");
+}
+
+/// A number behind the name of a column is looked for in that column, not in dates.
+#[test]
+fn a_number_is_that_of_the_column_before_it() {
+    let list = records(
+        "Berth,From,To,Boat",
+        &[
+            "41,2027-05-30,2027-06-30,Heron", "42,2027-04-14,2027-05-20,Teal",
+            "43,2027-06-01,2027-06-14,Wigeon",
+        ],
+    );
+    let mut list = titled(&[("berths.csv", &list)]);
+    list[0].parts.cosine = Some(0.3);
+    let told = |question: &str| extracted(question, &list).text;
+    assert!(told("Which boat lies in berth 42?").contains("Teal"));
+    assert!(told("Which boats lie in berths 42 and 43?").contains("Wigeon"));
+    for question in ["Which boat lies in berth 30?", "Which boat lies in berth 14?"] {
+        assert_eq!(told(question), ABSTENTION);
+    }
+}
