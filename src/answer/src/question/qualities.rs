@@ -31,6 +31,8 @@ enum Kind {
     Deadline,
     /// The day since which somebody has been there.
     Tenure,
+    /// The day on which something was last done.
+    Neglect,
     /// The time of day at which something opens or closes.
     Clock,
 }
@@ -55,6 +57,21 @@ const QUALITIES: &[Quality] = &[
         names: "start|started|since|joined|hired|entry|entered|employed|begin|began|eintritt|\
                 beginn|seit|eingestellt|entrée|embauche|arrivée|depuis|début|alta|ingreso|inicio|\
                 desde",
+        units: "",
+    },
+    // Precedes the length as well.
+    Quality {
+        kind: Kind::Neglect,
+        most: "",
+        least: "gone the longest without|gone longest without|been the longest without|\
+                been longest without|the longest ago|longest since|waited the longest|\
+                waited longest|waiting the longest|waiting longest|am längsten her|\
+                am längsten ohne|am längsten nicht|wartet am längsten|\
+                depuis le plus longtemps sans|attend depuis le plus longtemps|más tiempo sin|\
+                más tiempo esperando",
+        others: "",
+        names: "last|latest|since|letzte|letzter|letztes|seit|dernier|dernière|depuis|último|\
+                última|desde",
         units: "",
     },
     Quality {
@@ -255,7 +272,7 @@ impl Quality {
 
     /// Whether it is a quality of days and years.
     pub(crate) fn is_time(&self) -> bool {
-        matches!(self.kind, Kind::Time | Kind::Deadline | Kind::Tenure)
+        matches!(self.kind, Kind::Time | Kind::Deadline | Kind::Tenure | Kind::Neglect)
     }
 
     /// Whether a column with this name counts years since a day, so that the oldest has the largest
@@ -305,7 +322,9 @@ impl Quality {
         };
         let is_named = || words(name).split(' ').any(|word| is_entry(self.names, word));
         match self.kind {
-            Kind::Time | Kind::Deadline | Kind::Tenure => is_named() && most(&is_dated),
+            Kind::Time | Kind::Deadline | Kind::Tenure | Kind::Neglect => {
+                is_named() && most(&is_dated)
+            }
             Kind::Clock => is_named() && most(&|value| times(value).len() == 1),
             Kind::Money if most(&|value| has_money(&format!("{} {value}", words(name)))) => true,
             _ => is_named(),

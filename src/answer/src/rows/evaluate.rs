@@ -1,5 +1,5 @@
-//! Computation over table rows: the row with the largest or smallest value of a column, and the sum
-//! or mean of its values.
+//! Computation over table rows: the column that an extreme refers to, and the sum or mean of the
+//! values of a column.
 //!
 //! Only values of tables and records count, never prose. If it is unclear which column is meant,
 //! there is no result.
@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use crate::passages::blocks::Cell;
-use crate::question::extremes::{self, Extreme};
+use crate::question::extremes;
 use crate::question::phrases::{MEANS, SUMS};
-use crate::question::qualities::{Quality, size};
+use crate::question::qualities::Quality;
 use crate::question::wish::{Question, Total};
 use crate::rows::states::is_blank;
 use crate::text::amounts::written_as;
@@ -40,41 +40,9 @@ const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
 /// A column of some rows: its name and its values that are present.
 pub(crate) type Column<'r> = (&'r str, Vec<&'r str>);
 
-/// Positions of the rows with the extreme that the question asks for; `None` if it asks for none or
-/// it is unclear of which column. Rows are given by their cells; with `have_amounts`, the rows are
-/// things that the question may mean by their amounts of money.
-pub(crate) fn extreme_rows(
-    question: &Question,
-    rows: &[&[Cell]],
-    have_amounts: bool,
-) -> Option<Vec<usize>> {
-    let name = extreme_column(question, rows, have_amounts)?;
-    // The oldest have the largest age but the earliest date.
-    let is_turned = question.quality.is_some_and(Quality::is_time) && Quality::is_age(name);
-    let most = (question.extreme? == Extreme::Most) != is_turned;
-    let value = |row: &[Cell]| size(name, cell(row, name)?);
-    let measured = rows.iter().enumerate().filter_map(|(at, row)| Some((at, value(row)?)));
-    let measured: Vec<(usize, f64)> = measured.collect();
-    // A number that cannot be read might be the extreme.
-    let numbers = rows.iter().filter(|row| cell(row, name).is_some_and(has_digit));
-    if numbers.count() > measured.len() {
-        return None;
-    }
-    let mut values: Vec<f64> = measured.iter().map(|(_, value)| *value).collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup();
-    if most {
-        values.reverse();
-    }
-    let best = *values.get(question.rank - 1)?;
-    let is_best = |(at, value): &(usize, f64)| (value.total_cmp(&best).is_eq()).then_some(*at);
-    let found: Vec<usize> = measured.iter().filter_map(is_best).collect();
-    // A value shared by all rows distinguishes none of them.
-    (rows.len() >= 2 && !found.is_empty() && found.len() < rows.len()).then_some(found)
-}
-
 /// The total or mean that a question asks for, over one column of `rows` and stated in words; the
-/// column is determined by `all` rows of the table. See [`extreme_rows`] for `have_amounts`.
+/// column is determined by `all` rows of the table. With `have_amounts`, the rows are things that the
+/// question may mean by their amounts of money.
 pub(crate) fn total_of(
     question: &Question,
     (rows, all): (&[&[Cell]], &[&[Cell]]),
@@ -188,11 +156,11 @@ pub(crate) fn has_number_of(row: &[Cell], asked: &BTreeSet<String>) -> bool {
 }
 
 /// The value of a row in a column.
-fn cell<'r>(row: &'r [Cell], name: &str) -> Option<&'r str> {
+pub(crate) fn cell<'r>(row: &'r [Cell], name: &str) -> Option<&'r str> {
     row.iter().find(|cell| cell.name == name).map(|cell| cell.value.as_str())
 }
 
-fn has_digit(value: &str) -> bool {
+pub(crate) fn has_digit(value: &str) -> bool {
     value.contains(|c: char| c.is_ascii_digit())
 }
 
@@ -209,7 +177,7 @@ pub(crate) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
 }
 
 /// The columns in which most values are numbers or days.
-fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
+pub(crate) fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     let mut columns = columns(rows);
     columns.retain_mut(|(_, values)| {
         values.retain(|value| !is_blank(value));
@@ -236,7 +204,7 @@ pub(crate) fn is_code(value: &str) -> bool {
 /// The name of the column that the extreme refers to: the one of the quality in the superlative;
 /// else the one named first after that word; else one of time or, for a word of no quality, the
 /// only possible one or the one of money.
-fn extreme_column<'r>(
+pub(crate) fn extreme_column<'r>(
     question: &Question,
     rows: &[&'r [Cell]],
     have_amounts: bool,
@@ -292,6 +260,7 @@ pub(crate) fn names_extreme(question: &Question, rows: &[&[Cell]]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::extreme::extreme_rows;
 
     fn rows(names: &[&str], values: &[&[&str]]) -> Vec<Vec<Cell>> {
         let cell = |(name, value): (&&str, &&str)| Cell {

@@ -1,7 +1,8 @@
 //! Evaluation of table rows under the conditions of a question.
 //!
 //! - `conditions`: rows whose values meet bounds
-//! - `evaluate`: rows with an extreme value, totals and means
+//! - `evaluate`: totals and means, and the column of an extreme
+//! - `extreme`: rows with an extreme value
 //! - `hours`: the days on which something is open
 //! - `keys`: values and terms by which a question identifies a row
 //! - `marks`: rows that say yes or no, are closed on a day, or lack a value
@@ -10,6 +11,7 @@
 
 pub(crate) mod conditions;
 pub(crate) mod evaluate;
+pub(crate) mod extreme;
 pub(crate) mod hours;
 pub(crate) mod keys;
 pub(crate) mod marks;

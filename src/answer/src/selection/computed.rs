@@ -2,7 +2,8 @@
 //! them.
 
 use crate::question::phrases::{MEANS, SUMS};
-use crate::rows::evaluate::{extreme_rows, total_of};
+use crate::rows::evaluate::total_of;
+use crate::rows::extreme::extreme_rows;
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::selection::rows::SELECTED_MAX;
 use crate::text::words::{contains, entries, spaced};
