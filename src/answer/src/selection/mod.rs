@@ -8,6 +8,7 @@
 //! - `decisions`: the decisions recorded in minutes
 //! - `foreign`: passages in other languages, rendered in words of the question's language
 //! - `headed`: whole lists found by the headings above them
+//! - `identified`: the row that a question identifies by a code or a name
 //! - `kinds`: the table of the kind of things that is meant
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
@@ -24,6 +25,7 @@ pub(crate) mod conflicts;
 pub(crate) mod decisions;
 pub(crate) mod foreign;
 pub(crate) mod headed;
+pub(crate) mod identified;
 pub(crate) mod kinds;
 pub(crate) mod occasions;
 pub(crate) mod payers;

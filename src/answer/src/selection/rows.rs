@@ -147,18 +147,26 @@ impl Choice<'_> {
             }
             () => (PASSAGES_MAX, ROW_DROP_MAX),
         };
+        let mates = self.mates(first);
+        let identifying = if is_listed { BTreeSet::new() } else { self.identifying(&mates) };
+        let is_less = |at: usize| self.is_identified_less(at, first, &identifying);
         let is_equal = |at: &usize| {
             *at != first
+                && !is_less(*at)
                 && own(*at) >= own(first) - SAME
                 && self.scores[*at].form >= self.scores[first].form - SAME
                 && self.relevance(*at) >= self.relevance(first) - drop
         };
         let mut chosen = vec![first];
-        chosen.extend(self.mates(first).into_iter().filter(is_equal));
+        chosen.extend(mates.iter().copied().filter(is_equal));
         if chosen.len() > most {
             chosen.truncate(1);
         }
         while let Some(next) = self.needed(&chosen) {
+            // A neighbour of the row that is identified adds nothing that was asked for.
+            if mates.contains(&next) && is_less(next) {
+                break;
+            }
             chosen.push(next);
         }
         chosen

@@ -34,6 +34,9 @@ impl Choice<'_> {
         if let Some(at) = self.of_measure(first) {
             return Some(at);
         }
+        if let Some(row) = self.of_code(first) {
+            return Some(row);
+        }
         let mut named = names(self.question.last());
         named.retain(|_, kind| *kind == Named::Code);
         self.best(|at| {

@@ -559,3 +559,40 @@ fn a_number_is_that_of_the_column_before_it() {
         assert_eq!(told(question), ABSTENTION);
     }
 }
+
+const FAULTS: &str = "# Faults of the kiln\n\nThe kiln shows faults on its display.\n\n\
+    | Code | Meaning | Remedy |\n|---|---|---|\n\
+    | K1 | door open | close the door |\n\
+    | K2 | probe broken | call the potter |\n\
+    | K7 | cooling down | nothing; the kiln opens by itself when it shows green |\n";
+
+/// A row that is identified by a code or an owner stands alone.
+#[test]
+fn a_row_that_is_identified_is_told_without_its_neighbours() {
+    let told = |question: &str| super::told(question, &[("kiln.md", FAULTS)]);
+    let answer = told("What does the kiln mean by K2?");
+    assert!(answer.contains("K2") && !answer.contains("K7"), "{answer}");
+    let answer = told("What is the remedy for K1 and what is the one for K7?");
+    assert!(answer.contains("K1") && answer.contains("K7"), "{answer}");
+    let staff = records(
+        "Name,Role,Extension",
+        &["Ada Holm,potter,4711", "Bo Tarn,glazer not on an extension,4712", "Cy Marsh,clerk,4713"],
+    );
+    let answer = super::told("Ada's extension?", &[("staff.csv", &staff)]);
+    assert!(answer.contains("4711") && !answer.contains("Bo"), "{answer}");
+    let answer = super::told("the extensions of Ada Holm and Bo Tarn?", &[("staff.csv", &staff)]);
+    assert!(answer.contains("4711") && answer.contains("4712"), "{answer}");
+}
+
+/// A code that only one row has needs no other evidence that the row is meant.
+#[test]
+fn a_code_leaves_no_doubt_about_its_row() {
+    let mut list = titled(&[("kiln.md", FAULTS)]);
+    list[0].parts.cosine = Some(-0.9);
+    let told = |question: &str| extracted(question, &list).text;
+    let answer = told("the display shows K7, what does it mean?");
+    assert!(answer.contains("cooling down") && !answer.contains("K1"), "{answer}");
+    assert_eq!(told("the display shows K9, what does it mean?"), ABSTENTION);
+    assert_eq!(told("Who invented K7 in the village?"), ABSTENTION);
+    assert_eq!(told("What does a K7 cost?"), ABSTENTION);
+}
