@@ -110,3 +110,22 @@ fn marks_of_quoted_mails_are_left_out() {
     let answer = told("What is the rate for the swim from 65 years?", &[("swim.txt", bound)]);
     assert!(answer.contains("> 65 years") || answer == ABSTENTION, "{answer}");
 }
+
+/// Names in a long line above records are those of all of them.
+#[test]
+fn a_caption_says_what_its_rows_are_about() {
+    let rows = "Work: new hull\nShare (EUR): 1180\nBefore (EUR): 1060\n\n\
+        Work: varnish\nShare (EUR): 240\nBefore (EUR): 310\n";
+    let caption = "Account of the boat yard 2026, berth 14, Ada Holm, ketch of 11.4 m, \
+        period from 1 January to 31 December 2026";
+    let list = format!("## Berth 14\n\n{caption}\n\n{rows}");
+    let mut list = titled(&[("account.xlsx", &list)]);
+    list[0].parts.cosine = Some(0.1);
+    let answer = extracted("How high is Ada Holm's share of the varnish?", &list).text;
+    assert!(answer.starts_with("Work: varnish; Share (EUR): 240"), "{answer}");
+    let answer = extracted("Which berth is the account of the boat yard 2026 for?", &list).text;
+    assert!(answer.contains("berth 14"), "{answer}");
+    let prose = format!("{caption}, which was read to all members in the hall.\n\n{rows}");
+    let found = crate::passages::blocks::blocks(&prose, None);
+    assert_eq!(found.sections, [Vec::<String>::new()], "a sentence is no caption");
+}

@@ -9,6 +9,10 @@ use crate::text::words::entries;
 
 /// Maximum width, in columns, of a line that is taken for a heading because no sentence ends in it.
 const HEADING_COLUMNS_MAX: usize = 80;
+/// Maximum width of a line above records or a table that says what they are about, and minimum
+/// number of fields in the first of these records.
+const CAPTION_COLUMNS_MAX: usize = 200;
+const CAPTIONED_MIN: usize = 2;
 /// Words between a label and the thing it belongs to.
 const OF_SOMETHING: &str = "for|at|in|on|from|with|für|bei|pour|para";
 /// Level of headings recognised only by form, below all marked ones.
@@ -80,6 +84,12 @@ impl Parser<'_> {
             self.push_bounded(Kind::Sentence, bytes);
             return;
         }
+        if is_one_line && !is_short && self.is_caption(content, end) {
+            let caption = content.to_owned();
+            self.push(Kind::Sentence, bytes);
+            self.open_section(PLAIN_LEVEL, caption);
+            return;
+        }
         let is_label = sentences::is_labelled(content);
         // "**Measures.**" right above a list is its heading.
         let is_above_list = self
@@ -106,6 +116,21 @@ impl Parser<'_> {
             true => self.push_bounded(Kind::Sentence, bytes),
             false => self.push_sentences(Kind::Sentence, bytes),
         }
+    }
+
+    /// Whether a long line that no sentence ends in, right above records or a table, names what
+    /// their rows are about: "Accounts 2026, Mole Street 4, flat 12, Ada Moss, ...".
+    fn is_caption(&self, content: &str, end: usize) -> bool {
+        let next = (end..self.lines.len()).find(|line| !self.lines[*line].content.is_empty());
+        let is_above_rows = |line: usize| {
+            self.table_at(line).is_some() || self.keyed_run(line).len() >= CAPTIONED_MIN
+        };
+        sentences::columns(content) <= CAPTION_COLUMNS_MAX
+            && !sentences::is_ended(content)
+            && !sentences::is_labelled(content)
+            && !content.ends_with([',', ';', ':'])
+            && !is_edition(content)
+            && next.is_some_and(is_above_rows)
     }
 
     /// Adds sentences. One that announces something becomes the lead of the next; an opening topic,
