@@ -95,6 +95,8 @@ pub(crate) struct Demands {
     days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
+    /// The words of the last question.
+    words: String,
     /// The terms of the last question.
     asked: BTreeSet<String>,
     /// The question in lower case, if it asks for a name.
@@ -125,6 +127,7 @@ impl Demands {
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(last_of(text)),
             counted: counted_terms(&counted),
+            words: spaced(last_of(text)),
             asked: terms(last_of(text)),
             naming: entries(NAMINGS)
                 .any(|opening| question.last().to_lowercase().starts_with(opening))
@@ -177,7 +180,17 @@ impl Demands {
             || above.iter().any(is_thing) && (self.is_of_list || !own.iter().all(is_thing));
         passage.cells.len() > 1
             && (passage.cells.iter().any(is_kind) || is_one())
-            && !counts(&self.counted, &passage.cells, "")
+            && !counts(&self.counted, self.without_number(&passage.cells), "")
+    }
+
+    /// The values of a row without the first one if that is a number of its own, because the
+    /// question does not use the name of its column: "ticket: 4502" for "how many tickets".
+    fn without_number<'r>(&self, row: &'r [Cell]) -> &'r [Cell] {
+        let [first, rest @ ..] = row else { return row };
+        let name = first.name.replace('_', " ");
+        let is_of_thing = terms(&name).iter().any(|term| self.counted.contains(term));
+        let is_own = is_of_thing && !contains(&self.words, spaced(&name).trim());
+        if is_own && !rest.is_empty() { rest } else { row }
     }
 
     /// The confidence that a passage loses for missing things. `is_held` tells whether a term
@@ -239,7 +252,7 @@ impl Demands {
         let is_counted = is_counted
             || self.counted.is_empty()
             || self.names_number(&passage.cells)
-            || counts(&self.counted, &passage.cells, &passage.shown());
+            || counts(&self.counted, self.without_number(&passage.cells), &passage.shown());
         missing
             + match passage.shape {
                 // A setting names its number in its own words.

@@ -616,3 +616,42 @@ fn rows_with_the_names_in_the_column_that_is_named_are_told() {
     let answer = super::told("Is the counter hour at Mole Lane for members?", &texts[..1]);
     assert!(answer.contains("is for members"), "{answer}");
 }
+
+/// The numbers of things in the column of their name are no counts of them.
+#[test]
+fn things_with_numbers_are_counted() {
+    let list = records(
+        "claim,opened,member,kind,state",
+        &[
+            "4471,2026-03-09,Ada,storm,closed", "4502,2026-04-02,Bo,fire,closed",
+            "4617,2026-09-14,Cy,fire,open", "4618,2026-09-15,Ada,storm,open",
+            "4630,2026-10-01,Bo,fire,open",
+        ],
+    );
+    let told = |question: &str| super::told(question, &[("claims.csv", &list)]);
+    let answer = told("how many fire claims did we have");
+    assert!(answer.starts_with("3 of 5: claim: 4502;"), "{answer}");
+    let answer = told("How many claims did we have from Ada?");
+    assert!(answer.starts_with("2 of 5: claim: 4471;"), "{answer}");
+    let sites = records("Site,Claims,Since", &["Weir,14,2019", "Mole,22,2021", "Lock,9,2020"]);
+    let answer = super::told("How many claims are there at Mole?", &[("sites.csv", &sites)]);
+    assert!(answer.starts_with("Site: Mole; Claims: 22"), "{answer}");
+}
+
+/// The price of a thing is in its own row, not in that of something that goes with it.
+#[test]
+fn a_row_of_the_thing_goes_before_rows_that_mention_it() {
+    let extras = records(
+        "Extra,Price a day (EUR),For",
+        &["Oar lock,75,Teal", "Cover,12,Heron", "Teal green paint,8,Heron"],
+    );
+    let boats = records("Boat,Price a day (EUR),Seats", &["Heron,410,4", "Teal,290,2"]);
+    for texts in [
+        [("extras.csv", &extras), ("boats.csv", &boats)],
+        [("boats.csv", &boats), ("extras.csv", &extras)],
+    ] {
+        let texts = texts.map(|(name, text)| (name, text.as_str()));
+        let answer = super::told("what does Teal cost", &texts);
+        assert!(answer.starts_with("Boat: Teal; Price a day (EUR): 290"), "{answer}");
+    }
+}
