@@ -134,7 +134,7 @@ fn a_node_of_the_release_before_leaves_everything_to_the_one_that_writes() {
         assert!(!patience.is_over(()), "it goes on answering by itself");
     }
     until_ready(&asked, "storage", 200, "of a later release");
-    let told = "has catalog format 99, this release reads up to 7: upgrade";
+    let told = "has catalog format 99, this release reads up to 8: upgrade";
     assert!(node.output().contains(told), "{}", node.output());
     is_there.store(false, Ordering::Relaxed);
     until_ready(&asked, "storage", 503, "cannot answer on its own");

@@ -13,7 +13,7 @@
 //! tests/format/v5/                            additions of version 5 to segments
 //! tests/format/v6/                            additions of version 6 to segments
 //! tests/format/manifest-2/                    source lists in a manifest
-//! tests/format/catalog-6/                     catalog format 6; likewise `catalog-7` and `catalog-8`
+//! tests/format/catalog-6/                     catalog format 6; `catalog-7`, `catalog-8`: likewise
 //! ```
 //! The modules `version_1` to `version_6`, `manifest_2`, `catalog_6` to `catalog_8` describe these
 //! fixtures and wrote them. Fixtures are never rewritten when the program changes: a changed format

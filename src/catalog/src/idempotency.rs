@@ -10,9 +10,9 @@
 //! stored something and is then sent again, the retry replaces what was stored instead of
 //! duplicating it.
 //!
-//! What is kept of one owner's requests within 24 hours is limited (`Budgets`). Beyond the limit, a
-//! new request is refused before it is executed; what is already kept stays, because the client
-//! relies on it.
+//! The bytes kept of one owner's requests within 24 hours are limited (`Budgets`). Beyond the
+//! limit, a new request is refused before it is executed; responses already kept stay, because the
+//! client relies on them.
 
 use std::collections::HashMap;
 use std::fmt;

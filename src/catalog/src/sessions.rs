@@ -176,8 +176,8 @@ fn begin(
     Ok(connection.last_insert_rowid())
 }
 
-/// Removes some sessions of a tenant that has too many, those used least recently, but not `newest`.
-/// Several at once, so that a session that is short and old makes room for long ones in time.
+/// Removes some sessions of a tenant that has too many: those used least recently, but not
+/// `newest`. Several at once, so that short old ones make room for long new ones in time.
 fn make_room(connection: &Connection, collection: CollectionId, newest: i64) -> Result<()> {
     let is_over = connection.any(
         "SELECT 1 FROM session_use WHERE collection = ?1 AND (sessions > ?2 OR bytes > ?3)",

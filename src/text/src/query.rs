@@ -258,8 +258,7 @@ impl WordQuery {
     ) -> Self {
         let is_common = |at: usize| last != Some(at) && found[at].1.iter().all(|t| is_stop_word(t));
         let drops_common = operator == Operator::Or && (0..found.len()).any(|at| !is_common(at));
-        let mut seen: HashMap<&[String], usize> = HashMap::new();
-        let mut clauses: Vec<Clause> = Vec::new();
+        let (mut seen, mut clauses) = (HashMap::<&[String], usize>::new(), Vec::<Clause>::new());
         let (mut prefix, mut is_shortened) = (None, false);
         for (at, (field, terms)) in found.iter().enumerate() {
             if drops_common && is_common(at) {
@@ -271,11 +270,8 @@ impl WordQuery {
                 clauses[at].weight += 1.0;
             } else if clauses.len() < QUERY_TERMS_MAX {
                 seen.insert(terms, clauses.len());
-                let clause = Clause::written(*field, terms.to_vec(), 1.0);
-                clauses.push(match field {
-                    Field::Body => Clause { less: Some(Field::Title), ..clause },
-                    _ => clause,
-                });
+                let less = (*field == Field::Body).then_some(Field::Title);
+                clauses.push(Clause { less, ..Clause::written(*field, terms.to_vec(), 1.0) });
             } else {
                 is_shortened = true;
             }

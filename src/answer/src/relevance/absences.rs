@@ -59,7 +59,7 @@ const YEAR_DIGITS: usize = 4;
 /// Minimum number of words that a row must have none of.
 const MATTER_MIN: usize = 2;
 
-/// What a question asks for and a passage may lack.
+/// Things that a question asks for and a passage may lack.
 #[derive(Debug, Default)]
 pub(crate) struct Absences {
     /// The terms of the things counted, apart from units.

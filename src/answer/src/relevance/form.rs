@@ -10,7 +10,7 @@ use crate::question::definitions::defines;
 use crate::question::phrases::ENDED;
 use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
-use crate::relevance::score::{is_labelled_cause, tells_cause};
+use crate::relevance::causes::{is_labelled_cause, tells_cause};
 use crate::relevance::suppositions::supposes;
 use crate::rows::ranges::{range_holds, span_holds};
 use crate::text::terms::terms;

@@ -1,6 +1,7 @@
 //! Scores passages by how well they answer.
 //!
 //! - `absences`: things asked for that are mentioned nowhere
+//! - `causes`: words that state a cause
 //! - `declining`: reasons against an answer
 //! - `evidence`: whether the evidence for an answer suffices
 //! - `form`: signs for and against a passage besides its words
@@ -12,6 +13,7 @@
 //! - `weights`: the weight of each term of a question
 
 pub(crate) mod absences;
+pub(crate) mod causes;
 pub(crate) mod declining;
 pub(crate) mod evidence;
 pub(crate) mod form;

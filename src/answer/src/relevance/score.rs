@@ -28,7 +28,7 @@ use crate::rows::states::tells_state;
 use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::text::terms::terms;
 use crate::text::values::has_money;
-use crate::text::words::{contains, entries, holds, is_entry, spaced};
+use crate::text::words::holds;
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
@@ -93,22 +93,6 @@ const NEARNESS_WEIGHT: f32 = 0.5;
 const ROW_SHARE: f32 = 0.9;
 /// Factor for a passage from a neighbour of the retrieved chunks.
 const BESIDE_SHARE: f32 = 0.9;
-
-const CAUSE_WORDS: &str = "\
-    because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
-    thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
-    motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
-
-/// Phrases that refer to a cause stated elsewhere.
-const CAUSES_ELSEWHERE: &str = "\
-    same cause|same reason|same root cause|gleiche ursache|selbe ursache|gleicher grund|\
-    même cause|même raison|misma causa";
-
-/// Labels before a sentence that states a cause.
-pub(crate) const CAUSE_LABELS: &str = "\
-    cause|causes|root cause|reason|reasons|why|why it happened|why it could happen|\
-    how it happened|how it could happen|how could it happen|why did it happen|what caused it|\
-    ursache|ursachen|grund|wie es dazu kam|motif|raison|causa|motivo";
 
 impl Score {
     /// The relevance by words alone, which selects the candidates for the model.
@@ -378,23 +362,6 @@ fn values_of(candidate: &Candidate) -> String {
         [one] => format!("{} {}", one.name, one.value),
         cells => cells.iter().map(|cell| cell.value.as_str()).collect::<Vec<_>>().join("\n"),
     }
-}
-
-/// Whether the text contains a word that states a cause.
-pub(crate) fn tells_cause(text: &str) -> bool {
-    // "The same cause as K-12" tells none.
-    let text = spaced(text);
-    let text = entries(CAUSES_ELSEWHERE).fold(text, |text, words| text.replace(words, ""));
-    CAUSE_WORDS.split('|').any(|words| contains(&text, words))
-}
-
-/// Whether the text begins with a label that announces a cause: "Cause. A cable", "Reason: it
-/// rained".
-pub(crate) fn is_labelled_cause(text: &str) -> bool {
-    text.split_once(['.', ':']).is_some_and(|(label, rest)| {
-        let label = label.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-        rest.contains(char::is_alphabetic) && is_entry(CAUSE_LABELS, &label)
-    })
 }
 
 /// The dot product of two vectors; their cosine if both have length 1.

@@ -41,8 +41,8 @@ const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
 pub(crate) type Column<'r> = (&'r str, Vec<&'r str>);
 
 /// The total or mean that a question asks for, over one column of `rows` and stated in words; the
-/// column is determined by `all` rows of the table. With `have_amounts`, the rows are things that the
-/// question may mean by their amounts of money.
+/// column is determined by `all` rows of the table. With `have_amounts`, the rows are things that
+/// the question may mean by their amounts of money.
 pub(crate) fn total_of(
     question: &Question,
     (rows, all): (&[&[Cell]], &[&[Cell]]),

@@ -3,7 +3,7 @@
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::wish::Wanted;
-use crate::relevance::score::{CAUSE_LABELS, is_labelled_cause, tells_cause};
+use crate::relevance::causes::{CAUSE_LABELS, is_labelled_cause, tells_cause};
 use crate::rows::evaluate::is_code;
 use crate::selection::choose::{Choice, FURTHER_CONFIDENCE_MIN, PASSAGES_MAX, RELEVANCE_DROP_MAX};
 use crate::text::words::{entries, is_entry, spaced};

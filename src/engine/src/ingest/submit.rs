@@ -191,7 +191,7 @@ impl Ingest {
     /// Deletes the originals of uploads that a job supersedes, except that of the visible version:
     /// an upload whose end could not be recorded after its commit waits although it is visible. Its
     /// original is deleted when it is replaced. Others that are left are found by the next sweep.
-    /// What is deleted no longer counts against the limits of the tenant.
+    /// Deleted originals no longer count against the limits of the tenant.
     fn delete_superseded(&self, collection: &Collection, job: &NewJob, raw_keys: &[String]) {
         if raw_keys.is_empty() || !collection.knows_head() {
             return;

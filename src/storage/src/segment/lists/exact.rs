@@ -6,8 +6,8 @@ use crate::segment::lists::{Effort, Lists, NearRows};
 use lodestone_compute::PreparedQuery;
 use lodestone_compute::rotation::Rotation;
 
-/// Like [`super::probe()`] without patience, for several queries in one pass over T0. `rows` returns the
-/// rows as seen by the query of that number.
+/// Like [`super::probe()`] without patience, for several queries in one pass over T0. `rows`
+/// returns the rows as seen by the query of that number.
 pub fn probe_together<R: NearRows>(
     lists: &Lists<'_>,
     rotation: &Rotation,

@@ -34,9 +34,9 @@
 //! - `build`: assigns rows to lists, from scratch or from the lists of an older segment
 //! - `encode`: encodes lists into sections; `measure`: cost and recall of trial searches
 //! - `view`: checked views of the sections
-//! - `nearest`: the lists near a query; `probe`: the search through them and T0; `exact`: the search
-//!   through all of them; `side_by_side`: several searches in one pass; `effort`: limits on the work
-//!   of a search
+//! - `nearest`: the lists near a query; `probe`: the search through them and T0; `exact`: that
+//!   through all of them; `side_by_side`: several searches in one pass; `effort`: limits on the
+//!   work of a search
 
 pub mod build;
 mod effort;

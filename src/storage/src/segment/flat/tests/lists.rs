@@ -274,8 +274,8 @@ fn recall_is_no_less_than_the_share_of_lists() {
     }
 }
 
-/// Goal: under a filter that lets whole groups of rows pass, the lists of the others are skipped and
-/// end no search, also if the query is nearer to them.
+/// Goal: under a filter that lets whole groups of rows pass, the lists of the others are skipped
+/// and end no search, also if the query is nearer to them.
 #[test]
 fn lists_that_a_filter_empties_do_not_count() {
     const ROWS: usize = 12_000;
