@@ -5,20 +5,13 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::passages::blocks::Cell;
 use crate::question::named::{CODE_MALUS, Named, names};
-use crate::question::wish::Wanted;
-use crate::selection::choose::{Choice, ROWS_MAX};
-use crate::selection::rows::COMPUTED_CONFIDENCE_MIN;
+use crate::selection::choose::Choice;
 use crate::text::terms::terms;
-use crate::text::words::{Asked, contains, spaced};
+use crate::text::words::Asked;
 
 /// Maximum number of rows that may share a value for it to identify them.
 const SHARED_MAX: usize = 3;
-/// Minimum number of words in the name of a column, and of terms of names in its values, that
-/// together identify rows.
-const COLUMN_WORDS_MIN: usize = 2;
-const NAMES_MIN: usize = 2;
 /// Share of the question that the chunk of a row must hold for a code to suffice.
 const CODED_COVERAGE_MIN: f32 = 0.5;
 /// Maximum drop in relevance of a row with the code of the question.
@@ -60,37 +53,6 @@ impl Choice<'_> {
         let held = |at: usize| &self.matches.own[at] & identifying;
         let (own, of_first) = (held(at), held(first));
         own.len() < of_first.len() && own.is_subset(&of_first)
-    }
-
-    /// The rows that hold all names of the question in the column that it names by several words:
-    /// "the office hour at Mole Street" for `office hour: 16-18 Mole Street 12`.
-    pub(crate) fn in_named_column(&self, first: usize) -> Option<Vec<usize>> {
-        let question = self.question;
-        let is_fact = question.wanted == Wanted::Fact && question.extreme.is_none();
-        if !is_fact || self.candidate(first).has_values() {
-            return None;
-        }
-        let asked = question.last();
-        let mut named = names(asked);
-        named.retain(|_, named| *named == Named::Name);
-        let words = spaced(asked);
-        let is_meant = |cell: &Cell| {
-            let (name, said) = (spaced(&cell.name.replace('_', " ")), terms(&cell.value));
-            name.split_whitespace().count() >= COLUMN_WORDS_MIN
-                && contains(&words, name.trim())
-                && named.keys().all(|term| said.contains(term))
-        };
-        let is_row = |at: &usize| {
-            let one = self.candidate(*at);
-            one.has_values() && one.cells.len() > 1 && one.cells.iter().any(is_meant)
-        };
-        let row = self.compared.iter().copied().find(|at| {
-            let confidence = self.scores[*at].confidence(&self.evidence);
-            is_row(at) && confidence >= COMPUTED_CONFIDENCE_MIN
-        });
-        let row = row.filter(|_| named.len() >= NAMES_MIN)?;
-        let rows: Vec<usize> = self.mates(row).into_iter().filter(is_row).collect();
-        (rows.len() <= ROWS_MAX).then_some(rows)
     }
 
     /// The only row that has a code of the question as a value, if the question asks for nothing of

@@ -15,7 +15,7 @@ use crate::rows::ranges::terms_of_columns;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
-use crate::text::words::{Asked, spaced};
+use crate::text::words::Asked;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Maximum drop in relevance of a selected row against a sentence.

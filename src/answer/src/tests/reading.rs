@@ -162,3 +162,19 @@ fn single_passages_are_read_for_want_of_steps() {
     assert!(read.iter().any(|passage| passage.contains("Wasps in the cabin")), "{read:?}");
     assert!(!read.iter().any(|passage| passage.contains("hatch. 2. Lower")), "{read:?}");
 }
+
+/// A code that only one row has says which row is meant, whatever the reader thinks of it.
+#[test]
+fn a_code_leaves_no_doubt_about_its_row() {
+    let reader = Arc::new(Sure { of: "never said", ..Sure::default() });
+    let faults = "The kiln shows faults on its display.\n\n| Code | Meaning |\n|---|---|\n\
+        | K1 | door open |\n| K2 | probe broken |\n| K7 | cooling down by itself |\n";
+    let told = |question: &str| read_of(&reader, question, "Kiln", faults).text;
+    let answer = told("the display shows K7, what does it mean?");
+    assert!(answer.contains("cooling down") && !answer.contains("K1"), "{answer}");
+    for question in
+        ["the display shows K9, what does it mean?", "Who invented K7?", "What does a K7 cost?"]
+    {
+        assert_eq!(told(question), ABSTENTION, "{question}");
+    }
+}

@@ -584,39 +584,6 @@ fn a_row_that_is_identified_is_told_without_its_neighbours() {
     assert!(answer.contains("4711") && answer.contains("4712"), "{answer}");
 }
 
-/// A code that only one row has needs no other evidence that the row is meant.
-#[test]
-fn a_code_leaves_no_doubt_about_its_row() {
-    let mut list = titled(&[("kiln.md", FAULTS)]);
-    list[0].parts.cosine = Some(-0.9);
-    let told = |question: &str| extracted(question, &list).text;
-    let answer = told("the display shows K7, what does it mean?");
-    assert!(answer.contains("cooling down") && !answer.contains("K1"), "{answer}");
-    assert_eq!(told("the display shows K9, what does it mean?"), ABSTENTION);
-    assert_eq!(told("Who invented K7 in the village?"), ABSTENTION);
-    assert_eq!(told("What does a K7 cost?"), ABSTENTION);
-}
-
-/// A column and the names in its values identify rows, however much a sentence says of both.
-#[test]
-fn rows_with_the_names_in_the_column_that_is_named_are_told() {
-    let list = records(
-        "Date,Clerk,Counter hour",
-        &[
-            "2027-05-03,Ada,14-16 Mole Lane 8", "2027-05-04,Bo,9-11 Weir Yard",
-            "2027-05-10,Cy,14-16 Mole Lane 8",
-        ],
-    );
-    let rules = "The clerk's counter hour at Mole Lane is for members. Ask the clerk at the \
-        counter at Mole Lane for the hour of the clerk.";
-    let texts = [("rules.md", rules), ("rota.csv", list.as_str())];
-    let answer = super::told("When's the clerk's counter hour at the pier (Mole Lane)?", &texts);
-    assert!(answer.contains("05-03") && answer.contains("05-10"), "{answer}");
-    assert!(!answer.contains("Weir"), "{answer}");
-    let answer = super::told("Is the counter hour at Mole Lane for members?", &texts[..1]);
-    assert!(answer.contains("is for members"), "{answer}");
-}
-
 /// The numbers of things in the column of their name are no counts of them.
 #[test]
 fn things_with_numbers_are_counted() {
