@@ -36,6 +36,8 @@ const PREDICATES: &str = "\
     bought|found|shown|spent|drawn|grown|written|chosen|broken|worn|hung|run|set|shut|put";
 /// Superlatives that may stand without a noun.
 const SUPERLATIVES: &str = "most|least|first|last|best|worst|next|only|same";
+/// Adverbs between a subject and its verb.
+const ADVERBS: &str = "also|still|already|usually|currently|normally|never|ever|not|now";
 const PARTICLES_OF_NAMES: &str = "of|van|von|de|der|den|del|di|da|bin|al";
 /// Maximum number of words in a phrase.
 const WORDS_MAX: usize = 5;
@@ -57,6 +59,14 @@ impl Word<'_> {
 
     fn ends(&self) -> bool {
         self.after.contains([',', ';', ':', '(', ')', '.', '?', '!', '\'', '\u{2019}'])
+    }
+
+    /// Whether it tells of whom the next word is: "the tenants' meeting".
+    fn is_owner_of_next(&self) -> bool {
+        self.before.is_empty()
+            && matches!(self.after, "'" | "\u{2019}")
+            && self.text.ends_with('s')
+            && self.text.starts_with(char::is_lowercase)
     }
 
     fn is_capital(&self) -> bool {
@@ -226,7 +236,8 @@ fn end_of(words: &[Word<'_>], head: usize, language: Language) -> usize {
             break;
         }
         end += 1;
-        if word.ends() {
+        let is_followed = words.get(end).is_some_and(|next| next.before.is_empty());
+        if word.ends() && !(is_followed && word.is_owner_of_next()) {
             break;
         }
     }
@@ -264,7 +275,7 @@ fn kept_behind(
         let is_object = before.is_some() && !is_of(BE) && !is_of(AUXILIARIES);
         return usize::from(is_acronym && is_object && !behind.is_empty());
     }
-    if is_of(AUXILIARIES) {
+    if is_of(AUXILIARIES) && !is_before_verb(words, behind.end) {
         return usize::from(behind.len() > 1);
     }
     unpredicated(words, behind.clone()) - behind.start
@@ -272,10 +283,25 @@ fn kept_behind(
 
 /// The end of what is kept of a phrase without a name.
 fn kept(words: &[Word<'_>], content: Range<usize>, before: &str) -> usize {
-    if is_entry(AUXILIARIES, before) && content.len() > 1 {
+    let has_verb = is_entry(AUXILIARIES, before) && !is_before_verb(words, content.end);
+    if has_verb && content.len() > 1 {
         return content.end - 1;
     }
     unpredicated(words, content.clone()).max(content.start + 1)
+}
+
+/// Whether the verb of a question comes after the words before `end`, so that the last of these is
+/// none: "what does the boat lift do", "when will the boat lift be closed".
+fn is_before_verb(words: &[Word<'_>], end: usize) -> bool {
+    if end.checked_sub(1).is_none_or(|last| words[last].ends()) {
+        return false;
+    }
+    let is_adverb = |word: &&Word<'_>| word.is_of(ADVERBS) && !word.ends();
+    let adverbs = words[end..].iter().take(2).take_while(is_adverb).count();
+    words.get(end + adverbs).is_some_and(|next| {
+        let is_closed = [STOPS, DETERMINERS, PREPOSITIONS].iter().any(|list| next.is_of(list));
+        next.is_of(BE) || next.is_of(AUXILIARIES) || (adverbs > 0 && !is_closed)
+    })
 }
 
 /// The end of words without the predicates at their end.

@@ -393,6 +393,13 @@ mod tests {
         ] {
             assert_eq!(
                 thing(question).map(|one| one.text).as_deref(),
+            ("What does the boat lift do?", "the boat lift"),
+            ("When will the boat lift be closed?", "the boat lift"),
+            ("What does the boat lift still carry?", "the boat lift"),
+            ("What does the boat lift carry?", "the boat lift"),
+            ("What does the LK-40 test kiln do?", "the LK-40 test kiln"),
+            ("When is the next keepers' outing?", "the next keepers' outing"),
+            ("What is the keeper's number?", "the keeper"),
                 Some(expected),
                 "{question}"
             );
