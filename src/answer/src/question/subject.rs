@@ -3,14 +3,15 @@
 //!
 //! This applies only if one place in the previous question can be meant: the value after the same
 //! noun ("zone A", "and zone C?"), its only amount in the same unit ("8 m", "and for 11 m?"), its
-//! only name, or all that it asks about ("Who is the treasurer?", "and the secretary?").
+//! only day ("on 5 May", "and on the 6th?"), its only name, or all that it asks about ("Who is the
+//! treasurer?", "and the secretary?").
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::phrase::{is_be, is_predicate};
-use crate::text::values::{is_calendar_word, quantities};
+use crate::text::values::{Day, days, is_calendar_word, ordinal_number, quantities, weekday};
 use crate::text::words::{entries, is_entry, is_interrogative, is_reference};
 
 /// Phrases before the new subject; a phrase that begins with another one comes first.
@@ -19,7 +20,10 @@ const LEADS: &str = "\
     and|or|und was ist mit|was ist mit|und|oder|et pour|et|ou|qué hay de|y|o";
 /// Words between such a phrase and the subject.
 const PARTICLES: &str = "\
-    in|at|for|on|to|of|with|from|by|the|a|an|für|im|bei|der|die|das|pour|le|la|les|en|para|el|los";
+    in|at|for|on|to|of|with|from|by|the|a|an|für|im|am|bei|der|die|das|pour|le|la|les|en|para|el|\
+    los";
+/// Words before a day.
+const BEFORE_DAYS: &str = "on|am|le|el|los|every|each";
 /// Articles before a noun, and words that begin another part of a question.
 const ARTICLES: &str = "the|a|an|der|die|das|le|la|les|el|los|las";
 const PARTS: &str =
@@ -31,6 +35,9 @@ const SUBJECT_WORDS_MAX: usize = 4;
 pub(crate) fn substituted(question: &str, before: &str) -> Option<String> {
     let subject = subject(question)?;
     let words: Vec<(usize, &str)> = before.unicode_word_indices().collect();
+    if let Some(asked) = another_day(question, &subject, before, &words) {
+        return Some(asked);
+    }
     let meant = same_noun(&subject, &words)
         .or_else(|| same_unit(&subject, before))
         .or_else(|| only_name(&subject, &words))
@@ -76,6 +83,81 @@ fn same_unit(subject: &str, before: &str) -> Option<Range<usize>> {
     let mut alike = quantities(before).into_iter().filter(|one| one.unit == amount.unit);
     let meant = alike.next()?;
     alike.next().is_none().then_some(meant.bytes)
+}
+
+/// The previous question with another day, if it names one day and the subject is one too.
+fn another_day(
+    question: &str,
+    subject: &str,
+    before: &str,
+    words: &[(usize, &str)],
+) -> Option<String> {
+    let is_other = |word: &str| weekday(word).is_some();
+    let told = days(before);
+    let [(bytes, day)] = told.as_slice() else {
+        // "On Sunday", for which no date is named.
+        let mut named = (1..words.len()).filter(|at| is_other(words[*at].1));
+        let (at, other) = (named.next()?, named.next());
+        let is_placed = told.is_empty() && is_entry(BEFORE_DAYS, words[at - 1].1);
+        let (start, word) = words[at];
+        return (is_placed && other.is_none() && is_other(subject))
+            .then(|| format!("{}{subject}{}", &before[..start], &before[start + word.len()..]));
+    };
+    let old = day.day?;
+    // "And the 4th?" may be the fourth of something else.
+    let is_ordinal = |(at, word): &(usize, &str)| {
+        !bytes.contains(at) && !is_number(word) && ordinal_number(word).is_some()
+    };
+    let numbered = || {
+        let number = number_of_day(question, subject).filter(|_| !words.iter().any(is_ordinal))?;
+        with_number(&before[bytes.clone()], old, number)
+    };
+    let new = match is_other(subject) {
+        true => subject.to_owned(),
+        false => whole_day(subject, *day).or_else(numbered)?,
+    };
+    // The day of the week is that of the other day.
+    let behind = words.partition_point(|(at, _)| *at < bytes.start);
+    let last = behind.checked_sub(1).and_then(|last| words.get(last));
+    let start = last.filter(|(_, word)| is_other(word)).map_or(bytes.start, |(at, _)| *at);
+    Some(format!("{}{new}{}", &before[..start], &before[bytes.end..]))
+}
+
+/// A subject that is a day, with the year of the other day if it names none.
+fn whole_day(subject: &str, other: Day) -> Option<String> {
+    let told = days(subject);
+    let [(bytes, day)] = told.as_slice() else { return None };
+    day.day.filter(|_| *bytes == (0..subject.len()))?;
+    match (other.year, day.year) {
+        (Some(year), None) => Some(format!("{subject} {year}")),
+        _ => Some(subject.to_owned()),
+    }
+}
+
+/// The day of the month that a subject names without its month: "6th" or, behind a word for days,
+/// "6".
+fn number_of_day(question: &str, subject: &str) -> Option<u32> {
+    let is_placed = || question.unicode_words().any(|word| is_entry(BEFORE_DAYS, word));
+    ordinal_number(subject).filter(|_| !is_number(subject) || is_placed())
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A day as it is written, with another number in the place of that of the day.
+fn with_number(day: &str, old: u32, new: u32) -> Option<String> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let first = day.find(is_digit)?;
+    let end = day[first..].find(|c| !is_digit(c)).map_or(day.len(), |length| first + length);
+    // 2026-05-06.
+    let is_year_first = end - first == 4;
+    let run =
+        if is_year_first { day.trim_end_matches(is_digit).len()..day.len() } else { first..end };
+    day[run.clone()].parse().ok().filter(|number: &u32| *number == old)?;
+    let suffix = day[run.end..].bytes().take_while(u8::is_ascii_alphabetic).count();
+    let width = run.len();
+    Some(format!("{}{new:0width$}{}", &day[..run.start], &day[run.end + suffix..]))
 }
 
 /// The bytes of the noun that the previous question is about, if it consists of a question word, a
@@ -165,6 +247,37 @@ mod tests {
             ("And the secretary?", "When does the treasurer speak?"),
             ("And the fee?", "Who is the head of glazing?"),
             ("And in winter?", "When is the pool open?"),
+        ] {
+            assert_eq!(substituted(question, before), None, "{question}");
+        }
+    }
+
+    #[test]
+    fn a_day_takes_the_place_of_the_only_day() {
+        for (question, before, expected) in [
+            ("and on the 9th?", "Who milks on 8 May?", "Who milks on 9 May?"),
+            ("And the 3rd?", "Who milks on May 2nd, 2026?", "Who milks on May 3, 2026?"),
+            ("and on 1 June?", "Who milks on 8 May 2026?", "Who milks on 1 June 2026?"),
+            ("what about 1 June 2027", "Who milks on 8 May?", "Who milks on 1 June 2027?"),
+            ("and on the 9th?", "Who milks on Friday, 8 May?", "Who milks on 9 May?"),
+            ("and on the 9th?", "Who milks on 2026-05-08?", "Who milks on 2026-05-09?"),
+            ("und am 9.?", "Wer melkt am 8. Mai?", "Wer melkt am 9. Mai?"),
+            ("et le 9 ?", "Qui trait le 8 mai ?", "Qui trait le 9 mai ?"),
+            ("and on Sunday?", "Who milks on 8 May?", "Who milks on Sunday?"),
+            ("And Sunday?", "Who milks on Friday morning?", "Who milks on Sunday morning?"),
+            ("und am Sonntag?", "Wer melkt am Freitag?", "Wer melkt am Sonntag?"),
+        ] {
+            assert_eq!(substituted(question, before).as_deref(), Some(expected), "{question}");
+        }
+        for (question, before) in [
+            ("and on the 9th?", "Who milks on 8 May and on 1 June?"),
+            ("And the 4th?", "Who won the 3rd heat on 8 May?"),
+            ("And the 4th?", "Who lives on the 3rd floor?"),
+            ("And 9?", "Who milks on 8 May?"),
+            ("And the 9th cow?", "Who milks on 8 May?"),
+            ("And Sunday?", "When does the Friday market open?"),
+            ("And Sunday?", "Who milks on Friday and Saturday?"),
+            ("And on Sunday?", "Who milks in May 2026?"),
         ] {
             assert_eq!(substituted(question, before), None, "{question}");
         }

@@ -156,7 +156,7 @@ fn leading(word: &str) -> &str {
 }
 
 /// The day of the month in "21", "21st", "1er".
-fn ordinal_number(word: &str) -> Option<u32> {
+pub(crate) fn ordinal_number(word: &str) -> Option<u32> {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let is_ending = matches!(&word[digits..], "" | "st" | "nd" | "rd" | "th" | "er" | "." | "º");
     let day = word[..digits].parse().ok().filter(|day| (1..=31).contains(day))?;
