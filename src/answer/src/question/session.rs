@@ -22,6 +22,7 @@ use crate::question::ellipsis::{
     begins_with_subject, is_bare, is_elliptic, is_verbless, own_names,
 };
 use crate::question::openers::{asks_nothing, without_openers};
+use crate::question::phrase::PREPOSITIONS;
 use crate::question::pointers::{Kind, Pointer, language_of, pointers};
 use crate::question::referents::{Thing, asks_person, person, thing, thing_told};
 use crate::question::subject::substituted;
@@ -197,7 +198,8 @@ fn put(text: &mut String, pointer: &Pointer, referent: &str, language: Language)
             return text.replace_range(start..end, &format!("{preposition} {referent}"));
         }
         (true, Language::English) => {
-            return text.replace_range(start..end, &format!("{referent}'s"));
+            let ending = if referent.ends_with('s') { "'" } else { "'s" };
+            return text.replace_range(start..end, &format!("{referent}{ending}"));
         }
         // "Sein neues Lager": the owner follows the noun.
         (true, _) => {
@@ -208,6 +210,10 @@ fn put(text: &mut String, pointer: &Pointer, referent: &str, language: Language)
             (end + at, end + at + noun.len())
         }
         (false, _) => {
+        // "From there".
+        _ if pointer.kind == Kind::Place && is_behind_preposition(&text[..start]) => {
+            return text.replace_range(start..end, referent);
+        }
             // "This kiln" is the same kiln.
             let next = text[end..].unicode_word_indices().next();
             let is_told = |word: &str| referent.split(' ').any(|part| part == word);
@@ -240,6 +246,10 @@ fn referent(pointer: &Pointer, question: &str, turns: &[Turn<'_>]) -> Option<Str
             last.thing().map(|thing| thing.text.clone()).filter(new)
         }
         Kind::Thing => singular(recent).filter(new),
+fn is_behind_preposition(text: &str) -> bool {
+    text.unicode_words().next_back().is_some_and(|word| words::is_entry(PREPOSITIONS, word))
+}
+
     }
 }
 
@@ -398,6 +408,18 @@ mod tests {
 
     #[test]
     fn names_of_an_answer_are_not_carried_on() {
+    #[test]
+    fn places_and_owners_are_put_as_one_says_them() {
+        let turns = past(&[("Who cleans the stables?", "Jo Marr. [1]")]);
+        for (question, expected) in [
+            ("What is carried from there?", "What is carried from the stables?"),
+            ("Who works there?", "Who works at the stables?"),
+            ("What is their number?", "What is the stables' number?"),
+        ] {
+            assert_eq!(contextualise(question, &turns), expected);
+        }
+    }
+
         let told = "Ada Low (Visitor Two) has a berth of 8 m. Jo Marr pays. [1]";
         let turns = past(&[("How much is a berth of 8 m?", told)]);
         assert_eq!(contextualise("And for 11 m?", &turns), "How much is a berth of 11 m?");
