@@ -31,6 +31,8 @@ const CONNECTORS: &str = "\
 /// Connectors before a subject of which the previous question is asked again.
 const SUBJECT_CONNECTORS: &str = "\
     what about|how about|what else|was ist mit|wie ist es mit|qué hay de|et pour";
+/// Words for the beginning and end of what somebody does.
+const OPEN_DEEDS: &str = "done|finished|ready|through|finish|start|begin|started|begun";
 /// Words between a connector and a pronoun: "and for her?".
 const PARTICLES: &str = "\
     in|at|for|on|to|of|with|from|by|about|since|until|für|bei|mit|von|seit|pour|avec|de|en|con";
@@ -73,6 +75,23 @@ pub(crate) fn is_verbless(question: &str, pointers: &[Pointer]) -> bool {
 pub(crate) fn is_bare(question: &str) -> bool {
     let matter = words::bare_matter(question);
     !matter.unicode_words().any(|word| !is_entry(CONNECTORS, word) && !is_entry(PARTICLES, word))
+}
+
+/// Whether a question asks about what somebody does without saying what that is: "when will she be
+/// done?".
+pub(crate) fn lacks_deed(question: &str, pointers: &[Pointer]) -> bool {
+    let is_pointer = |at: usize| pointers.iter().any(|pointer| pointer.bytes.start == at);
+    let is_form = |word: &str| {
+        is_be(word)
+            || [CONNECTORS, QUESTION_WORDS, phrase::AUXILIARIES]
+                .iter()
+                .any(|list| is_entry(list, word))
+    };
+    let is_open = |word: &str| is_entry(OPEN_DEEDS, word);
+    question.unicode_words().any(is_open)
+        && question
+            .unicode_word_indices()
+            .all(|(at, word)| is_pointer(at) || is_form(word) || is_open(word))
 }
 
 /// Whether a question begins with a connector before a subject.
@@ -122,6 +141,18 @@ pub(crate) fn own_names(question: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn questions_without_a_deed_are_told_from_those_with_one() {
+        let lacks =
+            |question: &str| lacks_deed(question, &crate::question::pointers::pointers(question));
+        for question in ["When will she be done?", "and when does he start?", "Is she ready?"] {
+            assert!(lacks(question), "{question}");
+        }
+        for question in ["When will she be done glazing?", "Where was she born?", "Who is she?"] {
+            assert!(!lacks(question), "{question}");
+        }
+    }
 
     #[test]
     fn questions_without_a_predicate_are_told_from_whole_ones() {

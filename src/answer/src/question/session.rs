@@ -19,12 +19,12 @@ use std::collections::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::ellipsis::{
-    begins_with_subject, is_bare, is_elliptic, is_verbless, own_names,
+    begins_with_subject, is_bare, is_elliptic, is_verbless, lacks_deed, own_names,
 };
 use crate::question::openers::{asks_nothing, without_openers};
 use crate::question::phrase::PREPOSITIONS;
 use crate::question::pointers::{Kind, Pointer, language_of, pointers};
-use crate::question::referents::{Thing, asks_person, person, thing, thing_told};
+use crate::question::referents::{Thing, asks_person, asks_role, person, thing, thing_told};
 use crate::question::subject::substituted;
 use crate::text::words;
 use crate::translation::Language;
@@ -111,7 +111,7 @@ fn completed(question: &str, turns: &[Turn<'_>]) -> String {
         false => is_verbless(question, &pointers),
     };
     let told = match (replaced(question, &pointers, turns), is_elliptic) {
-        (Some(filled), false) => filled,
+        (Some(filled), false) => with_deed(filled, question, &pointers, last),
         (Some(filled), true) => asked_again(&filled, last),
         (None, true) => asked_again(question, last),
         (None, false) if pointers.is_empty() => question.to_owned(),
@@ -133,6 +133,21 @@ fn asked_again(question: &str, last: &Turn<'_>) -> String {
     // "When?", asked about what that person did.
     let doer = (is_bare(question) && last.asks_person()).then(|| last.person());
     joined(before, doer.flatten(), question)
+}
+
+/// A question about the person who does something, with what that is: "when will she be done?"
+/// after "Who is responsible for the audit?".
+fn with_deed(filled: String, question: &str, pointers: &[Pointer], last: &Turn<'_>) -> String {
+    let is_about_doer = pointers.iter().all(|pointer| pointer.kind == Kind::Person)
+        && last.person().is_some()
+        && last.asks_person()
+        && !asks_role(&last.question)
+        && lacks_deed(question, pointers);
+    let deed = last.asked().filter(|deed| is_about_doer && !deed.is_full_name);
+    match deed {
+        Some(deed) => format!("{} with {}?", filled.trim_end_matches(['?', ' ']), deed.text),
+        None => filled,
+    }
 }
 
 /// The previous question, a name, and the new question, each complete.
@@ -194,6 +209,10 @@ fn put(text: &mut String, pointer: &Pointer, referent: &str, language: Language)
     let (start, end) = (pointer.bytes.start, pointer.bytes.end);
     let preposition = ["at", "bei", "à", "en"][language as usize];
     let (first, last) = match (pointer.is_possessive, language) {
+        // "From there".
+        _ if pointer.kind == Kind::Place && is_behind_preposition(&text[..start]) => {
+            return text.replace_range(start..end, referent);
+        }
         _ if pointer.kind == Kind::Place => {
             return text.replace_range(start..end, &format!("{preposition} {referent}"));
         }
@@ -210,10 +229,6 @@ fn put(text: &mut String, pointer: &Pointer, referent: &str, language: Language)
             (end + at, end + at + noun.len())
         }
         (false, _) => {
-        // "From there".
-        _ if pointer.kind == Kind::Place && is_behind_preposition(&text[..start]) => {
-            return text.replace_range(start..end, referent);
-        }
             // "This kiln" is the same kiln.
             let next = text[end..].unicode_word_indices().next();
             let is_told = |word: &str| referent.split(' ').any(|part| part == word);
@@ -231,6 +246,10 @@ fn put(text: &mut String, pointer: &Pointer, referent: &str, language: Language)
     text.replace_range(start..first, "");
 }
 
+fn is_behind_preposition(text: &str) -> bool {
+    text.unicode_words().next_back().is_some_and(|word| words::is_entry(PREPOSITIONS, word))
+}
+
 /// The thing or person that a pointer refers to.
 fn referent(pointer: &Pointer, question: &str, turns: &[Turn<'_>]) -> Option<String> {
     let recent = &turns[turns.len().saturating_sub(REFERENT_TURNS_MAX)..];
@@ -246,10 +265,6 @@ fn referent(pointer: &Pointer, question: &str, turns: &[Turn<'_>]) -> Option<Str
             last.thing().map(|thing| thing.text.clone()).filter(new)
         }
         Kind::Thing => singular(recent).filter(new),
-fn is_behind_preposition(text: &str) -> bool {
-    text.unicode_words().next_back().is_some_and(|word| words::is_entry(PREPOSITIONS, word))
-}
-
     }
 }
 
@@ -394,6 +409,33 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_does_is_named_with_the_doer() {
+        let turns = past(&[("Who is responsible for the spring stocktake?", "Ada Low. [1]")]);
+        for (question, expected) in [
+            ("When will she be done?", "When will Ada Low be done with the spring stocktake?"),
+            ("and when does he start?", "and when does Ada Low start with the spring stocktake?"),
+            ("Where was she born?", "Where was Ada Low born?"),
+            ("Is it done?", "Is the spring stocktake done?"),
+        ] {
+            assert_eq!(contextualise(question, &turns), expected);
+        }
+        let turns = past(&[("Who is the treasurer?", "Ada Low is the treasurer. [1]")]);
+        assert_eq!(contextualise("When did she start?", &turns), "When did Ada Low start?");
+    }
+
+    #[test]
+    fn places_and_owners_are_put_as_one_says_them() {
+        let turns = past(&[("Who cleans the stables?", "Jo Marr. [1]")]);
+        for (question, expected) in [
+            ("What is carried from there?", "What is carried from the stables?"),
+            ("Who works there?", "Who works at the stables?"),
+            ("What is their number?", "What is the stables' number?"),
+        ] {
+            assert_eq!(contextualise(question, &turns), expected);
+        }
+    }
+
+    #[test]
     fn a_referent_that_is_not_one_thing_is_left_to_the_previous_question() {
         let turns = past(&[("When did Kestrel buy Marlow?", "In 2011. [1]")]);
         let joined = "When did Kestrel buy Marlow? How many potters does it have?";
@@ -408,18 +450,6 @@ mod tests {
 
     #[test]
     fn names_of_an_answer_are_not_carried_on() {
-    #[test]
-    fn places_and_owners_are_put_as_one_says_them() {
-        let turns = past(&[("Who cleans the stables?", "Jo Marr. [1]")]);
-        for (question, expected) in [
-            ("What is carried from there?", "What is carried from the stables?"),
-            ("Who works there?", "Who works at the stables?"),
-            ("What is their number?", "What is the stables' number?"),
-        ] {
-            assert_eq!(contextualise(question, &turns), expected);
-        }
-    }
-
         let told = "Ada Low (Visitor Two) has a berth of 8 m. Jo Marr pays. [1]";
         let turns = past(&[("How much is a berth of 8 m?", told)]);
         assert_eq!(contextualise("And for 11 m?", &turns), "How much is a berth of 11 m?");
