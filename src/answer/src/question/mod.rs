@@ -11,7 +11,7 @@
 //! - `relative`: days relative to today; `several`: questions for several things; `sides`: the two
 //!   sides of a comparison
 //! - `session`: follow-up questions; `pointers`: words that refer back; `referents`: what they
-//!   refer to; `ellipsis`: questions without a predicate; `subject`: questions that repeat the
+//!   refer to; `proforms`: "the last one"; `ellipsis`: questions without a predicate; `subject`: questions that repeat the
 //!   previous one for another subject
 //! - `wish`: all of this together
 
@@ -29,6 +29,7 @@ pub(crate) mod openers;
 pub(crate) mod phrase;
 pub(crate) mod phrases;
 pub(crate) mod pointers;
+pub(crate) mod proforms;
 pub(crate) mod qualities;
 pub(crate) mod referents;
 pub(crate) mod relative;

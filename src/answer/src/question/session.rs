@@ -5,6 +5,7 @@
 //! such:
 //! - A word that points back ("it", "its", "she", "there") is replaced by what it refers to
 //!   (`referents`): the thing that the previous question names, or the one person in its answer.
+//! - "One", as in "the last one", is replaced by the noun of that thing (`proforms`).
 //! - A question without a predicate of its own ("And the BX-1?", "When?", "In Berlin?") is the
 //!   previous question with another subject (`subject`), or follows the previous question.
 //! - If the referent is unknown, the previous question precedes the new one.
@@ -24,6 +25,7 @@ use crate::question::ellipsis::{
 use crate::question::openers::{asks_nothing, without_openers};
 use crate::question::phrase::PREPOSITIONS;
 use crate::question::pointers::{Kind, Pointer, language_of, pointers};
+use crate::question::proforms::{ProForm, pro_form};
 use crate::question::referents::{Thing, asks_person, asks_role, person, thing, thing_told};
 use crate::question::subject::substituted;
 use crate::text::words;
@@ -105,20 +107,36 @@ fn completed(question: &str, turns: &[Turn<'_>]) -> String {
     let question = without_openers(question.trim());
     let last = turns.last().filter(|_| !asks_nothing(question));
     let Some(last) = last else { return question.to_owned() };
+    let told = pro_form(question).and_then(|one| with_noun(&one, last));
+    let told = told.unwrap_or_else(|| pointed(question, turns, last));
+    let is_short = told.chars().count() <= question.chars().count() + CONTEXT_CHARS_MAX;
+    if is_short { told } else { question.to_owned() }
+}
+
+/// A question with "the last one", with what that is.
+fn with_noun(one: &ProForm<'_>, last: &Turn<'_>) -> Option<String> {
+    let thing = last.asked().filter(|thing| !thing.is_named)?;
+    let before = last.question.as_str();
+    one.asked_of(&thing.text, before).or_else(|| {
+        let filled = one.filled(&thing.text)?;
+        Some(if one.is_alone() { joined(before, None, &filled) } else { filled })
+    })
+}
+
+/// A question with what its pointers refer to, or with the predicate that it lacks.
+fn pointed(question: &str, turns: &[Turn<'_>], last: &Turn<'_>) -> String {
     let pointers = pointers(question);
     let is_elliptic = match pointers.is_empty() {
         true => is_elliptic(question),
         false => is_verbless(question, &pointers),
     };
-    let told = match (replaced(question, &pointers, turns), is_elliptic) {
+    match (replaced(question, &pointers, turns), is_elliptic) {
         (Some(filled), false) => with_deed(filled, question, &pointers, last),
         (Some(filled), true) => asked_again(&filled, last),
         (None, true) => asked_again(question, last),
         (None, false) if pointers.is_empty() => question.to_owned(),
         (None, false) => joined(&last.question, None, question),
-    };
-    let is_short = told.chars().count() <= question.chars().count() + CONTEXT_CHARS_MAX;
-    if is_short { told } else { question.to_owned() }
+    }
 }
 
 /// A question without a predicate, asked as the previous one was.
@@ -421,6 +439,26 @@ mod tests {
         }
         let turns = past(&[("Who is the treasurer?", "Ada Low is the treasurer. [1]")]);
         assert_eq!(contextualise("When did she start?", &turns), "When did Ada Low start?");
+    }
+
+    #[test]
+    fn one_is_the_noun_of_the_thing_before() {
+        for (before, question, expected) in [
+            (
+                "When is the next keepers' outing?", "and when was the last one?",
+                "and when was the last keepers' outing?",
+            ),
+            (
+                "How much is an outdoor riding arena?", "and an indoor one?",
+                "How much is an indoor riding arena?",
+            ),
+            ("Who ran the load test?", "And the second one?", "Who ran the second load test?"),
+            ("Who owns Kestrel?", "Who has the old one?", "Who has the old one?"),
+            ("How do I apply?", "Who has the old one?", "Who has the old one?"),
+        ] {
+            let turns = past(&[(before, "In May. [1]")]);
+            assert_eq!(contextualise(question, &turns), expected);
+        }
     }
 
     #[test]
