@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::question::phrase::{
-    DETERMINERS, PREPOSITIONS, Phrase, Word, is_be, is_name, phrases, words,
+    AUXILIARIES, DETERMINERS, PREPOSITIONS, Phrase, Word, is_be, is_name, phrases, words,
 };
 use crate::question::pointers::language_of;
 use crate::question::several::is_plural;
@@ -355,6 +355,18 @@ impl Distances {
     fn over(&self, words: Range<usize>) -> usize {
         words.len() + BREAK * (self.breaks[words.end] - self.breaks[words.start])
     }
+}
+
+/// Whether a question asks where one does something with a thing of one's own, so that "it" may be
+/// that place: "where do I moor my boat?".
+pub(crate) fn asks_place_for(own: &Thing, question: &str) -> bool {
+    let is_own = own.text.split(' ').next().is_some_and(|first| is_entry("my|our", first));
+    let asks = |three: &[Word<'_>]| {
+        is_entry("where", three[0].text)
+            && is_entry(AUXILIARIES, three[1].text)
+            && is_entry(ACTORS, three[2].text)
+    };
+    is_own && words(last_of(question)).windows(3).any(asks)
 }
 
 /// Whether a question asks who has a role: "who is the treasurer?".

@@ -26,7 +26,9 @@ use crate::question::openers::{asks_nothing, without_openers};
 use crate::question::phrase::PREPOSITIONS;
 use crate::question::pointers::{Kind, Pointer, language_of, pointers};
 use crate::question::proforms::{ProForm, pro_form};
-use crate::question::referents::{Thing, asks_person, asks_role, person, thing, thing_told};
+use crate::question::referents::{
+    Thing, asks_person, asks_place_for, asks_role, person, thing, thing_told,
+};
 use crate::question::subject::substituted;
 use crate::text::words;
 use crate::translation::Language;
@@ -291,6 +293,9 @@ fn referent(pointer: &Pointer, question: &str, turns: &[Turn<'_>]) -> Option<Str
 fn singular(recent: &[Turn<'_>]) -> Option<String> {
     let (last, earlier) = recent.split_last()?;
     let thing = last.thing()?;
+    if asks_place_for(thing, &last.question) {
+        return None;
+    }
     if !thing.is_plural {
         return Some(thing.text.clone());
     }
@@ -458,6 +463,22 @@ mod tests {
         ] {
             let turns = past(&[(before, "In May. [1]")]);
             assert_eq!(contextualise(question, &turns), expected);
+        }
+    }
+
+    #[test]
+    fn it_may_be_the_place_for_a_thing_of_ones_own() {
+        let question = "How many doors does it have?";
+        for (before, expected) in [
+            (
+                "Where do I stable my horse?",
+                "Where do I stable my horse? How many doors does it have?",
+            ),
+            ("Where is my stable?", "How many doors does my stable have?"),
+            ("Where do I find the stable?", "How many doors does the stable have?"),
+            ("How do I clean my stable?", "How many doors does my stable have?"),
+        ] {
+            assert_eq!(contextualise(question, &past(&[(before, "At the pier.")])), expected);
         }
     }
 
