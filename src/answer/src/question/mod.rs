@@ -11,8 +11,8 @@
 //! - `relative`: days relative to today; `several`: questions for several things; `sides`: the two
 //!   sides of a comparison
 //! - `session`: follow-up questions; `pointers`: words that refer back; `referents`: what they
-//!   refer to; `proforms`: "the last one"; `ellipsis`: questions without a predicate; `subject`: questions that repeat the
-//!   previous one for another subject
+//!   refer to; `proforms`: "the last one"; `ellipsis`: questions without a predicate; `subject`:
+//!   questions that repeat the previous one for another subject
 //! - `wish`: all of this together
 
 pub(crate) mod bounds;

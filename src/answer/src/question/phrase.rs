@@ -38,6 +38,11 @@ const PREDICATES: &str = "\
 const SUPERLATIVES: &str = "most|least|first|last|best|worst|next|only|same";
 /// Adverbs between a subject and its verb.
 const ADVERBS: &str = "also|still|already|usually|currently|normally|never|ever|not|now";
+/// Words before a verb whose subject follows it, "do" and its forms apart.
+const BEFORE_VERBS: &str = "where|when|why|how";
+const DO: &str = "do|does|did";
+/// Maximum number of words in a plural without a determiner.
+const PLURAL_WORDS_MAX: usize = 2;
 const PARTICLES_OF_NAMES: &str = "of|van|von|de|der|den|del|di|da|bin|al";
 /// Maximum number of words in a phrase.
 const WORDS_MAX: usize = 5;
@@ -203,6 +208,27 @@ fn phrase_at(words: &[Word<'_>], at: usize, language: Language) -> Option<Phrase
         is_behind: is_entry(PREPOSITIONS, before),
         is_owner: is_entry(OWNING, before),
     })
+}
+
+/// The plural subject of an English question, if it has no determiner: "passwords" in "how long do
+/// passwords last".
+pub(crate) fn bare_plural(words: &[Word<'_>]) -> Option<Range<usize>> {
+    let verb = words.iter().position(|word| word.is_of(BE) || word.is_of(AUXILIARIES))?;
+    let has_subject = match &words[..verb] {
+        [] => true,
+        [.., how, size] if how.text.eq_ignore_ascii_case("how") => !size.is_of("many"),
+        [.., before] => before.is_of(BEFORE_VERBS),
+    };
+    // "Who has keys?", "What can visitors see?".
+    let is_of_persons = words[..verb].iter().any(|word| word.is_of("who|whom|whose"));
+    if is_of_persons || !(has_subject || words[verb].is_of(DO)) {
+        return None;
+    }
+    let start = verb + 1;
+    let end = end_of(words, start, Language::English).min(start + PLURAL_WORDS_MAX);
+    let last = (start..end).find(|at| is_plural(words[*at].text))?;
+    let is_subject = !words[start..=last].iter().any(|word| is_predicate(word.text));
+    is_subject.then_some(start..last + 1)
 }
 
 /// Whether a capital may be that of any noun.

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::question::phrase::{
-    AUXILIARIES, DETERMINERS, PREPOSITIONS, Phrase, Word, is_be, is_name, phrases, words,
+    AUXILIARIES, DETERMINERS, PREPOSITIONS, Phrase, Word, bare_plural, is_be, is_name, phrases,
+    words,
 };
 use crate::question::pointers::language_of;
 use crate::question::several::is_plural;
@@ -42,12 +43,14 @@ const BREAK: usize = 10;
 const STEM_LETTERS: usize = 5;
 
 /// A thing named by a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Thing {
     pub(crate) text: String,
     pub(crate) is_plural: bool,
     pub(crate) is_named: bool,
     pub(crate) is_full_name: bool,
+    /// Whether it is a plural without a determiner.
+    pub(crate) is_bare: bool,
 }
 
 /// The thing that a question is about: its name or, failing that, its first noun with a determiner.
@@ -69,6 +72,7 @@ fn thing_of_one(question: &str) -> Option<Thing> {
             is_plural: phrase.is_plural,
             is_named: phrase.is_named,
             is_full_name: phrase.is_full_name,
+            is_bare: false,
         })
     };
     let whole = |phrase: &Phrase| told(phrase.words.start, phrase.words.end, phrase);
@@ -97,7 +101,10 @@ fn thing_of_one(question: &str) -> Option<Thing> {
     if asks_which(&words) {
         return None;
     }
-    let Some(plain) = plain.or(found.first()) else { return object(question, &words) };
+    let Some(plain) = plain.or(found.first()) else {
+        let is_english = language == Language::English;
+        return object(question, &words).or_else(|| bare(question, &words).filter(|_| is_english));
+    };
     let owner = found.iter().find(|one| one.is_owner && one.words.start == plain.words.end + 1);
     match owner {
         Some(owner) => whole(owner),
@@ -124,7 +131,15 @@ fn object(question: &str, words: &[Word<'_>]) -> Option<Thing> {
     let (first, last) = (behind.first()?, behind.get(count.checked_sub(1)?)?);
     let text = question[first.start..last.start + last.text.len()].to_owned();
     let is_plural = is_plural(last.text);
-    Some(Thing { text, is_plural, is_named: false, is_full_name: false })
+    Some(Thing { text, is_plural, ..Thing::default() })
+}
+
+/// The plural subject without a determiner.
+fn bare(question: &str, words: &[Word<'_>]) -> Option<Thing> {
+    let range = bare_plural(words)?;
+    let (first, last) = (&words[range.start], &words[range.end - 1]);
+    let text = question[first.start..last.start + last.text.len()].to_owned();
+    Some(Thing { text, is_plural: true, is_bare: true, ..Thing::default() })
 }
 
 /// Whether a question asks which of several things is meant, so that only the answer names it.
@@ -424,6 +439,20 @@ mod tests {
                 Some(expected),
                 "{question}"
             );
+        }
+        for (question, expected) in [
+            ("How long do passes have to be?", "passes"),
+            ("Where do guests park?", "guests"),
+            ("When are closed paths swept?", ""),
+            ("When are glass bottles taken back?", "glass bottles"),
+            ("How many are guests?", ""),
+            ("Who has keys?", ""),
+            ("What can guests see?", ""),
+            ("Why do people use tickets?", ""),
+            ("Where do guests park in Tarn?", "Tarn"),
+        ] {
+            let found = thing(question).map(|one| one.text).unwrap_or_default();
+            assert_eq!(found, expected, "{question}");
         }
         for question in
             ["When did Kestrel buy Marlow?", "Which kiln is the hottest?", "Why?", "Who pays?"]

@@ -71,7 +71,7 @@ impl Turn<'_> {
     fn thing(&self) -> Option<&Thing> {
         let told = || {
             let text = thing_told(&self.question, self.answer)?;
-            Some(Thing { text, is_plural: false, is_named: true, is_full_name: false })
+            Some(Thing { text, is_named: true, ..Thing::default() })
         };
         self.asked().or_else(|| self.told.get_or_init(told).as_ref())
     }
@@ -282,7 +282,9 @@ fn referent(pointer: &Pointer, question: &str, turns: &[Turn<'_>]) -> Option<Str
             last.person().or_else(|| Some(last.asked()?.text.as_str())).map(str::to_owned)
         }
         Kind::Either | Kind::Several | Kind::Place => {
-            last.thing().map(|thing| thing.text.clone()).filter(new)
+            let is_several = pointer.kind == Kind::Several;
+            let thing = last.thing().filter(|thing| is_several || !thing.is_bare);
+            thing.map(|thing| thing.text.clone()).filter(new)
         }
         Kind::Thing => singular(recent).filter(new),
     }
@@ -293,7 +295,7 @@ fn referent(pointer: &Pointer, question: &str, turns: &[Turn<'_>]) -> Option<Str
 fn singular(recent: &[Turn<'_>]) -> Option<String> {
     let (last, earlier) = recent.split_last()?;
     let thing = last.thing()?;
-    if asks_place_for(thing, &last.question) {
+    if thing.is_bare || asks_place_for(thing, &last.question) {
         return None;
     }
     if !thing.is_plural {
@@ -479,6 +481,18 @@ mod tests {
             ("How do I clean my stable?", "How many doors does my stable have?"),
         ] {
             assert_eq!(contextualise(question, &past(&[(before, "At the pier.")])), expected);
+        }
+    }
+
+    #[test]
+    fn they_are_a_plural_without_a_determiner() {
+        let turns = past(&[("How is the kiln lit?", "By hand."), ("How old are glazes?", "New.")]);
+        for (question, expected) in [
+            ("Where do I keep them?", "Where do I keep glazes?"),
+            ("Who mixes it?", "How old are glazes? Who mixes it?"),
+            ("Who works there?", "How old are glazes? Who works there?"),
+        ] {
+            assert_eq!(contextualise(question, &turns), expected);
         }
     }
 
