@@ -91,8 +91,9 @@ const POINTERS: &str = "\
     figurent dans|voir|está en|están en|figura en|figuran en|véase";
 const ELSEWHERE: &str = "\
     list|table|register|manual|handbook|annex|appendix|section|chapter|file|folder|sheet|matrix|\
-    schedule|page|document|liste|tabelle|verzeichnis|handbuch|anhang|abschnitt|kapitel|blatt|\
-    tableau|registre|annexe|feuille|lista|tabla|registro|anexo|hoja";
+    schedule|page|document|contract|agreement|statutes|policy|liste|tabelle|verzeichnis|handbuch|\
+    anhang|abschnitt|kapitel|blatt|vertrag|satzung|tableau|registre|annexe|feuille|contrat|statuts|\
+    lista|tabla|registro|anexo|hoja|contrato|estatutos";
 const POINTER_WORDS_MAX: usize = 12;
 
 /// Nouns for measures taken after an event, and headings above them.

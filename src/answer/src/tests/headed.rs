@@ -28,6 +28,20 @@ fn a_question_in_bold_gives_what_stands_below_it() {
     assert_eq!(answer, "The night warden [1]");
 }
 
+/// A sentence that names the document with the answer is none.
+#[test]
+fn a_sentence_that_points_to_a_contract_is_not_the_answer() {
+    let terms = "# Stable terms\n\n**FDL and PDL**: the days that a horse may stand idle free or \
+        paid for. The values for each rider are in the contract.\n";
+    let contract = "# Contract with Tarn Riders\n\nThe free day limit (FDL) is 6 days, the paid \
+        day limit (PDL) is 15 days. Stables are cleaned daily.\n";
+    let answer = told(
+        "What is the PDL in the Tarn contract?",
+        &[("terms.md", terms), ("tarn.md", contract)],
+    );
+    assert!(answer.contains("15 days") && !answer.contains("for each rider"), "{answer}");
+}
+
 const GRAFTING: &str = "# How to graft an apple tree\n\nGrafting an apple tree is best done in \
     March. An apple tree grafted later seldom takes. You need a sharp knife.\n\n\
     ## Tools\n\n- knife\n- tape\n- wax\n\n\
