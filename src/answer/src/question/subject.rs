@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::question::phrase::{is_be, is_predicate};
+use crate::question::phrase::{self, is_be, is_predicate};
 use crate::text::values::{Day, days, is_calendar_word, ordinal_number, quantities, weekday};
 use crate::text::words::{entries, is_entry, is_interrogative, is_reference};
 
@@ -41,6 +41,7 @@ pub(crate) fn substituted(question: &str, before: &str) -> Option<String> {
     let meant = same_noun(&subject, &words)
         .or_else(|| same_unit(&subject, before))
         .or_else(|| only_name(&subject, &words))
+        .or_else(|| same_code(question, &subject, before))
         .or_else(|| only_noun(question, &subject, &words))?;
     Some(format!("{}{subject}{}", &before[..meant.start], &before[meant.end..]))
 }
@@ -198,6 +199,38 @@ fn only_name(subject: &str, words: &[(usize, &str)]) -> Option<Range<usize>> {
     (is_only && !is_dated).then_some(run[0].0..end + last.len())
 }
 
+/// The bytes of the only code of the same form, if the subject is a code: "the PDL" for "the FDL".
+fn same_code(question: &str, subject: &str, before: &str) -> Option<Range<usize>> {
+    let form = form_of_code(subject)?;
+    let has_article = |text: &str| {
+        let word = text.unicode_words().next_back();
+        word.is_some_and(|word| is_entry(ARTICLES, word))
+    };
+    let words = phrase::words(before);
+    let mut alike = words.iter().filter(|word| form_of_code(word.text).as_ref() == Some(&form));
+    let (code, other) = (alike.next()?, alike.next());
+    let start = question.rfind(subject)?;
+    let is_alike = has_article(&before[..code.start]) == has_article(&question[..start]);
+    (other.is_none() && is_alike).then(|| code.start..code.start + code.text.len())
+}
+
+/// The letters and digits of a code with a capital by their kind, each run once; `None` for other
+/// words.
+fn form_of_code(word: &str) -> Option<String> {
+    let is_one = !word.contains(char::is_whitespace);
+    let word = phrase::words(word).into_iter().next().filter(|word| is_one && word.is_code())?;
+    let kind = |c: char| match c {
+        _ if c.is_ascii_digit() => '0',
+        _ if c.is_uppercase() => 'A',
+        _ if c.is_lowercase() => 'a',
+        _ => c,
+    };
+    let mut form: Vec<char> = word.text.chars().map(kind).collect();
+    form.dedup();
+    // "4th" and "8kg" are numbers.
+    form.contains(&'A').then(|| form.into_iter().collect())
+}
+
 fn is_calendar(text: &str) -> bool {
     text.unicode_words().any(is_calendar_word)
 }
@@ -278,6 +311,30 @@ mod tests {
             ("And Sunday?", "When does the Friday market open?"),
             ("And Sunday?", "Who milks on Friday and Saturday?"),
             ("And on Sunday?", "Who milks in May 2026?"),
+        ] {
+            assert_eq!(substituted(question, before), None, "{question}");
+        }
+    }
+
+    #[test]
+    fn a_code_takes_the_place_of_one_of_its_form() {
+        for (question, before, expected) in [
+            (
+                "and the PDL?", "What is the FDL in the Tarn contract?",
+                "What is the PDL in the Tarn contract?",
+            ),
+            (
+                "And the LK-50?", "How hot does the LK-40 get in Tarn?",
+                "How hot does the LK-50 get in Tarn?",
+            ),
+        ] {
+            assert_eq!(substituted(question, before).as_deref(), Some(expected));
+        }
+        for (question, before) in [
+            ("And the PDL?", "Is the FDL of the LMT low in Tarn?"),
+            ("And the LK-50?", "Is the FDL high in Tarn?"),
+            ("And in PL?", "Is the VAT low in Tarn?"),
+            ("And the fee?", "What is the FDL in the Tarn contract?"),
         ] {
             assert_eq!(substituted(question, before), None, "{question}");
         }
