@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use crate::passages::candidates::Part;
+use crate::passages::candidates::context::{Above, is_asked_against, names_edition};
+use crate::question::wish::last_of;
 use crate::selection::foreign::Strength;
 use crate::sources::{AnswerSource, grouped};
 use crate::text::shown::{ABSTENTION, unmarked};
@@ -43,10 +45,11 @@ pub struct Citation {
     /// Range of the passage in the chunk's text, in Unicode characters; if a chunk boundary cuts
     /// the passage, the range of the larger part. The chunk's text may differ from the passage in
     /// white space, emphasis, footnote and quote marks, brackets around numbers, separators between
-    /// the values of a row or record, and text taken over from the head.
+    /// the values of a row or record, and text taken over from the head and from headings.
     pub chunk_chars: Range<usize>,
     /// The line that names the values of the passage: the header of a table, or the setting above
-    /// it. Given as the chunk and the range of characters in it.
+    /// it; else the nearest heading shown with the passage. Given as the chunk and the range of
+    /// characters in it.
     pub head: Option<(usize, Range<usize>)>,
     /// Range of the passage in the text of its source, in Unicode characters.
     pub document_chars: Range<usize>,
@@ -63,7 +66,8 @@ pub enum SourceOrder {
 
 /// Builds the answer from the chosen passages, in their order; an empty choice gives an abstention.
 /// The `sources` are those of the first `hits` chunks; all further chunks belong to these sources
-/// too. The text begins with `told`, a statement about all passages together.
+/// too. The text begins with `told`, a statement about all passages together. A passage follows the
+/// headings that it needs, unless those of the passage before it are the same.
 pub(crate) fn compose(
     question: &str,
     chunks: &[&RetrievedChunk],
@@ -98,21 +102,23 @@ pub(crate) fn compose(
     let mut text = told.map_or(String::new(), unmarked);
     let mut chars = text.chars().count();
     let mut citations = Vec::with_capacity(chosen.len());
-    for part in chosen {
+    for (at, part) in chosen.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| chosen[before]);
+        let (sentence, head) = below_headings(question, part, before);
         if !text.is_empty() {
             text.push(' ');
             chars += 1;
         }
         let number = number_of(part);
-        let end = chars + part.shown.chars().count();
-        text.push_str(&part.shown);
+        let end = chars + sentence.chars().count();
+        text.push_str(&sentence);
         citations.push(Citation {
             number,
             chunk: part.chunk,
-            sentence: part.shown.clone(),
+            sentence,
             answer_chars: chars..end,
             chunk_chars: part.chars.clone(),
-            head: part.head.clone(),
+            head,
             document_chars: part.document_chars.clone(),
         });
         let mark = format!(" [{number}]");
@@ -131,4 +137,26 @@ pub(crate) fn compose(
         language: None,
         strength: Strength::default(),
     }
+}
+
+/// The text of a passage behind the headings that it needs, and the line named with it. Headings of
+/// the passage before, and those that the question repeats, are not shown again.
+fn below_headings(
+    question: &str,
+    part: &Part,
+    before: Option<&Part>,
+) -> (String, Option<(usize, Range<usize>)>) {
+    let is_told =
+        before.is_some_and(|before| (before.chunk, &before.above) == (part.chunk, &part.above));
+    let asked = last_of(question);
+    let is_said = |one: &Above| match one.is_edition {
+        true => names_edition(question, &one.text),
+        false => is_asked_against(asked, &one.text),
+    };
+    let is_shown = |one: &&Above| !is_told && !is_said(one);
+    let above: Vec<&Above> = part.above.iter().filter(is_shown).collect();
+    let Some(nearest) = above.last() else { return (part.shown.clone(), part.head.clone()) };
+    let texts: Vec<&str> = above.iter().map(|one| one.text.as_str()).collect();
+    let head = part.head.clone().or_else(|| nearest.place.clone());
+    (format!("{}: {}", texts.join(", "), part.shown), head)
 }

@@ -27,7 +27,8 @@
 //!   the passage, that chunk holds the larger part. Text of documents is copied, never obeyed.
 //! - A table row is shown value by value, each prefixed with its column name; if the header that
 //!   holds these names was read, the citation also names it. The fields of a record are shown on
-//!   one line, a setting after the name of the section it belongs to.
+//!   one line, a setting after the name of the section it belongs to. An item follows the heading
+//!   without which it says something else ("Forbidden"), and the version it belongs to.
 //! - Every retrieved chunk has its source in `sources`, and each source appears once. Text read
 //!   around the retrieved chunks belongs to these sources.
 //! - The same question and chunks always give the same answer.

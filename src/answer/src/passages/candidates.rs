@@ -1,9 +1,12 @@
 //! The passages that may answer: sentences, items, rows, records and whole lists, without
 //! duplicates.
 
+pub(crate) mod context;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use self::context::Above;
 use crate::passages::blocks::{Blocks, Cell, Form, Kind, Unit, blocks};
 use crate::passages::document::{Stretch, stretches};
 use crate::passages::offsets::CharOffsets;
@@ -36,8 +39,10 @@ pub(crate) struct Part {
     /// The line that names its values, if it is shown with it: the chunk, and the range of
     /// characters in it.
     pub(crate) head: Option<(usize, Range<usize>)>,
-    /// The text as an answer shows it.
+    /// The text as an answer shows it, without the headings above.
     pub(crate) shown: String,
+    /// The headings that an answer shows before it, outermost first.
+    pub(crate) above: Vec<Above>,
     /// Range in the text of the source, in characters.
     pub(crate) document_chars: Range<usize>,
 }
@@ -311,6 +316,7 @@ impl Reader<'_> {
             chars: placed.in_chunk,
             head: head.map(|head| (head.chunk, head.in_chunk)),
             shown: shown::shown(&shown, self.has_marks),
+            above: self.needed_above(&units[0]),
             document_chars: self.stretch.document_start + stands.start
                 ..self.stretch.document_start + stands.end,
         })

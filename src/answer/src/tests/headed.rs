@@ -143,3 +143,53 @@ fn a_caption_says_what_its_rows_are_about() {
     let found = crate::passages::blocks::blocks(&prose, None);
     assert_eq!(found.sections, [Vec::<String>::new()], "a sentence is no caption");
 }
+
+const QUARRY: &str = "# Quarry rules\n\n## 2 What is forbidden\n\n\
+    - Drinking from the settling pond.\n- Riding on the belt conveyor or on its frame.\n\n\
+    ## 3 Duties of drivers\n\n- Drivers of dumpers wear a helmet outside the cab.\n";
+
+/// An item that says something else without its heading is told with it.
+#[test]
+fn an_item_is_told_with_the_heading_that_forbids_it() {
+    let chunks = titled(&[("quarry.md", QUARRY)]);
+    let answer = extracted("Is riding on the belt conveyor allowed?", &chunks);
+    check(&answer, &chunks);
+    let riding = "What is forbidden: Riding on the belt conveyor or on its frame. [1]";
+    assert!(answer.text.starts_with(riding), "{}", answer.text);
+    let text = "# Hull cover\n\nIt ends at the harbour wall. The following are not covered:\n\
+        - wear of the propeller shaft\n- worm in the planks\n";
+    let answer = told("Is worm in the planks covered?", &[("hull.md", text)]);
+    assert!(answer.contains("The following are not covered: "), "{answer}");
+    assert_eq!(answer.matches("not covered").count(), 1, "{answer}");
+    let other = told("What do drivers of dumpers wear outside the cab?", &[("quarry.md", QUARRY)]);
+    assert!(other.starts_with("Drivers of dumpers wear a helmet"), "{other}");
+}
+
+const FIRMWARE: &str = "# Firmware of the LX loom\n\n## 2.4.0 - 2025-03-11\n\n### Added\n\n\
+    - Shuttle counter is now shown on the panel.\n- Night mode of the panel.\n\n### Removed\n\n\
+    - Support for punched cards of 1978.\n\n## 2.3.1 - 2025-01-20\n\n### Fixed\n\n\
+    - The weft brake no longer sticks.\n";
+
+/// A change is told with its version, unless the question names it.
+#[test]
+fn a_change_is_told_with_its_version_and_part() {
+    let asked = |question: &str| told(question, &[("firmware.md", FIRMWARE)]);
+    let answer = asked("Does the loom still have support for punched cards of 1978?");
+    let removed = "2.4.0 - 2025-03-11, Removed: Support for punched cards of 1978. [1]";
+    assert!(answer.starts_with(removed), "{answer}");
+    let answer = asked("Since which version is the shuttle counter shown on the panel?");
+    assert!(answer.contains("2.4.0 - 2025-03-11, Added: Shuttle counter"), "{answer}");
+}
+
+/// A setting is told with the comment above it, and the name of a section of settings never.
+#[test]
+fn a_setting_is_told_with_its_comment() {
+    let text = "; Press room heating\n\n[boiler]\nstart_hour = 5\n\n[vents]\n\
+        ; vent 3 was shut because of the draught on the ink rollers\nvent3 = shut\ngap_mm = 6\n\n\
+        [ink]\n; degrees of the ink store\nstore_temp = 18\n";
+    let answer = told("Why was vent 3 shut?", &[("heating.ini", text)]);
+    assert!(answer.contains("because of the draught on the ink rollers"), "{answer}");
+    assert!(!answer.contains("[ink]"), "{answer}");
+    let answer = told("What is the gap_mm of vent3?", &[("heating.ini", text)]);
+    assert!(answer.contains("because of the draught on the ink rollers: vent3 = shut"), "{answer}");
+}

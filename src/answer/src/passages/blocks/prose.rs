@@ -100,7 +100,10 @@ impl Parser<'_> {
         let is_open = is_one_line && is_short && !sentences::is_ended(content) && !is_label;
         if bold.is_some() || (is_open && !self.is_whole_answer(end)) {
             let heading = sentences::bold(content).unwrap_or(content).to_owned();
-            if let Some(unit) = self.push(Kind::Sentence, bytes.clone()) {
+            // "[server]" names a part of settings and tells nothing.
+            if !is_bracketed(&heading)
+                && let Some(unit) = self.push(Kind::Sentence, bytes.clone())
+            {
                 unit.is_lead = true;
             }
             if !is_last && !heading.ends_with([',', ';']) {
@@ -193,6 +196,12 @@ fn begins_with(sentence: &str, word: &str) -> bool {
     let label = sentence.trim_start().split_once(": ").map(|(label, _)| label);
     let first = label.and_then(|label| label.split_once(' ')).map(|(first, _)| first);
     first.is_some_and(|first| first.to_lowercase() == word)
+}
+
+/// Whether a line is the name of a part of settings: "[server]".
+fn is_bracketed(line: &str) -> bool {
+    let inside = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inside.is_some_and(|name| !name.contains([' ', '[', ']']))
 }
 
 /// Whether a short line is all in capitals, like headings in plain texts.
