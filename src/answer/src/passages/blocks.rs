@@ -25,6 +25,7 @@ mod counted;
 mod forms;
 mod labelled;
 mod lines;
+mod numbered;
 mod prose;
 mod quoted;
 mod records;
@@ -168,6 +169,8 @@ impl Parser<'_> {
             self.rows(at, None, |content| content.starts_with('|'))
         } else if is_stamped(content) {
             self.lines_while(at, is_stamped)
+        } else if self.is_numbered_heading(at) {
+            self.numbered_section(at)
         } else if let Some(end) = self.entries_end(at) {
             self.entries(at, end);
             end
