@@ -3,6 +3,7 @@
 mod absent;
 mod changing;
 mod columns;
+mod deciding;
 mod headed;
 mod owners;
 mod phrasing;

@@ -1,9 +1,25 @@
-//! Decisions: all decisions recorded in minutes, for questions that ask for them.
+//! Decisions: those recorded in minutes, for questions that ask for all of them or for those on a
+//! matter.
 
+use std::collections::BTreeSet;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
 use crate::question::phrases::DECISIONS;
-use crate::selection::choose::{Choice, ROWS_MAX};
-use crate::text::words::{contains, entries, spaced};
+use crate::relevance::weights::light_terms;
+use crate::selection::choose::{Choice, PASSAGES_MAX, ROWS_MAX, SAME};
+use crate::text::terms::terms;
+use crate::text::values::{Day, days, is_calendar_word};
+use crate::text::words::{contains, entries, is_entry, spaced};
+
+/// Words between "decided" and its matter, and before a meeting.
+const ABOUT: &str = "\
+    about|regarding|concerning|on|for|über|bezüglich|zu|zum|zur|sur|concernant|sobre|respecto";
+const AT: &str = "at|during|auf|bei|lors|durante";
+/// Weight of what the paragraph of a decision holds of the matter, beside the decision itself.
+const BESIDE_SHARE: f32 = 0.5;
 
 impl Choice<'_> {
     /// A decision from the document whose title or headings name the day asked for, if those of the
@@ -28,7 +44,8 @@ impl Choice<'_> {
             && !contains(&text, "not decided")
     }
 
-    /// All decisions in the document of the first passage, if the question asks for them.
+    /// All decisions in the document of the first passage, if the question asks for them; only
+    /// those on the matter and of the day that it names. Empty if the document names another day.
     pub(crate) fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
         if !self.question.is_of_decisions {
             return None;
@@ -38,7 +55,106 @@ impl Choice<'_> {
         };
         let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_one).collect();
         let mut found = self.without_widened(found);
+        let on_matter = self.on_matter(&found, first);
+        let is_on_matter = on_matter.is_some();
+        found = on_matter.unwrap_or(found);
+        let of_day: Vec<usize> =
+            found.iter().copied().filter(|at| !self.is_of_other_day(*at)).collect();
+        if of_day.is_empty() && !found.is_empty() {
+            return Some(of_day);
+        }
+        found = of_day;
+        if let (true, [one]) = (is_on_matter, &found[..]) {
+            return Some(self.with_rest(*one));
+        }
         found.truncate(ROWS_MAX);
         (found.len() > 1).then_some(found)
     }
+
+    /// The decisions that hold most of the matter named after "about" in the question, in
+    /// themselves, their heading or their paragraph; `None` if none holds half of it, or all do.
+    fn on_matter(&self, found: &[usize], first: usize) -> Option<Vec<usize>> {
+        let [file, title] = self.editions.names(self.candidate(first).hit);
+        let matter = &matter(self.question.last()) - &terms(&format!("{file}\n{title}"));
+        let matter = &matter - &light_terms(self.question);
+        let share = |held: &BTreeSet<String>| {
+            self.matches.weights.share(matter.iter().filter(|term| held.contains(*term)))
+        };
+        let whole = share(&matter);
+        let of_group = |at: usize| -> BTreeSet<String> {
+            let one = self.candidate(at);
+            let is_prose = one.shape == Shape::Unit(Kind::Sentence);
+            let all = self.reading.candidates.iter().enumerate();
+            let beside = all.filter(|(_, other)| is_prose && other.is_beside(one));
+            beside.flat_map(|(other, _)| self.matches.own[other].iter().cloned()).collect()
+        };
+        let held = |at: usize| {
+            let near = &self.matches.own[at] | &terms(&self.candidate(at).heading);
+            share(&near) + BESIDE_SHARE * share(&(&near | &of_group(at)))
+        };
+        let most = found.iter().map(|at| held(*at)).fold(0.0_f32, f32::max);
+        let kept: Vec<usize> =
+            found.iter().copied().filter(|at| held(*at) >= most - SAME).collect();
+        let is_enough = whole > SAME && most >= BESIDE_SHARE * whole / 2.0;
+        (is_enough && kept.len() < found.len()).then_some(kept)
+    }
+
+    /// Whether a decision is from a document named after another day than the question asks for.
+    fn is_of_other_day(&self, at: usize) -> bool {
+        let asked: Vec<String> = self.question.days.iter().flat_map(|day| day.terms()).collect();
+        let has = |held: &BTreeSet<String>| asked.iter().any(|day| held.contains(day));
+        let Some(named) = self.editions.named_day(self.candidate(at).hit) else { return false };
+        let is_named = |day: &Day| {
+            (day.month, day.day) == (named.month, Some(named.day))
+                && day.year.is_none_or(|year| year == named.year)
+        };
+        let mut days = self.question.days.iter().filter(|day| day.day.is_some()).peekable();
+        days.peek().is_some()
+            && !days.any(is_named)
+            && !has(&self.matches.above[at])
+            && !has(&self.matches.own[at])
+    }
+
+    /// A decision with the sentences after it in its paragraph, up to the limit of an answer.
+    fn with_rest(&self, one: usize) -> Vec<usize> {
+        let mut chosen = vec![one];
+        let all = 0..self.reading.candidates.len();
+        while let Some(last) = chosen.last().copied().filter(|_| chosen.len() < PASSAGES_MAX) {
+            let last = self.candidate(last);
+            let is_next = |at: &usize| {
+                let other = self.candidate(*at);
+                other.shape == Shape::Unit(Kind::Sentence)
+                    && last.shape == other.shape
+                    && other.is_beside(last)
+                    && other.unit == last.unit + 1
+                    && !other.is_lead
+            };
+            let Some(next) = all.clone().find(is_next) else { break };
+            // A sentence that points back already begins with the one before it.
+            if self.candidate(next).repeats(last) {
+                chosen.pop();
+            }
+            chosen.push(next);
+        }
+        chosen
+    }
+}
+
+/// The terms after the first word for "about" behind a word of deciding, up to one for "at",
+/// without days.
+fn matter(question: &str) -> BTreeSet<String> {
+    let words = question.unicode_words().map(str::to_lowercase);
+    let mut words = words.skip_while(|word| !is_entry(DECISIONS, word)).peekable();
+    let is_of_day =
+        |word: &String| word.starts_with(|c: char| c.is_ascii_digit()) || is_calendar_word(word);
+    while let Some(word) = words.next() {
+        if is_entry(ABOUT, &word) && words.peek().is_some_and(|next| !is_of_day(next)) {
+            break;
+        }
+    }
+    let matter: Vec<String> = words.take_while(|word| !is_entry(AT, word)).collect();
+    let of_days = days(question).into_iter().flat_map(|(_, day)| day.terms());
+    let of_days: BTreeSet<String> = of_days.collect();
+    let parts = matter.iter().filter(|word| !is_of_day(word)).map(String::as_str);
+    &terms(&parts.collect::<Vec<_>>().join(" ")) - &of_days
 }

@@ -180,6 +180,13 @@ impl Editions {
         [&notice.file.stem, &notice.title.stem]
     }
 
+    /// The day in the file name or title of a chunk's source.
+    pub(crate) fn named_day(&self, chunk: usize) -> Option<Day> {
+        let notice = &self.notices[self.of_chunk[chunk]];
+        let named = notice.file.date.or(notice.title.date);
+        named.filter(|date| date.grain == Grain::Day).map(|date| date.day)
+    }
+
     /// Whether a chunk belongs to a document in force, as far as is known.
     pub(crate) fn holds(&self, chunk: usize) -> bool {
         self.of(chunk) == Standing::Holds

@@ -82,7 +82,7 @@ pub(crate) struct Name {
     /// The remaining words, in lower case.
     pub(crate) stem: String,
     version: Vec<u32>,
-    date: Option<Dated>,
+    pub(crate) date: Option<Dated>,
     state: State,
     is_series: bool,
 }

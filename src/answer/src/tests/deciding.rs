@@ -1,0 +1,27 @@
+//! Decisions on a matter, votes, and what changed between versions and editions.
+
+use super::*;
+
+const MINUTES: &str = "Minutes of the sailing club, 3 May 2025\n\n\
+    1. Slipway\nAda reports that the slipway crumbles. Decision: the slipway is repaved in June. \
+    The cost is shared by the berths.\n\n\
+    2. Rescue boat\nBo asks for a tender with a diesel engine. Decision: Skua, because its engine \
+    runs cold. It is collected on 9 May. Two helmsmen are trained.\n\n\
+    3. Bar\nCy offers to clean the pipes. Decision: the bar opens at five.\n";
+
+/// Only the decision on the matter asked for is told, with the sentences after it.
+#[test]
+fn the_decision_on_a_matter_is_told_alone() {
+    let asked = |question: &str| told(question, &[("minutes-2025-05-03.txt", MINUTES)]);
+    let answer = asked("What was decided about the rescue boat?");
+    assert!(answer.contains("Skua") && answer.contains("9 May"), "{answer}");
+    assert!(!answer.contains("repaved") && !answer.contains("opens at five"), "{answer}");
+    let answer = asked("What did the club decide about the diesel engine?");
+    assert!(answer.contains("Skua") && !answer.contains("repaved"), "{answer}");
+    let answer = asked("What was decided on 3 May 2025?");
+    for one in ["repaved", "Skua", "opens at five"] {
+        assert!(answer.contains(one), "{answer}");
+    }
+    let answer = asked("What was decided about the rescue boat on 5 April 2025?");
+    assert_eq!(answer, ABSTENTION);
+}
