@@ -1,15 +1,19 @@
-//! Whole lists found by the headings above them: the steps below "Steps", and the list below a
-//! heading that the question repeats.
+//! Whole lists found by the headings above them: the steps below "Steps", the list below a heading
+//! that the question repeats, and all below the heading of a version.
 
 use std::collections::BTreeSet;
 
-use crate::passages::blocks::Form;
+use crate::passages::blocks::{Form, Kind};
 use crate::passages::candidates::Shape;
+use crate::passages::candidates::context::{is_edition, names_edition};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::selection::choose::Choice;
-use crate::text::terms::terms;
-use crate::text::words::{Asked, contains, entries, is_entry, spaced};
+use crate::text::terms::{is_common, terms};
+use crate::text::values::is_calendar_word;
+use crate::text::words::{
+    Asked, contains, contains_any, entries, is_entry, is_interrogative, spaced,
+};
 
 /// Headings of steps that do not say what the steps achieve; a heading above them does.
 const STEP_HEADINGS: &str = "\
@@ -24,6 +28,16 @@ const STEP_HEADINGS: &str = "\
 const ASKING: &str = "\
     what|what's|which|list|show|was|welche|welches|que|quel|quelle|quels|quelles|qu'est|qué|cuál|\
     cuáles";
+/// Words that ask what a version changed, and words beside them.
+const CHANGED: &str = "\
+    changed|changes|change|new|geändert|änderungen|neu|neues|changé|changements|nouveau|nouveautés|\
+    cambió|cambiado|cambios|nuevo|novedades";
+const CHANGES: &str = "\
+    changed|changes|change|new|what's|is|are|was|were|did|has|have|been|list|version|release|\
+    update|geändert|änderungen|neu|neues|hat|wurde|changé|changements|nouveau|nouveautés|a|\
+    cambió|cambiado|cambios|nuevo|novedades|ha|versión|quoi";
+/// Maximum number of passages below a version that are told together.
+const CHANGES_MAX: usize = 20;
 /// Minimum number of words in a heading that a question may repeat.
 const HEADING_WORDS_MIN: usize = 2;
 
@@ -85,6 +99,40 @@ impl Choice<'_> {
         let mut found = self.lists().filter(is_one);
         let one = found.next()?;
         found.next().is_none().then_some(one)
+    }
+
+    /// All that is below the heading of a version, if the first passage is there and the question
+    /// only asks what changed in that version.
+    pub(crate) fn of_version(&self, first: usize) -> Option<Vec<usize>> {
+        let question = self.question.last();
+        let asked = spaced(question);
+        let one = self.candidate(first);
+        let path = &self.reading.blocks[one.stretch].sections[one.section];
+        let is_named = |heading: &String| is_edition(heading) && names_edition(question, heading);
+        let depth = path.iter().position(is_named)?;
+        let title = spaced(&self.editions.names(one.hit).join(" "));
+        let is_of_form = |word: &str| {
+            is_common(word)
+                || is_interrogative(word)
+                || is_entry(CHANGES, word)
+                || word.contains(|c: char| c.is_ascii_digit())
+                || is_calendar_word(word)
+                || contains(&title, word)
+        };
+        if !contains_any(&asked, CHANGED) || !asked.split_whitespace().all(is_of_form) {
+            return None;
+        }
+        let is_below = |at: &usize| {
+            let other = self.candidate(*at);
+            let sections = &self.reading.blocks[other.stretch].sections;
+            other.stretch == one.stretch
+                && sections[other.section].starts_with(&path[..=depth])
+                && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
+                && !other.is_lead
+        };
+        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_below).collect();
+        let found = self.without_widened(found);
+        (2..=CHANGES_MAX).contains(&found.len()).then_some(found)
     }
 
     /// The lists that may be quoted whole.

@@ -25,3 +25,18 @@ fn the_decision_on_a_matter_is_told_alone() {
     let answer = asked("What was decided about the rescue boat on 5 April 2025?");
     assert_eq!(answer, ABSTENTION);
 }
+
+/// A question for the changes of a version is answered with all of its parts.
+#[test]
+fn all_changes_of_a_version_are_told() {
+    let text = "# Changes of the tide clock\n\n## 1.8.0 - 2025-06-02\n\n### Fixed\n\n\
+        - The hand no longer stops at low water.\n- Leap years are counted.\n\n### Security\n\n\
+        - The lid is locked by a pin.\n\n## 1.7.0 - 2025-02-11\n\n### Added\n\n- A moon dial.\n";
+    let asked = |question: &str| told(question, &[("clock.md", text)]);
+    let answer = asked("What changed in 1.8.0?");
+    let all = "Fixed: The hand no longer stops at low water. [1] Leap years are counted. [1] \
+        Security: The lid is locked by a pin. [1]";
+    assert_eq!(answer, all);
+    let answer = asked("What changed in the lid in 1.8.0?");
+    assert!(!answer.contains("Leap years"), "{answer}");
+}
