@@ -217,14 +217,14 @@ impl Reader<'_> {
     }
 
     /// The unit at which the passage around this one begins: the previous sentence, if this one
-    /// refers back to it.
+    /// refers back to it, or tells the vote on it.
     fn widened(&self, at: usize) -> usize {
         let units = &self.blocks.units;
         let unit = &units[at];
         let Some(before) = at.checked_sub(1).map(|at| &units[at]) else { return at };
         let text = &self.stretch.text[unit.bytes.clone()];
-        let refers =
-            begins_with_reference(text) || (unit.kind == Kind::Sentence && has_demonstrative(text));
+        let refers = begins_with_reference(text)
+            || (unit.kind == Kind::Sentence && (has_demonstrative(text) || context::is_vote(text)));
         let points_back = refers
             && matches!(unit.kind, Kind::Sentence | Kind::Item)
             && before.section == unit.section

@@ -1,5 +1,6 @@
 //! Selection: turns scored passages into the passages of an answer.
 //!
+//! - `beside`: sentences beside a passage that belong to it
 //! - `causes`: passages that tell why something happened
 //! - `choose`: the entry point, for whole lists, meant rows and up to three sentences
 //! - `columns`: the columns in which a question means a name
@@ -17,6 +18,7 @@
 //! - `today`: rows of a day named relative to today
 //! - `unfinished`: rows that state that they are unfinished
 
+pub(crate) mod beside;
 pub(crate) mod causes;
 pub(crate) mod choose;
 pub(crate) mod columns;

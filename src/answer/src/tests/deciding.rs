@@ -26,6 +26,20 @@ fn the_decision_on_a_matter_is_told_alone() {
     assert_eq!(answer, ABSTENTION);
 }
 
+/// A vote is told with what was voted on.
+#[test]
+fn a_vote_is_told_with_its_decision() {
+    let text = "Allotments, autumn meeting\n\nTom showed plans of the well. Decision: the hand \
+        pump for 640 EUR is bought in spring. 21 in favour, 4 against, 2 abstentions. The tools \
+        are stored in the shed.\n";
+    let answer = told("How many voted for the hand pump?", &[("autumn.md", text)]);
+    assert!(
+        answer.contains("hand pump for 640 EUR") && answer.contains("21 in favour"),
+        "{answer}"
+    );
+    assert!(!answer.contains("shed"), "{answer}");
+}
+
 /// A question for the changes of a version is answered with all of its parts.
 #[test]
 fn all_changes_of_a_version_are_told() {

@@ -1,5 +1,5 @@
 //! Text around a passage without which it says something else, or nothing: the heading
-//! "Forbidden" above an item or the version above a change.
+//! "Forbidden" above an item, the version above a change, the vote after a decision.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,7 +7,7 @@ use super::Reader;
 use crate::passages::blocks::{Kind, Unit};
 use crate::text::shown;
 use crate::text::values::days;
-use crate::text::words::is_entry;
+use crate::text::words::{contains, entries, is_entry, spaced};
 
 /// Words of headings that say that what stands below is not so, not done or not allowed.
 const AGAINST: &str = "\
@@ -45,6 +45,11 @@ const OPEN: &str = "\
 const HEADING_CHARS_MAX: usize = 120;
 /// Marks before a comment that explains the settings below it.
 const COMMENT_MARKS: [char; 2] = [';', ' '];
+/// Words of a vote, and the maximum number of words in a sentence that only tells one.
+const VOTES: &str = "\
+    in favour|in favor|against|abstention|abstentions|abstained|dafür|dagegen|enthaltung|\
+    enthaltungen|pour|contre|a favor|en contra|abstenciones|abstención";
+const VOTE_WORDS_MAX: usize = 14;
 
 /// A heading that an answer shows before a passage.
 #[derive(Debug, Clone, PartialEq)]
@@ -195,6 +200,14 @@ fn bare(heading: &str) -> &str {
     }
 }
 
+/// Whether a sentence only tells how a vote ended: "39 in favour, 5 against."
+pub(crate) fn is_vote(sentence: &str) -> bool {
+    let said = spaced(sentence);
+    sentence.starts_with(|c: char| c.is_ascii_digit())
+        && said.split_whitespace().count() <= VOTE_WORDS_MAX
+        && entries(VOTES).filter(|words| contains(&said, words)).count() > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,5 +233,12 @@ mod tests {
         for heading in ["Invoice no. 12", "Opening hours", "Notes on kilns"] {
             assert!(!is_against(heading), "{heading}");
         }
+    }
+
+    #[test]
+    fn votes_are_seen() {
+        assert!(is_vote("12 in favour, 3 against, 1 abstention."));
+        assert!(!is_vote("12 boats sail against the wind."));
+        assert!(!is_vote("The motion was carried, 12 in favour and 3 against."));
     }
 }
