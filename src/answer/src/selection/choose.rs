@@ -90,7 +90,7 @@ impl Choice<'_> {
             return self.filtered(whole);
         }
         if let Some(other) = other {
-            return vec![first, other];
+            return [self.on_same(first, other), self.on_same(other, first)].concat();
         }
         if let Some(other) = self.of_other_side(first) {
             let is_second = self.side_of(first) == Some(1);

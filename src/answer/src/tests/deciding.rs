@@ -54,3 +54,27 @@ fn all_changes_of_a_version_are_told() {
     let answer = asked("What changed in the lid in 1.8.0?");
     assert!(!answer.contains("Leap years"), "{answer}");
 }
+
+/// For the difference of two editions, what each says on the matter is told.
+#[test]
+fn the_difference_of_editions_has_the_sentences_of_both() {
+    let texts = [
+        (
+            "camp-rules-2023.md",
+            "# Camp rules\n\nEdition 2023, valid from 1 March 2023.\n\n## Fires\n\nCamp fires may \
+             be lit beside the lake. Wood is sold at the gate.\n",
+        ),
+        (
+            "camp-rules-2025.md",
+            "# Camp rules\n\nEdition 2025, valid from 1 March 2025.\n\n## Fires\n\nCamp fires are \
+             forbidden. For one evening a warden lends out a camp fire bowl. Wood is free.\n",
+        ),
+    ];
+    let question =
+        "What is the difference between the old and the new camp rules about camp fires?";
+    let answer = told(question, &texts);
+    for one in ["beside the lake", "Camp fires are forbidden", "fire bowl"] {
+        assert!(answer.contains(one), "{answer}");
+    }
+    assert!(!answer.contains("Wood"), "{answer}");
+}
