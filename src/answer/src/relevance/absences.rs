@@ -82,7 +82,10 @@ impl Absences {
     ) -> Self {
         let asked = spaced(question.last());
         let is_thing = |word: &&String| !is_entry(UNITS, word) && !is_common(word);
-        let things = counted.iter().filter(|_| asked.contains(" how many ")).filter(is_thing);
+        // "How many voted" counts people, whom a text need not name.
+        let has_plural = counted.first().is_some_and(|word| word.ends_with('s'));
+        let counts_things = has_plural && asked.contains(" how many ");
+        let things = counted.iter().filter(|_| counts_things).filter(is_thing);
         let begins = |list| entries(list).any(|words| asked.starts_with(&format!(" {words} ")));
         let last = asked.split_whitespace().next_back().unwrap_or_default();
         let is_plain = matches!(question.wanted, Wanted::Fact)
