@@ -1,4 +1,5 @@
-//! Interprets content streams, the programs that draw a page, as far as needed to place glyphs.
+//! Interprets content streams, the programs that draw a page, as far as needed to place glyphs and
+//! rules.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use hayro_syntax::page::Resources;
 
 use crate::pdf::direction;
 use crate::pdf::fonts::{Font, Fonts};
+use crate::pdf::rules::Pen;
 
 /// Maximum glyphs per page. A dense page has tens of thousands.
 pub(super) const GLYPHS_MAX: usize = 1 << 20;
@@ -37,7 +39,7 @@ pub(super) struct Drawn<'a> {
     pub font: Rc<Font<'a>>,
 }
 
-/// The part of the graphics state that affects text.
+/// The part of the graphics state that affects text and rules.
 #[derive(Debug, Clone)]
 struct State<'a> {
     /// Maps content space to page space.
@@ -51,15 +53,18 @@ struct State<'a> {
     /// Horizontal scaling, 1 for none.
     scale: f64,
     leading: f64,
+    /// Width of strokes in content space.
+    stroke: f64,
 }
 
-/// Executes content streams and collects glyphs.
+/// Executes content streams and collects glyphs and rules.
 pub(super) struct Interpreter<'f, 'a> {
     fonts: &'f mut Fonts<'a>,
     state: State<'a>,
     /// Remaining bytes of forms that may be executed.
     form_bytes: usize,
     chars: Vec<char>,
+    pub pen: Pen,
     pub drawn: Vec<Drawn<'a>>,
     /// Codes shown, and those of them that the font does not map to a character.
     pub codes: usize,
@@ -82,9 +87,19 @@ impl<'f, 'a> Interpreter<'f, 'a> {
             word_space: 0.0,
             scale: 1.0,
             leading: 0.0,
+            stroke: 1.0,
         };
-        let (chars, drawn) = (Vec::new(), Vec::new());
-        Self { fonts, state, form_bytes, chars, drawn, codes: 0, lost: 0, has_picture: false }
+        Self {
+            fonts,
+            state,
+            form_bytes,
+            chars: Vec::new(),
+            pen: Pen::default(),
+            drawn: Vec::new(),
+            codes: 0,
+            lost: 0,
+            has_picture: false,
+        }
     }
 
     /// Executes a content stream with its resources, nested in `depth` forms. Stops at
@@ -121,7 +136,13 @@ impl<'f, 'a> Interpreter<'f, 'a> {
                     });
                     self.state.size = font.1.as_f64();
                 }
-                op => self.text(op),
+                Op::LineWidth(width) => self.state.stroke = width.0.as_f64(),
+                op => {
+                    let matrix = self.state.matrix;
+                    let width = self.state.stroke * matrix.determinant().abs().sqrt();
+                    self.pen.draw(&op, matrix, width);
+                    self.text(op);
+                }
             }
         }
     }

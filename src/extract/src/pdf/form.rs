@@ -104,5 +104,6 @@ fn piece(page: &Page<'_>, field: &Dict<'_>, text: &str) -> Option<Piece> {
         is_mono: false,
         advance,
         is_running: false,
+        table: None,
     })
 }

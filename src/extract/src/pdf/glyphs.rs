@@ -1,4 +1,4 @@
-//! The glyphs of a page at their displayed positions.
+//! The glyphs and rules of a page at their displayed positions.
 
 use std::io::{self, Read};
 
@@ -13,6 +13,7 @@ use crate::ExtractError;
 use crate::pdf::content::{Drawn, GLYPHS_MAX, Interpreter};
 use crate::pdf::fonts::Fonts;
 use crate::pdf::frame::{Frame, Turn};
+use crate::pdf::rules::Rule;
 
 /// Maximum content bytes per page; forms may add the same again.
 const CONTENT_BYTES_MAX: usize = 64 << 20;
@@ -47,13 +48,15 @@ pub(super) struct Glyph {
     pub face: u16,
 }
 
-/// The glyphs of a page by text rotation.
+/// The glyphs of a page by text rotation, and its rules.
 #[derive(Debug)]
 pub(super) struct PageGlyphs {
     /// Width and height of the page as displayed.
     pub size: (f32, f32),
     /// Rotations with any text, upright first, each with the text that is level in it.
     pub turns: Vec<(Turn, Vec<Glyph>)>,
+    /// Rules on the page as displayed, measured from its lower left corner.
+    pub rules: Vec<Rule>,
     /// The part of the page that is missing.
     pub missing: Missing,
 }
@@ -94,6 +97,7 @@ pub(super) fn of_page<'a>(
         () if interpreter.codes == 0 && interpreter.has_picture => Missing::Pictures,
         () => Missing::Nothing,
     };
+    let rules = interpreter.pen.into_rules();
     let mut turns = Turn::ALL.map(|turn| (turn, Vec::new()));
     for drawn in interpreter.drawn {
         let Some(turn) = turn_of(&drawn) else { continue };
@@ -107,7 +111,7 @@ pub(super) fn of_page<'a>(
     for (_, glyphs) in &mut turns {
         drop_doubles(glyphs);
     }
-    Ok(PageGlyphs { size: frame.size(), turns, missing })
+    Ok(PageGlyphs { size: frame.size(), turns, rules, missing })
 }
 
 /// The streams that draw a page.

@@ -1,6 +1,7 @@
 //! Assembles the pieces of a column into lines.
 
 use crate::pdf::direction;
+use crate::pdf::page_block::PageBlock;
 use crate::pdf::pieces::Piece;
 use lodestone_types::PageArea;
 
@@ -32,6 +33,9 @@ impl Line {
     }
 
     fn takes(&self, piece: &Piece) -> bool {
+        if self.table().is_some() || piece.table.is_some() {
+            return false;
+        }
         let apart = (piece.baseline - self.baseline).abs();
         let overlaps = |own: &Piece| {
             piece.left < own.right - 0.2 * own.size && own.left < piece.right - 0.2 * own.size
@@ -81,11 +85,22 @@ impl Line {
 
     /// The text of the line in reading order.
     pub(super) fn text(&self) -> String {
-        let mut texts: Vec<&str> = self.pieces.iter().map(|piece| piece.text.as_str()).collect();
-        if self.is_from_right() {
-            texts.reverse();
-        }
+        let texts: Vec<&str> = self.in_order().iter().map(|piece| piece.text.as_str()).collect();
         texts.join(" ")
+    }
+
+    /// The pieces of the line in reading order.
+    pub(super) fn in_order(&self) -> Vec<&Piece> {
+        let mut pieces: Vec<&Piece> = self.pieces.iter().collect();
+        if self.is_from_right() {
+            pieces.reverse();
+        }
+        pieces
+    }
+
+    /// The ruled table that the line stands for.
+    pub(super) fn table(&self) -> Option<&PageBlock> {
+        self.pieces[0].table.as_deref()
     }
 
     /// Whether the line is read from right to left.

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! bytes -> guard -> parser -> content -> glyphs -> pieces (of lines) -> running heads once
-//!   -> columns -> lines -> tables, prose, items, listings -> headings -> outline with geometry
+//!   -> ruled tables -> columns -> lines -> tables, prose, items, listings -> headings
+//!   -> outline with geometry
 //! ```
 //! Pages are read as displayed: cropped and rotated. Text at right angles is read after the rest of
 //! its page; text at other angles, such as stamps, is not read. Invisible text is read: scans carry
@@ -17,13 +18,14 @@
 //! - Cost is that of sorting the glyphs, except for columns: edges of pieces times pieces, bounded.
 //!
 //! - `guard`: checks before parsing; `info`: the title of the document
-//! - `content`: glyphs drawn by a page; `fonts`: their characters and widths;
+//! - `content`: glyphs and rules drawn by a page; `fonts`: their characters and widths;
 //!   `form`: values of form fields
 //! - `frame`: the page as displayed; `glyphs`: glyphs on the displayed page
 //! - `pieces`: glyphs to pieces of lines; `accents`: accents on letters;
 //!   `direction`: right-to-left text
 //! - `running_heads`: headers and footers of pages; `columns`: reading order of parts;
 //!   `lines`: their lines
+//! - `rules`: lines drawn on the page; `grids`: those that form cells; `ruled`: tables in them
 //! - `marks`: list items; `tables`: rows and columns; `prose`: paragraphs and listings
 //! - `page_block`: a block with the areas of its lines; `headings`: heading detection
 //! - `words`: hyphens that belong to words
@@ -37,6 +39,7 @@ mod fonts;
 mod form;
 mod frame;
 mod glyphs;
+mod grids;
 mod guard;
 mod headings;
 mod info;
@@ -46,6 +49,8 @@ mod page_block;
 mod picture;
 mod pieces;
 mod prose;
+mod ruled;
+mod rules;
 mod running_heads;
 mod tables;
 #[cfg(test)]
@@ -60,6 +65,7 @@ use crate::outline::{Outline, too_long};
 use crate::pdf::fonts::Fonts;
 use crate::pdf::frame::{Frame, Turn};
 use crate::pdf::glyphs::Missing;
+use crate::pdf::grids::Grid;
 use crate::pdf::page_block::{Kind, PageBlock};
 pub(super) use crate::pdf::picture::draw as draw_page;
 use crate::pdf::pieces::Piece;
@@ -77,12 +83,20 @@ const INTERRUPTIONS_MAX: usize = 40;
 /// Minimum bytes of the second part: a shorter one may be a piece of a formula.
 const PART_BYTES_MIN: usize = 16;
 
-/// A page with its pieces, one list per text rotation.
+/// The pieces of a page that are level in one rotation, and the grids around them.
+#[derive(Debug)]
+struct Level {
+    turn: Turn,
+    pieces: Vec<Piece>,
+    grids: Vec<Grid>,
+}
+
+/// A page with its pieces by text rotation.
 #[derive(Debug)]
 struct Page {
     number: u32,
     size: (f32, f32),
-    turns: Vec<(Turn, Vec<Piece>)>,
+    levels: Vec<Level>,
     missing: Missing,
 }
 
@@ -90,7 +104,7 @@ impl Page {
     /// A page that could not be read at all.
     fn unreadable(page: &hayro_syntax::page::Page<'_>, number: u32) -> Self {
         let size = Frame::of_page(page).size();
-        Self { number, size, turns: Vec::new(), missing: Missing::Letters }
+        Self { number, size, levels: Vec::new(), missing: Missing::Letters }
     }
 }
 
@@ -158,7 +172,7 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
         // If the parser panics on one page, the others are still read.
         let read = catch_unwind(AssertUnwindSafe(|| page_of(page, number, &mut fonts)));
         let read = read.unwrap_or_else(|_| Ok(Page::unreadable(page, number)))?;
-        let pieces = read.turns.iter().flat_map(|(_, pieces)| pieces);
+        let pieces = read.levels.iter().flat_map(|level| &level.pieces);
         bytes_of_text += pieces.map(|piece| piece.text.len()).sum::<usize>();
         if bytes_of_text > TEXT_BYTES_MAX {
             return Err(too_long());
@@ -178,24 +192,28 @@ fn page_of<'a>(
     fonts: &mut Fonts<'a>,
 ) -> Result<Page, ExtractError> {
     let found = glyphs::of_page(page, fonts)?;
-    let turns = found.turns.into_iter();
-    let mut turns: Vec<_> =
-        turns.map(|(turn, glyphs)| (turn, pieces::of_glyphs(glyphs, fonts))).collect();
+    let mut levels: Vec<Level> = Vec::with_capacity(found.turns.len());
+    for (turn, glyphs) in found.turns {
+        let (matrix, height) = (turn.matrix(found.size), turn.size(found.size).1);
+        let rules = found.rules.iter().filter_map(|rule| rule.placed(matrix, height));
+        let grids = grids::of_rules(rules.collect());
+        levels.push(Level { turn, pieces: pieces::of_glyphs(glyphs, &grids, fonts), grids });
+    }
     let values = form::values(page);
     let missing = match found.missing {
         Missing::Pictures if !values.is_empty() => Missing::Nothing,
         missing => missing,
     };
-    if let Some((_, upright)) = turns.first_mut() {
-        upright.extend(values);
+    if let Some(upright) = levels.first_mut() {
+        upright.pieces.extend(values);
     }
-    Ok(Page { number, size: found.size, turns, missing })
+    Ok(Page { number, size: found.size, levels, missing })
 }
 
 /// The text of all pages.
 fn arrange(mut pages: Vec<Page>, title: Option<String>) -> Result<Extracted, ExtractError> {
     drop_running_heads(&mut pages);
-    let pieces = pages.iter().flat_map(|page| &page.turns).flat_map(|(_, pieces)| pieces);
+    let pieces = pages.iter().flat_map(|page| &page.levels).flat_map(|level| &level.pieces);
     let words = Words::of_pieces(pieces);
     let is_compound = |word: &str| words.has_compound(word);
     let mut read: Vec<(u32, Vec<PageBlock>)> = Vec::with_capacity(pages.len());
@@ -219,7 +237,7 @@ fn arrange(mut pages: Vec<Page>, title: Option<String>) -> Result<Extracted, Ext
 fn drop_running_heads(pages: &mut [Page]) {
     let mut upright = Vec::with_capacity(pages.len());
     for page in pages {
-        if let Some((_, pieces)) = page.turns.first_mut() {
+        if let Some(Level { pieces, .. }) = page.levels.first_mut() {
             upright.push(running_heads::PagePieces { height: page.size.1, pieces });
         }
     }
@@ -229,9 +247,9 @@ fn drop_running_heads(pages: &mut [Page]) {
 /// The blocks of a page in reading order.
 fn blocks(page: Page, is_compound: &dyn Fn(&str) -> bool) -> Vec<PageBlock> {
     let mut blocks: Vec<PageBlock> = Vec::new();
-    for (turn, pieces) in page.turns {
+    for Level { turn, pieces, grids } in page.levels {
         let first_of_turn = blocks.len();
-        for part in columns::in_order(pieces) {
+        for part in columns::in_order(ruled::gathered(pieces, &grids)) {
             let lines = lines::of_pieces(part);
             for mut block in prose::blocks(&lines, is_compound) {
                 for (_, area) in &mut block.areas {

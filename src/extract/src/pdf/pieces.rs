@@ -3,6 +3,8 @@
 use crate::clean::clean;
 use crate::pdf::fonts::Fonts;
 use crate::pdf::glyphs::Glyph;
+use crate::pdf::grids::Grid;
+use crate::pdf::page_block::PageBlock;
 use crate::pdf::{accents, direction};
 use lodestone_types::PageArea;
 
@@ -45,6 +47,8 @@ pub(super) struct Piece {
     pub advance: f32,
     /// Whether it is the retained copy of a running head.
     pub is_running: bool,
+    /// The ruled table that the piece stands for; it has no text of its own.
+    pub table: Option<Box<PageBlock>>,
 }
 
 impl Piece {
@@ -55,15 +59,15 @@ impl Piece {
     }
 }
 
-/// Assembles glyphs into pieces.
-pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, fonts: &Fonts<'_>) -> Vec<Piece> {
+/// Assembles glyphs into pieces. The vertical rules of `grids` separate them too.
+pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, grids: &[Grid], fonts: &Fonts<'_>) -> Vec<Piece> {
     accents::set(&mut glyphs);
     let mut rows = rows(glyphs);
     lower_raised(&mut rows);
     let mut pieces = Vec::new();
     for mut row in rows {
         row.sort_by(|a, b| a.left.total_cmp(&b.left));
-        split(&row, fonts, &mut pieces);
+        split(&row, grids, fonts, &mut pieces);
     }
     pieces
 }
@@ -166,8 +170,12 @@ fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
     best
 }
 
-/// Splits a row, sorted from left to right, at wide gaps.
-fn split(row: &[Glyph], fonts: &Fonts<'_>, pieces: &mut Vec<Piece>) {
+/// Splits a row, sorted from left to right, at wide gaps and at vertical rules.
+fn split(row: &[Glyph], grids: &[Grid], fonts: &Fonts<'_>, pieces: &mut Vec<Piece>) {
+    let is_cut = |end: f32, glyph: &Glyph| {
+        let middle = glyph.baseline - 0.3 * glyph.size;
+        grids.iter().any(|grid| grid.separates(end, glyph.left, middle))
+    };
     let mut part: Vec<(Glyph, bool)> = Vec::new();
     let mut has_space = false;
     let mut end = f32::MIN;
@@ -177,7 +185,7 @@ fn split(row: &[Glyph], fonts: &Fonts<'_>, pieces: &mut Vec<Piece>) {
             continue;
         }
         if let Some((last, _)) = part.last()
-            && glyph.left - end > GAP_EM * glyph.size.max(last.size)
+            && (glyph.left - end > GAP_EM * glyph.size.max(last.size) || is_cut(end, glyph))
         {
             pieces.extend(piece(&part, fonts));
             part.clear();
@@ -232,6 +240,7 @@ fn piece(part: &[(Glyph, bool)], fonts: &Fonts<'_>) -> Option<Piece> {
         is_mono: share(&|glyph| fonts.face(glyph.face).is_mono()) > part.len(),
         advance: glyphs().map(|g| g.right - g.left).sum::<f32>() / part.len() as f32,
         is_running: false,
+        table: None,
     })
 }
 

@@ -1,7 +1,8 @@
 //! Detects tables from rows with aligned cells.
 //!
-//! Only word positions count, since many tables have no rules. Consecutive lines are a table if
-//! they share the same gutters. A wrong table costs more than a missed one, so doubtful ones stay
+//! Only word positions count, since many tables have no rules; those with rules have already been
+//! gathered by [`ruled`](crate::pdf::ruled). Consecutive lines are a table if they share the same
+//! gutters. A wrong table costs more than a missed one, so doubtful ones stay
 //! lines.
 
 use std::ops::Range;
@@ -44,6 +45,11 @@ pub(super) fn find(lines: &[Line]) -> Vec<Table> {
     let mut tables = Vec::new();
     let mut at = 0;
     while at < lines.len() {
+        if lines[at].table().is_some() {
+            tables.push(Table { lines: at..at + 1, columns: Vec::new() });
+            at += 1;
+            continue;
+        }
         let Some(table) = grow(lines, at) else {
             at += 1;
             continue;
@@ -71,7 +77,7 @@ fn grow(lines: &[Line], first: usize) -> Option<Table> {
     let mut last = first;
     while let Some(line) = lines.get(end) {
         let step = line.baseline - lines[end - 1].baseline;
-        if step > ROW_EM_MAX * line.size || step < 0.0 {
+        if step > ROW_EM_MAX * line.size || step < 0.0 || line.table().is_some() {
             break;
         }
         let wider = spans(&line.pieces, &columns, line.size);
@@ -107,7 +113,7 @@ fn wraps(lines: &[Line], at: usize) -> bool {
 }
 
 /// The columns after adding `pieces`: horizontal ranges with gutters between them.
-fn spans(pieces: &[Piece], columns: &[(f32, f32)], size: f32) -> Vec<(f32, f32)> {
+pub(super) fn spans(pieces: &[Piece], columns: &[(f32, f32)], size: f32) -> Vec<(f32, f32)> {
     let own = pieces.iter().map(|piece| (piece.left, piece.right));
     let mut all: Vec<(f32, f32)> = columns.iter().copied().chain(own).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -142,6 +148,9 @@ fn is_table(lines: &[Line], columns: usize) -> bool {
 /// The table as Markdown.
 pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
     let lines = &lines[table.lines.clone()];
+    if let Some(table) = lines[0].table() {
+        return table.clone();
+    }
     let mut steps: Vec<f32> =
         lines.windows(2).map(|pair| pair[1].baseline - pair[0].baseline).collect();
     steps.sort_by(f32::total_cmp);
@@ -170,12 +179,17 @@ pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
         }
         last = Some(line);
     }
-    let mut block = PageBlock::new(Kind::Table, lines[0].size, false);
+    markdown(&rows, lines[0].size)
+}
+
+/// Rows of cells, all of the same number, as Markdown.
+pub(super) fn markdown(rows: &[Vec<Vec<&Piece>>], size: f32) -> PageBlock {
+    let mut block = PageBlock::new(Kind::Table, size, false);
     for (number, row) in rows.iter().enumerate() {
         write_row(&mut block, row);
         if number == 0 {
             block.text.push_str("\n|");
-            block.text.push_str(&" --- |".repeat(table.columns.len()));
+            block.text.push_str(&" --- |".repeat(row.len()));
         }
     }
     block

@@ -2,6 +2,7 @@
 //! Method: small handwritten files with the standard fonts.
 
 mod picture;
+mod ruled;
 
 use std::io::Write;
 
