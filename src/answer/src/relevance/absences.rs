@@ -59,6 +59,9 @@ const YEAR_DIGITS: usize = 4;
 /// Minimum number of words that a row must have none of.
 const MATTER_MIN: usize = 2;
 
+/// Tells whether a passage has a term.
+pub(crate) type Holds<'a> = &'a dyn Fn(&String) -> bool;
+
 /// Things that a question asks for and a passage may lack.
 #[derive(Debug, Default)]
 pub(crate) struct Absences {
@@ -112,14 +115,15 @@ impl Absences {
     /// chunk has a term of the question or a synonym, `unmet` holds the terms that no passage has.
     pub(crate) fn loss(
         &self,
-        (is_met, unmet): (&dyn Fn(&String) -> bool, &BTreeSet<String>),
+        (is_met, unmet): (Holds<'_>, &BTreeSet<String>),
         passage: &Candidate,
         above: &str,
     ) -> f32 {
         let shown = passage.shown();
         let is_prose = passage.cells.is_empty() && matches!(passage.shape, Shape::Unit(_));
-        let is_absent = (is_prose && self.lacks_counted(is_met, unmet, &shown, above))
-            || (is_prose && self.lacks_office(&shown, above))
+        let lacks =
+            || self.lacks_counted(is_met, unmet, &shown, above) || self.lacks_office(&shown, above);
+        let is_absent = (is_prose && lacks())
             || (self.asks_making && !tells_making(&shown))
             || self.lacks_matter(is_met, passage, above);
         if is_absent { ABSENT_MALUS } else { 0.0 }
@@ -128,7 +132,7 @@ impl Absences {
     /// Whether a sentence states a number, but the things counted are mentioned nowhere.
     fn lacks_counted(
         &self,
-        is_met: &dyn Fn(&String) -> bool,
+        is_met: Holds<'_>,
         unmet: &BTreeSet<String>,
         shown: &str,
         above: &str,
@@ -152,12 +156,7 @@ impl Absences {
 
     /// Whether a row that merely mentions a name has nothing else of the question. A row that
     /// begins with the name is about it, and may answer in any words.
-    fn lacks_matter(
-        &self,
-        is_met: &dyn Fn(&String) -> bool,
-        passage: &Candidate,
-        above: &str,
-    ) -> bool {
+    fn lacks_matter(&self, is_met: Holds<'_>, passage: &Candidate, above: &str) -> bool {
         self.matter.len() >= MATTER_MIN
             && !self.names.is_empty()
             && matches!(passage.shape, Shape::Unit(Kind::Row | Kind::Record))

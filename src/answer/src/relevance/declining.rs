@@ -15,7 +15,7 @@ use crate::question::condition::unbound;
 use crate::question::named::{CODE_MALUS, Named, names, written};
 use crate::question::phrases::COUNTS;
 use crate::question::wish::{Question, last_of};
-use crate::relevance::absences::Absences;
+use crate::relevance::absences::{Absences, Holds};
 use crate::rows::keys::Keys;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{days, year};
@@ -201,7 +201,7 @@ impl Demands {
     pub(crate) fn missing(
         &self,
         (wanted, unmet): (&BTreeSet<String>, &BTreeSet<String>),
-        (is_held, is_met): (&dyn Fn(&String) -> bool, &dyn Fn(&String) -> bool),
+        (is_held, is_met): (Holds<'_>, Holds<'_>),
         (passage, above): (&Candidate, &str),
         (is_counted, tells_year): (bool, bool),
     ) -> f32 {
