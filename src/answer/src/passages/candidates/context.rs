@@ -11,7 +11,7 @@ use crate::text::words::{contains, entries, is_entry, spaced};
 
 /// Words of headings that say that what stands below is not so, not done or not allowed.
 const AGAINST: &str = "\
-    not|never|without|cannot|can't|don't|mustn't|avoid|forbidden|prohibited|banned|excluded|\
+    not|never|cannot|can't|don't|mustn't|avoid|forbidden|prohibited|banned|excluded|\
     exclusion|exclusions|exception|exceptions|excepted|except|exempt|exempted|exemptions|removed|\
     deprecated|discontinued|withdrawn|dropped|rejected|declined|refused|cancelled|canceled|\
     abolished|obsolete|unsupported|invalid|\
@@ -21,8 +21,9 @@ const AGAINST: &str = "\
     sauf|supprimé|supprimés|refusé|refusés|\
     nunca|prohibido|prohibidos|prohibida|prohibidas|excluido|excluidos|excluida|excluidas|\
     exclusiones|excepciones|excepto|salvo|eliminado|eliminados|rechazado|rechazados";
-/// Words that deny only at the start of a heading: "No entry for", but "Invoice no. 12".
-const DENYING_FIRST: &str = "no|sin|sans|ohne";
+/// Words that deny only at the start of a heading: "No entry for", but "Invoice no. 12" and
+/// "Prices without VAT".
+const DENYING_FIRST: &str = "no|without|sin|sans|ohne";
 /// Words of headings that say in which sense what stands below is meant.
 const IN_FAVOUR: &str = "\
     allowed|permitted|tolerated|covered|included|supported|accepted|required|mandatory|optional|\
