@@ -9,7 +9,6 @@ use crate::error::AnswerError;
 use crate::extract::verdicts::Again;
 use crate::passages::candidates::{Candidate, Part, Reading, read};
 use crate::passages::document::{HITS_MAX, HITS_OF_ROWS_MAX};
-use crate::question::mark::with_mark;
 use crate::question::openers::asks_nothing;
 use crate::question::wish::Question;
 use crate::relevance::evidence::Evidence;
@@ -105,7 +104,6 @@ impl Answerer {
         around: &[RetrievedChunk],
         order: SourceOrder,
     ) -> Result<Answer, AnswerError> {
-        let question = &*with_mark(question);
         let (hits, chunks): (usize, Vec<&RetrievedChunk>) =
             (chunks.len(), chunks.iter().chain(around).collect());
         let editions = Editions::read(question, &chunks, self.clock.now());

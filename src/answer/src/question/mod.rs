@@ -5,7 +5,6 @@
 //! - `definitions`: questions for the meaning of a word; `exclusions`: things left out
 //! - `extremes`: which of several values is asked for; `qualities`: what it measures, and the
 //!   columns that hold it; `measures`: the kind of value asked for; `scales`: units of one kind
-//! - `mark`: the question mark, which may be missing
 //! - `named`: words that name something; `phrase`: noun phrases; `phrases`: phrases that show what
 //!   is asked for
 //! - `relative`: days relative to today; `several`: questions for several things; `sides`: the two
@@ -22,7 +21,6 @@ pub(crate) mod definitions;
 pub(crate) mod ellipsis;
 pub(crate) mod exclusions;
 pub(crate) mod extremes;
-pub(crate) mod mark;
 pub(crate) mod measures;
 pub(crate) mod named;
 pub(crate) mod openers;

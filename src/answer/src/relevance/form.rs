@@ -60,8 +60,6 @@ pub(crate) const END_BONUS: f32 = 0.3;
 const END_WORDS_MAX: usize = 2;
 /// Malus for a passage on the thing that the question asks for others than.
 pub(crate) const EXCLUDED_MALUS: f32 = 0.4;
-/// Bonus for the row that is about the thing whose value is asked for.
-const KEY_BONUS: f32 = 0.1;
 /// A row whose range does not contain the number asked for is about something else.
 const RANGE_MALUS: f32 = 0.5;
 
@@ -198,19 +196,6 @@ pub(crate) fn form(
     form
 }
 
-/// Whether a question for a value names what a row is about, rather than something that the row
-/// only mentions: "what does Teal cost" for `boat: Teal`, not for `part: oar, for: Teal`.
-fn is_of_key(question: &Question, candidate: &Candidate) -> bool {
-    let is_meant = |key: &Cell| {
-        let said = terms(&key.value);
-        key.value.contains(char::is_alphabetic)
-            && !said.is_empty()
-            && said.is_subset(&terms(question.last()))
-    };
-    let asks = question.measure.is_some() && question.wanted == Wanted::Fact && !question.counts;
-    asks && candidate.cells.len() > 1 && candidate.cells.first().is_some_and(is_meant)
-}
-
 /// Whether a passage is the first one below a heading whose words are all in a question for steps.
 fn is_below_its_name(question: &Question, candidate: &Candidate) -> bool {
     let named = || {
@@ -237,9 +222,7 @@ fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
     let is_total = question.total.is_some() && (has(SUMS) || has(MEANS));
     let is_once = is_text && !question.is_of_past && has(ONCE);
     let is_pointer = is_text && !question.asks_where && points_elsewhere(shown);
-    value_if(is_of_money, KIND_BONUS)
-        + value_if(is_total, KIND_BONUS)
-        + value_if(is_of_key(question, candidate), KEY_BONUS)
+    value_if(is_of_money, KIND_BONUS) + value_if(is_total, KIND_BONUS)
         - value_if(is_once, ENDED_MALUS)
         - value_if(is_pointer, POINTER_MALUS)
 }

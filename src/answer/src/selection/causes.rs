@@ -17,6 +17,9 @@ const TOLD_SHARE_MIN: f32 = 0.5;
 const TITLE_SECTION: usize = 1;
 /// Opening words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
+/// Minimum number of words before a colon that tell what happened, and are no label.
+const DEED_WORDS_MIN: usize = 3;
+
 impl Choice<'_> {
     /// For a question about a cause: the passages headed or labelled as the cause in the source of
     /// the first passage, or in another source whose passage is about as relevant.
@@ -58,7 +61,12 @@ impl Choice<'_> {
                 && self.scores[at].confidence(&self.evidence) >= FURTHER_CONFIDENCE_MIN
         };
         let is_told = || self.compared.iter().any(|at| tells(*at) && is_rival(*at));
-        if self.question.wanted != Wanted::Cause || !is_deed || tells(first) || is_told() {
+        // "Dunmere lost: the poster hung behind the door" tells its reason behind the colon.
+        let shown = one.shown();
+        let words = shown.split_once(": ").map_or(0, |(deed, _)| deed.split_whitespace().count());
+        let has_colon = words >= DEED_WORDS_MIN;
+        let is_cause = self.question.wanted == Wanted::Cause && is_deed && !has_colon;
+        if !is_cause || tells(first) || is_told() {
             return None;
         }
         let begin = (one.unit + 1).saturating_sub(one.units);

@@ -604,21 +604,3 @@ fn things_with_numbers_are_counted() {
     let answer = super::told("How many claims are there at Mole?", &[("sites.csv", &sites)]);
     assert!(answer.starts_with("Site: Mole; Claims: 22"), "{answer}");
 }
-
-/// The price of a thing is in its own row, not in that of something that goes with it.
-#[test]
-fn a_row_of_the_thing_goes_before_rows_that_mention_it() {
-    let extras = records(
-        "Extra,Price a day (EUR),For",
-        &["Oar lock,75,Teal", "Cover,12,Heron", "Teal green paint,8,Heron"],
-    );
-    let boats = records("Boat,Price a day (EUR),Seats", &["Heron,410,4", "Teal,290,2"]);
-    for texts in [
-        [("extras.csv", &extras), ("boats.csv", &boats)],
-        [("boats.csv", &boats), ("extras.csv", &extras)],
-    ] {
-        let texts = texts.map(|(name, text)| (name, text.as_str()));
-        let answer = super::told("what does Teal cost", &texts);
-        assert!(answer.starts_with("Boat: Teal; Price a day (EUR): 290"), "{answer}");
-    }
-}

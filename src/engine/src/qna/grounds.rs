@@ -7,7 +7,7 @@ use crate::query::{QueryError, Retrieved};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_answer::generate::{Understood, Usage};
-use lodestone_answer::{Correction, corrected, with_mark};
+use lodestone_answer::{Correction, corrected};
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
 /// The grounds of an answer: the question as understood, and the results of its search.
@@ -63,8 +63,7 @@ impl Engine {
             question = corrected(&question, &corrections);
         }
         drop(understanding);
-        // The same question with and without its mark finds the same, and its vector is reused.
-        search.query = with_mark(&question).into_owned();
+        search.query.clone_from(&question);
         let mut pools = vec![self.retrieve(access, &search)?];
         for part in &parts {
             search.query.clone_from(part);
