@@ -21,7 +21,7 @@ const FAULTS_READ: &str = "| Priority | Meaning | Reaction | Workaround or repai
 const EDGES: &[f32] = &[72.0, 122.0, 252.0, 332.0, 442.0, 562.0];
 
 /// Draws rows of cells, whose lines are separated by `|`, between columns at these edges. `share`
-/// of the room that a cell leaves is above its text. Returns the edges of the rows, too.
+/// of the space that a cell leaves is above its text. Returns the edges of the rows, too.
 fn table(edges: &[f32], rows: &[&[&str]], share: f32) -> (String, Vec<f32>) {
     let mut y = 720.0;
     let (mut drawn, mut ys) = (String::new(), vec![y]);
