@@ -5,25 +5,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use tempfile::TempDir;
-use uuid::Uuid;
 
 use super::ShareNodes;
 use super::wire::{ShareAnswer, ShareTask};
 use crate::query::fixture;
 use crate::query::{
-    Alpha, FullTextRequest, GraphContext, Join, Mode, Query, Recall, RetrieveRequest, VectorParts,
+    Alpha, FullTextRequest, GraphContext, Join, Mode, Query, RetrieveRequest, VectorParts,
     VectorSearch,
 };
 use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
-use lodestone_io::store::LocalBlobs;
-use lodestone_io::{DataDir, RealDisk};
-use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
+use lodestone_storage::collection::{Collection, Edit, Snapshot};
 use lodestone_storage::filter;
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, Filter, Metric, RequestContext, SeededIds, SegmentId, Sequence,
-    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, Filter, Metric, RequestContext, SegmentId, Sequence, SourceId, SourceKind,
+    SourceRecord, SubTenantId, Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -134,22 +131,8 @@ fn source(number: usize, kind: VectorKind) -> NewSource {
 
 /// Nine segments with rows of two sub-tenants, some of which are deleted.
 fn collection(root: &TempDir, kind: VectorKind) -> Collection {
-    let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
-    let store = Arc::new(LocalBlobs::new(data));
-    let id = CollectionId(Uuid::from_u128(7));
-    let collection = Collection::open(id, store, Arc::new(SeededIds::new(1)), 1, None).unwrap();
-    for part in 0..SEGMENTS {
-        let mut sources: Vec<_> =
-            (part * SOURCES..(part + 1) * SOURCES).map(|number| source(number, kind)).collect();
-        let key = |source: &NewSource| {
-            (source.record.sub_tenant.as_str().to_owned(), source.record.id.as_str().to_owned())
-        };
-        sources.sort_by_key(key);
-        let segment = collection.build(64, kind, &sources).unwrap();
-        let add = vec![AddedSegment { segment, withheld: Vec::new() }];
-        let edit = Edit { add, embedding: Some("hashing".to_owned()), ..Edit::default() };
-        collection.writer().unwrap().commit(&edit).unwrap();
-    }
+    let part = |part: usize| (part * SOURCES..(part + 1) * SOURCES).map(|n| source(n, kind));
+    let collection = fixture::collection(root, kind, (0..SEGMENTS).map(|at| part(at).collect()));
     let gone = |number: usize| {
         let record = source(number, kind).record;
         (record.sub_tenant, record.id)
@@ -161,21 +144,7 @@ fn collection(root: &TempDir, kind: VectorKind) -> Collection {
 }
 
 fn request(query: &str) -> RetrieveRequest {
-    RetrieveRequest {
-        query: query.to_owned(),
-        extra_context: None,
-        max_chunks: 10,
-        mode: Mode::Fast,
-        recall: Recall::Usual,
-        alpha: Alpha::Fixed(0.6),
-        recency_bias: 0.0,
-        is_personalised: false,
-        graph_context: GraphContext::Off,
-        per_source_max: None,
-        join: Join::Auto,
-        min_confidence: 0.0,
-        filter: Filter::All.into(),
-    }
+    RetrieveRequest { join: Join::Auto, ..fixture::request(query) }
 }
 
 fn some() -> filter::RequestFilter {
