@@ -165,6 +165,20 @@ fn an_item_is_told_with_the_heading_that_forbids_it() {
     assert!(other.starts_with("Drivers of dumpers wear a helmet"), "{other}");
 }
 
+/// An announcement between a heading and its items may turn the sense again.
+#[test]
+fn an_item_is_told_with_the_announcement_below_its_heading() {
+    let text = "# Quarry rules\n\n## 2 What is forbidden\n\nRiding on the belt conveyor or on its \
+        frame is forbidden to everybody in the quarry. Use instead:\n- the stairs by the silo\n\
+        - the lift of the mill\n";
+    let answer = told("May I use the lift of the mill?", &[("quarry.md", text)]);
+    let lift = "What is forbidden, Use instead: the lift of the mill [1]";
+    assert!(answer.starts_with(lift), "{answer}");
+    let text = "# Boat trip\n\n**Not included:**\n- towels for the sauna\n- drinks\n";
+    let answer = told("Is a towel for the sauna included?", &[("trip.md", text)]);
+    assert!(answer.starts_with("Not included: towels for the sauna [1]"), "{answer}");
+}
+
 const FIRMWARE: &str = "# Firmware of the LX loom\n\n## 2.4.0 - 2025-03-11\n\n### Added\n\n\
     - Shuttle counter is now shown on the panel.\n- Night mode of the panel.\n\n### Removed\n\n\
     - Support for punched cards of 1978.\n\n## 2.3.1 - 2025-01-20\n\n### Fixed\n\n\

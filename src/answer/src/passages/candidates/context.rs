@@ -5,6 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::Reader;
 use crate::passages::blocks::{Kind, Unit};
+use crate::text::sentences::announces;
 use crate::text::shown;
 use crate::text::values::days;
 use crate::text::words::{contains, entries, is_entry, spaced};
@@ -77,7 +78,7 @@ impl Reader<'_> {
             Kind::Line => None,
         };
         let above = |heading: &str| {
-            let text = shown::shown(bare(heading), self.has_marks);
+            let text = bare(&shown::shown(heading, self.has_marks)).to_owned();
             let place = self.place_above(heading, unit.bytes.start);
             Above { text, is_edition: is_edition(heading), place }
         };
@@ -109,18 +110,26 @@ fn against<'t>(path: &'t [String], lead: &'t str) -> Option<Vec<&'t str>> {
     in_sense(path, lead, is_against)
 }
 
-/// The announcement of a passage, or else its nearest heading, if it says in which sense the
-/// passage is meant. A question does not.
+/// The announcement of a passage if it says in which sense the passage is meant; else the nearest
+/// heading if that does, and an announcement between both, which may turn the sense again. A
+/// question does not, and what stands below one answers it.
 fn in_sense<'t>(
     path: &'t [String],
     lead: &'t str,
     is_one: impl Fn(&str) -> bool,
 ) -> Option<Vec<&'t str>> {
     let nearest = path.last().map_or("", String::as_str);
-    let is_fit = |text: &&str| {
-        !text.trim_end().ends_with('?') && text.chars().count() <= HEADING_CHARS_MAX && is_one(text)
-    };
-    [lead, nearest].into_iter().find(is_fit).map(|text| vec![text])
+    let asks = |text: &str| text.trim_end().ends_with(['?', '\u{FF1F}']);
+    let is_short = |text: &str| text.chars().count() <= HEADING_CHARS_MAX;
+    let is_fit = |text: &str| !asks(text) && is_short(text) && is_one(text);
+    if is_fit(lead) {
+        return Some(vec![lead]);
+    }
+    match announces(lead) {
+        _ if !is_fit(nearest) => None,
+        false => Some(vec![nearest]),
+        true => (is_short(lead) && !asks(lead)).then(|| vec![nearest, lead]),
+    }
 }
 
 /// The comment right above settings, which the parser takes for their heading.
