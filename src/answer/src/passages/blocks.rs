@@ -36,6 +36,7 @@ use std::ops::Range;
 use self::lines::{
     Line, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped, lines,
 };
+use self::prose::PLAIN_LEVEL;
 use crate::passages::keyed::repeated_names;
 use crate::passages::tables::{Table, named_cells, tables};
 use crate::text::{quotes, sentences};
@@ -123,6 +124,7 @@ pub(crate) fn blocks(text: &str, above: Option<&str>) -> Blocks {
         found: Blocks { sections: vec![Vec::new()], ..Blocks::default() },
         headings: Vec::new(),
         section: 0,
+        number: None,
         lead: None,
     };
     let mut at = above.map_or(0, |above| parser.below(above));
@@ -142,6 +144,8 @@ struct Parser<'t> {
     /// Level and text of the open headings.
     headings: Vec<(usize, String)>,
     section: usize,
+    /// The number of the last numbered heading, until a marked heading follows.
+    number: Option<u32>,
     /// The last announcing line, until a block other than its own follows.
     lead: Option<Range<usize>>,
 }
@@ -202,6 +206,7 @@ impl Parser<'_> {
     fn open_section(&mut self, level: usize, heading: String) {
         self.headings.retain(|(above, _)| *above < level);
         self.headings.push((level, heading));
+        self.number = self.number.filter(|_| level >= PLAIN_LEVEL);
         self.lead = None;
         self.new_section();
     }
@@ -316,6 +321,7 @@ impl Parser<'_> {
         self.found.groups[group].is_numbered = is_numbered;
         let mut line = at;
         while let Some(end) = self.item_end(line) {
+            self.leave_numbered(line);
             let mark = sentences::item_mark(self.lines[line].content).unwrap_or(0);
             let bytes = self.lines[line].bytes.start + mark..self.lines[end - 1].bytes.end;
             self.push_item(bytes);

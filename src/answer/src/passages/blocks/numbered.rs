@@ -14,8 +14,11 @@ const LINES_MAX: usize = 200;
 
 impl Parser<'_> {
     /// Whether a line is a numbered heading: it stands apart above a paragraph, and so does a line
-    /// with the next or the previous number.
+    /// with the next or the previous number, or it continues the headings before it.
     pub(super) fn is_numbered_heading(&self, at: usize) -> bool {
+        if self.continues_headings(at) && self.is_further_title(at) {
+            return true;
+        }
         let Some(number) = self.numbered_title(at) else { return false };
         let near = at.saturating_sub(LINES_MAX)..(at + LINES_MAX).min(self.lines.len());
         near.filter_map(|line| self.numbered_title(line)).any(|other| number.abs_diff(other) == 1)
@@ -29,28 +32,65 @@ impl Parser<'_> {
             unit.is_lead = true;
         }
         self.open_section(PLAIN_LEVEL, heading);
+        self.number = self.numbered(at).map(|(number, _)| number);
         at + 1
+    }
+
+    /// Ends the section of the last numbered heading at an item that continues its numbers: it
+    /// stands beside that section, not in it.
+    pub(super) fn leave_numbered(&mut self, at: usize) {
+        let Some(last) = self.number.filter(|_| self.continues_headings(at)) else { return };
+        self.number = Some(last + 1);
+        let is_own = |text: &str| text.starts_with(&last.to_string());
+        let nearest = self.headings.last();
+        if nearest.is_some_and(|(level, text)| *level == PLAIN_LEVEL && is_own(text)) {
+            self.headings.pop();
+            self.new_section();
+        }
+    }
+
+    /// Whether a line that stands apart has the number after that of the last numbered heading.
+    fn continues_headings(&self, at: usize) -> bool {
+        let Some((number, _)) = self.numbered(at) else { return false };
+        self.number.is_some_and(|last| last + 1 == number)
+    }
+
+    /// Whether a line has the form of a heading with a number, above a list, a table or a line that
+    /// does not continue it.
+    fn is_further_title(&self, at: usize) -> bool {
+        let Some((_, title)) = self.numbered(at) else { return false };
+        let Some(next) = self.next_text(at) else { return false };
+        let (content, below) = (self.lines[at].content, self.lines[next].content);
+        let is_above = title.ends_with(':')
+            || sentences::item_mark(below).is_some()
+            || self.table_at(next).is_some()
+            || (next == at + 1 && !sentences::goes_on(content, below));
+        is_title(title.trim_end_matches(':')) && is_above && !sentences::follows(content, below)
+    }
+
+    /// The number of a line that stands apart, and the text after it.
+    fn numbered(&self, at: usize) -> Option<(u32, &str)> {
+        let content = self.lines[at].content;
+        let (number, text) = content.split_once(". ").or(content.split_once(") "))?;
+        let number = number.parse().ok().filter(|_| number.len() <= 2)?;
+        let is_apart = at.checked_sub(1).is_none_or(|above| self.lines[above].content.is_empty());
+        is_apart.then_some((number, text))
     }
 
     /// The number of a line that has the form of such a heading and stands above prose.
     fn numbered_title(&self, at: usize) -> Option<u32> {
-        let line = &self.lines[at];
-        let (number, title) = line.content.split_once(". ").or(line.content.split_once(") "))?;
-        let number = number.parse().ok().filter(|_| number.len() <= 2)?;
-        let is_title = title.starts_with(char::is_uppercase)
-            && !title.contains(": ")
-            && !title.ends_with([':', ',', ';'])
-            && !sentences::is_ended(title)
-            && sentences::columns(title) <= COLUMNS_MAX
-            && title.split_whitespace().count() <= WORDS_MAX;
-        let is_apart = at.checked_sub(1).is_none_or(|above| self.lines[above].content.is_empty());
-        (is_title && is_apart && self.is_above_prose(at)).then_some(number)
+        let (number, title) = self.numbered(at)?;
+        (is_title(title) && self.is_above_prose(at)).then_some(number)
+    }
+
+    /// The next line after a line that is not empty.
+    fn next_text(&self, at: usize) -> Option<usize> {
+        (at + 1..self.lines.len()).find(|line| !self.lines[*line].content.is_empty())
     }
 
     /// Whether the next text below a line is a paragraph of sentences as little indented.
     fn is_above_prose(&self, at: usize) -> bool {
-        let is_text = |line: &usize| !self.lines[*line].content.is_empty();
-        let Some(next) = (at + 1..self.lines.len()).find(is_text) else { return false };
+        let Some(next) = self.next_text(at) else { return false };
         let (line, below) = (&self.lines[at], &self.lines[next]);
         let paragraph = self.lines[next..].iter().take_while(|line| {
             !line.content.is_empty() && sentences::item_mark(line.content).is_none()
@@ -62,6 +102,16 @@ impl Parser<'_> {
             && below.content.split_whitespace().count() >= PROSE_WORDS_MIN
             && is_ended
     }
+}
+
+/// Whether the text after a number has the form of a heading.
+fn is_title(text: &str) -> bool {
+    text.starts_with(char::is_uppercase)
+        && !text.contains(": ")
+        && !text.ends_with([':', ',', ';'])
+        && !sentences::is_ended(text)
+        && sentences::columns(text) <= COLUMNS_MAX
+        && text.split_whitespace().count() <= WORDS_MAX
 }
 
 #[cfg(test)]
@@ -83,6 +133,22 @@ mod tests {
             (Kind::Sentence, "We sing on Mondays at seven.", "1. Rehearsals".to_owned()),
             (Kind::Sentence, "Bring a pencil.", "1. Rehearsals".to_owned()),
             (Kind::Sentence, "Robes are washed by the choir.", "2. Robes".to_owned()),
+        ];
+        assert_eq!(told(text), expected);
+    }
+
+    #[test]
+    fn what_continues_the_numbers_leaves_the_section_before() {
+        let text = "1. Hours\nThe gate is open from nine to five.\n\n2. What is forbidden\n\
+                    Riding on the belt is forbidden.\n\n3. What to bring:\n- helmet\n- boots\n\n\
+                    4. Dogs are kept on the lead.\n\n5. No smoking\n";
+        let expected = [
+            (Kind::Sentence, "The gate is open from nine to five.", "1. Hours".to_owned()),
+            (Kind::Sentence, "Riding on the belt is forbidden.", "2. What is forbidden".to_owned()),
+            (Kind::Item, "helmet", "3. What to bring:".to_owned()),
+            (Kind::Item, "boots", "3. What to bring:".to_owned()),
+            (Kind::Item, "4. Dogs are kept on the lead.", String::new()),
+            (Kind::Item, "5. No smoking", String::new()),
         ];
         assert_eq!(told(text), expected);
     }
