@@ -6,9 +6,11 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::Candidate;
+use crate::question::several::is_plural;
 use crate::question::wish::{Question, Wanted};
 use crate::rows::ranges::terms_of_columns;
 use crate::text::terms::terms;
+use crate::text::values::year;
 use crate::text::words::is_entry;
 use lodestone_text::HybridQuery;
 
@@ -40,7 +42,7 @@ fn is_named_letter(question: &Question, cell: &Cell) -> bool {
 }
 
 /// Whether a question numbers something by a column of this row, "week 30", and the row has
-/// another number. Numbers that bound or count things do not identify them.
+/// another number. Numbers that bound or count things do not identify them, and years only years.
 pub(crate) fn has_other_number(question: &Question, row: &Candidate) -> bool {
     if row.cells.len() < 2 || !question.conditions.is_empty() || question.compares {
         return false;
@@ -48,6 +50,9 @@ pub(crate) fn has_other_number(question: &Question, row: &Candidate) -> bool {
     let words: Vec<&str> = question.last().unicode_words().collect();
     let number = |at: usize| words.get(at)?.parse::<u32>().ok();
     let asked: Vec<u32> = (0..words.len()).filter_map(number).collect();
+    if asked.is_empty() {
+        return false;
+    }
     let named = |cell: &Cell| {
         let name = HybridQuery::analyse(&cell.name);
         let is_name = |at: usize| HybridQuery::analyse(words[at]).terms() == name.terms();
@@ -57,6 +62,8 @@ pub(crate) fn has_other_number(question: &Question, row: &Candidate) -> bool {
         (0..words.len()).any(|at| {
             number(at + 1).is_some()
                 && is_name(at)
+                // "The budget 2026" is that of the year.
+                && (year(words[at + 1]).is_none() || year(&cell.value).is_some())
                 && !at.checked_sub(1).is_some_and(|before| is_next(before, BEFORE_BOUND))
                 && !is_next(at + 2, BEHIND_NUMBER)
                 && !words.get(at + 2).is_some_and(|word| word.len() > 2 && word.ends_with('s'))
@@ -64,7 +71,10 @@ pub(crate) fn has_other_number(question: &Question, row: &Candidate) -> bool {
     };
     let is_other = |cell: &&Cell| {
         let value = cell.value.parse::<u32>();
-        !cell.name.is_empty() && value.is_ok_and(|value| !asked.contains(&value))
+        let name = cell.name.to_lowercase();
+        // A column "Seats" counts things: "which rooms seat 40 people".
+        let counts = name.unicode_words().next_back().is_some_and(is_plural);
+        !name.is_empty() && !counts && value.is_ok_and(|value| !asked.contains(&value))
     };
     row.cells.iter().filter(is_other).any(named)
 }

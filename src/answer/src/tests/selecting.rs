@@ -560,6 +560,31 @@ fn a_number_is_that_of_the_column_before_it() {
     }
 }
 
+/// A number behind the name of a column is no number of a row if it is a year, or if the column
+/// counts things.
+#[test]
+fn a_year_or_a_count_behind_a_column_is_no_number_of_a_row() {
+    use crate::passages::candidates::read;
+    use crate::question::wish::Question;
+    use crate::rows::keys::has_other_number;
+    let list = "# Budget 2026\n\n| Department | Budget |\n|---|---|\n| Marketing | 40000 |\n\
+        | Sales | 55000 |\n";
+    let answer = super::told("What is the budget 2026 for marketing?", &[("budget.md", list)]);
+    assert!(answer.starts_with("Department: Marketing; Budget: 40000 [1]"), "{answer}");
+    let chunks = [chunk("list", 0, list, 0.6)];
+    let reading = read(&RequestContext::default(), &[&chunks[0]], (1, 1), |_| true).unwrap();
+    let mut row = reading.candidates.into_iter().find(|one| one.cells.len() > 1).unwrap();
+    let mut is_other = |question: &str, name: &str, value: &str| {
+        row.cells[1].name = name.to_owned();
+        row.cells[1].value = value.to_owned();
+        has_other_number(&Question::new(question), &row)
+    };
+    assert!(!is_other("Which rooms seat 40 people?", "Seats", "50"));
+    assert!(is_other("Who sails in week 30?", "Week", "31"));
+    assert!(is_other("Who won in the year 2024?", "Year", "2023"));
+    assert!(!is_other("Who sails in the winter?", "Week", "31"));
+}
+
 const FAULTS: &str = "# Faults of the kiln\n\nThe kiln shows faults on its display.\n\n\
     | Code | Meaning | Remedy |\n|---|---|---|\n\
     | K1 | door open | close the door |\n\
