@@ -1,7 +1,7 @@
 //! Decisions: those recorded in minutes, for questions that ask for all of them or for those on a
 //! matter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -58,8 +58,9 @@ impl Choice<'_> {
         let on_matter = self.on_matter(&found, first);
         let is_on_matter = on_matter.is_some();
         found = on_matter.unwrap_or(found);
-        let of_day: Vec<usize> =
-            found.iter().copied().filter(|at| !self.is_of_other_day(*at)).collect();
+        let has_matter = !matter(self.question.last()).is_empty();
+        let is_of_day = |at: &usize| !self.is_of_other_day(*at, has_matter);
+        let of_day: Vec<usize> = found.iter().copied().filter(is_of_day).collect();
         if of_day.is_empty() && !found.is_empty() {
             return Some(of_day);
         }
@@ -81,26 +82,29 @@ impl Choice<'_> {
             self.matches.weights.share(matter.iter().filter(|term| held.contains(*term)))
         };
         let whole = share(&matter);
-        let of_group = |at: usize| -> BTreeSet<String> {
-            let one = self.candidate(at);
+        let mut groups: BTreeMap<(usize, usize), BTreeSet<String>> = BTreeMap::new();
+        for (one, own) in self.reading.candidates.iter().zip(&self.matches.own) {
+            groups.entry((one.stretch, one.group)).or_default().extend(own.iter().cloned());
+        }
+        let held = |at: &usize| {
+            let one = self.candidate(*at);
+            let near = &self.matches.own[*at] | &terms(&one.heading);
             let is_prose = one.shape == Shape::Unit(Kind::Sentence);
-            let all = self.reading.candidates.iter().enumerate();
-            let beside = all.filter(|(_, other)| is_prose && other.is_beside(one));
-            beside.flat_map(|(other, _)| self.matches.own[other].iter().cloned()).collect()
+            let beside = groups.get(&(one.stretch, one.group)).filter(|_| is_prose);
+            let around = beside.map_or_else(|| near.clone(), |beside| &near | beside);
+            share(&near) + BESIDE_SHARE * share(&around)
         };
-        let held = |at: usize| {
-            let near = &self.matches.own[at] | &terms(&self.candidate(at).heading);
-            share(&near) + BESIDE_SHARE * share(&(&near | &of_group(at)))
-        };
-        let most = found.iter().map(|at| held(*at)).fold(0.0_f32, f32::max);
-        let kept: Vec<usize> =
-            found.iter().copied().filter(|at| held(*at) >= most - SAME).collect();
+        let shares: Vec<f32> = found.iter().map(held).collect();
+        let most = shares.iter().copied().fold(0.0_f32, f32::max);
+        let kept = found.iter().zip(&shares).filter(|(_, share)| **share >= most - SAME);
+        let kept: Vec<usize> = kept.map(|(at, _)| *at).collect();
         let is_enough = whole > SAME && most >= BESIDE_SHARE * whole / 2.0;
         (is_enough && kept.len() < found.len()).then_some(kept)
     }
 
     /// Whether a decision is from a document named after another day than the question asks for.
-    fn is_of_other_day(&self, at: usize) -> bool {
+    /// If the question names a matter, the day may belong to it: "the party on 20 June".
+    fn is_of_other_day(&self, at: usize, has_matter: bool) -> bool {
         let asked: Vec<String> = self.question.days.iter().flat_map(|day| day.terms()).collect();
         let has = |held: &BTreeSet<String>| asked.iter().any(|day| held.contains(day));
         let Some(named) = self.editions.named_day(self.candidate(at).hit) else { return false };
@@ -108,11 +112,17 @@ impl Choice<'_> {
             (day.month, day.day) == (named.month, Some(named.day))
                 && day.year.is_none_or(|year| year == named.year)
         };
+        let is_told_beside = || {
+            let all = self.reading.candidates.iter().zip(&self.matches.own);
+            let mut beside = all.filter(|(other, _)| other.shares_section(self.candidate(at)));
+            beside.any(|(_, own)| has(own))
+        };
         let mut days = self.question.days.iter().filter(|day| day.day.is_some()).peekable();
         days.peek().is_some()
             && !days.any(is_named)
             && !has(&self.matches.above[at])
             && !has(&self.matches.own[at])
+            && !(has_matter && is_told_beside())
     }
 
     /// A decision with the sentences after it in its paragraph, up to the limit of an answer.

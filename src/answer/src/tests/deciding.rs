@@ -26,6 +26,19 @@ fn the_decision_on_a_matter_is_told_alone() {
     assert_eq!(answer, ABSTENTION);
 }
 
+/// A day beside the matter need not be that of the meeting.
+#[test]
+fn the_day_of_a_matter_is_not_taken_for_that_of_the_meeting() {
+    let text = "Minutes of the sailing club, 3 May 2025\n\n\
+        1. Summer party\nAda proposes 20 June for it. Decision: the summer party is held in the \
+        yard.\n\n2. Bar\nCy offers to clean the pipes. Decision: the bar opens at five.\n";
+    let minutes = [("minutes-2025-05-03.txt", text)];
+    let answer = told("What was decided about the summer party on 20 June?", &minutes);
+    assert!(answer.contains("in the yard") && !answer.contains("five"), "{answer}");
+    let answer = told("What was decided on 20 June?", &minutes);
+    assert_eq!(answer, ABSTENTION);
+}
+
 /// A vote is told with what was voted on.
 #[test]
 fn a_vote_is_told_with_its_decision() {
