@@ -4,9 +4,10 @@ use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::wish::Wanted;
 use crate::relevance::causes::{CAUSE_LABELS, is_labelled_cause, tells_cause};
+use crate::relevance::weights::light_terms;
 use crate::rows::evaluate::is_code;
 use crate::selection::choose::{Choice, FURTHER_CONFIDENCE_MIN, PASSAGES_MAX, RELEVANCE_DROP_MAX};
-use crate::text::words::{entries, is_entry, spaced};
+use crate::text::words::{contains_any, entries, is_entry, spaced};
 
 /// Maximum drop in relevance of a passage whose source has a section on the cause.
 const CAUSE_DROP_MAX: f32 = 0.2;
@@ -17,6 +18,10 @@ const TOLD_SHARE_MIN: f32 = 0.5;
 const TITLE_SECTION: usize = 1;
 /// Opening words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
+/// Words of a question for the cause of something past.
+const PAST: &str = "\
+    was|were|did|had|has been|have been|wurde|wurden|war|waren|hat|haben|a été|ont été|avait|\
+    avaient|fue|fueron|ha sido|han sido|había";
 /// Minimum number of words before a colon that tell what happened, and are no label.
 const DEED_WORDS_MIN: usize = 3;
 
@@ -45,8 +50,9 @@ impl Choice<'_> {
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
     }
 
-    /// For a question about a cause, if the first passage states what was done and nothing states
-    /// why in so many words: the sentences before it in its paragraph, which usually do.
+    /// For a question why something was done, if the first passage states that it was and nothing
+    /// states why in so many words: the sentences before it in its paragraph, which usually do.
+    /// Those before a rule ("the gate is locked at night") seldom explain it.
     pub(crate) fn of_ground(&self, first: usize) -> Option<Vec<usize>> {
         let one = self.candidate(first);
         let is_deed = one.shape == Shape::Unit(Kind::Sentence)
@@ -65,8 +71,9 @@ impl Choice<'_> {
         let shown = one.shown();
         let words = shown.split_once(": ").map_or(0, |(deed, _)| deed.split_whitespace().count());
         let has_colon = words >= DEED_WORDS_MIN;
-        let is_cause = self.question.wanted == Wanted::Cause && is_deed && !has_colon;
-        if !is_cause || tells(first) || is_told() {
+        let asked = spaced(self.question.last());
+        let is_cause = self.question.wanted == Wanted::Cause && contains_any(&asked, PAST);
+        if !is_cause || !is_deed || has_colon || tells(first) || is_told() {
             return None;
         }
         let begin = (one.unit + 1).saturating_sub(one.units);
@@ -84,9 +91,16 @@ impl Choice<'_> {
         Some(told)
     }
 
-    /// For a question about a cause: the passages that tell it in place of a row that does not.
+    /// For a question about a cause: the passages that tell it in place of a row that does not, if
+    /// they or the text above them name something of the question that the row holds.
     pub(crate) fn of_row(&self, first: usize) -> Option<Vec<usize>> {
-        self.of_cause(first).filter(|_| !tells_cause(&self.candidate(first).shown()))
+        let matter = &self.matches.own[first] - &light_terms(self.question);
+        let is_of_it = |at: &usize| {
+            let (own, above) = (&self.matches.own[*at], &self.matches.above[*at]);
+            matter.iter().any(|term| own.contains(term) || above.contains(term))
+        };
+        let told = self.of_cause(first).filter(|told| told.iter().any(is_of_it));
+        told.filter(|_| !tells_cause(&self.candidate(first).shown()))
     }
 
     /// For a question about a cause: a sentence in the source of a row that begins with the row's

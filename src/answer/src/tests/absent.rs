@@ -135,6 +135,26 @@ fn the_sentences_before_a_decision_tell_why() {
     assert!(answer.starts_with("Mole did worst: the poster"), "{answer}");
 }
 
+/// What stands before a rule seldom explains it.
+#[test]
+fn the_sentences_before_a_rule_are_not_its_reason() {
+    let text = "Visitors ring the bell. Dogs stay outside. The gate is locked at night. Ada has a \
+        key.\n";
+    let answer = told("Why is the gate locked at night?", &[("gate.md", text)]);
+    assert!(answer.starts_with("The gate is locked at night."), "{answer}");
+    assert!(!answer.contains("Dogs"), "{answer}");
+}
+
+/// A section on the cause of something else does not take the place of a row.
+#[test]
+fn the_reason_for_a_list_is_not_that_of_its_rows() {
+    let text = "# Jobs\n\n## Reason for this list\n\nThe insurer asks for all repairs.\n\n\
+        ## Repairs\n\n| job | opened | subject | remark |\n|---|---|---|---|\n\
+        | 71 | 2026-09-14 | Winch jammed | Oiled |\n| 72 | 2026-09-20 | Ramp stuck | Sand |\n";
+    let answer = told("Why was the ramp stuck?", &[("jobs.md", text)]);
+    assert!(answer.contains("Ramp stuck") && !answer.contains("insurer"), "{answer}");
+}
+
 #[test]
 fn what_happens_is_told_from_its_condition_on() {
     let text = "# Mooring permit\n\nSend the form to the harbour office. You receive the permit \
