@@ -1,5 +1,7 @@
 //! Payers: the sentence that says who bears the cost, for "who pays for the crane?".
 
+use std::collections::BTreeSet;
+
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
 use crate::selection::choose::Choice;
@@ -11,14 +13,12 @@ use crate::text::words::{contains_any, spaced};
 const ASKS: &str = "\
     who pays|who will pay|who has to pay|who must pay|who should pay|who is paying|who paid|\
     who bears the cost|who bears the costs|who covers the cost|who covers the costs";
-/// Words of a text that says who bears a cost.
+/// Words of a text that says who bears a cost; other forms of them count too.
 const TELLS: &str = "\
-    pay|pays|paid|paying|payer|payable|payment|bear|bears|bore|borne|cost|costs|charge|charges|\
-    charged|chargeable|expense|expenses|cover|covers|covered|fund|funds|funded|finance|finances|\
-    financed|invoice|invoiced|invoices|bill|billed|bills|reimburse|reimbursed|reimburses|refund|\
-    refunds|refunded|free|account|budget|sponsor|sponsors|sponsored|settle|settles|settled|\
-    responsible|liable|insurance|insurer|owe|owes|fee|fees|price|subsidy|subsidised|grant|share|\
-    shared";
+    pay|paid|payer|payable|payment|bear|bore|borne|cost|charge|chargeable|expense|cover|fund|\
+    finance|invoice|bill|reimburse|reimbursement|refund|free|account|budget|sponsor|settle|\
+    responsible|liable|insurance|insurer|owe|fee|price|subsidy|subsidise|grant|share|rent|include|\
+    inclusive|deduct|deduction|contribute|contribution";
 /// First words of a sentence that goes on with the matter of one before it.
 const GOES_ON: &str = "the|this|it|its|they|these|both|all";
 /// Maximum number of units from the passage on a thing to the sentence on its cost.
@@ -31,7 +31,12 @@ impl Choice<'_> {
     pub(crate) fn of_payer(&self, first: usize) -> Option<Vec<usize>> {
         let one = self.candidate(first);
         let asks = contains_any(&spaced(self.question.last()), ASKS);
-        if !asks || !one.cells.is_empty() || tells_payer(one) {
+        if !asks || !one.cells.is_empty() {
+            return None;
+        }
+        let told = terms(&TELLS.replace('|', " "));
+        let tells = |one: &Candidate| tells_payer(one, &told);
+        if tells(one) {
             return None;
         }
         let goes_on = |at: &usize| {
@@ -42,18 +47,18 @@ impl Choice<'_> {
                 && other.shares_section(one)
                 && (1..=UNITS_MAX).contains(&other.unit.saturating_sub(one.unit))
                 && GOES_ON.split('|').any(|word| word == first_word)
-                && tells_payer(other)
+                && tells(other)
         };
         if let Some(next) = (0..self.reading.candidates.len()).find(goes_on) {
             let is_whole = self.candidate(next).repeats(one);
             return Some(if is_whole { vec![next] } else { vec![first, next] });
         }
-        let matter = &self.matches.own[first] - &terms(&TELLS.replace('|', " "));
+        let matter = &self.matches.own[first] - &told;
         let other = self.best(|at| {
             let is_sure = self.scores[at].confidence(&self.evidence) >= 1.0;
             let is_of_it = !matter.is_empty() && matter.is_subset(&self.matches.own[at]);
             let is_one = is_sure && is_of_it && is_sentence(self.candidate(at));
-            (is_one && tells_payer(self.candidate(at))).then(|| self.relevance(at))
+            (is_one && tells(self.candidate(at))).then(|| self.relevance(at))
         });
         Some(other.into_iter().collect())
     }
@@ -63,9 +68,10 @@ fn is_sentence(one: &Candidate) -> bool {
     matches!(one.shape, Shape::Unit(Kind::Sentence | Kind::Item)) && !one.is_lead
 }
 
-/// Whether a passage, or the text above it, says who bears a cost.
-fn tells_payer(one: &Candidate) -> bool {
+/// Whether a passage, or the text above it, says who bears a cost: it holds one of the `told` terms
+/// or an amount of money.
+fn tells_payer(one: &Candidate, told: &BTreeSet<String>) -> bool {
     let shown = one.shown();
-    let texts = [&shown, &one.lead, &one.heading];
-    texts.into_iter().any(|text| contains_any(&spaced(text), TELLS)) || has_money(&shown)
+    let text = format!("{shown}\n{}\n{}", one.lead, one.heading);
+    !told.is_disjoint(&terms(&text)) || has_money(&shown)
 }

@@ -97,6 +97,17 @@ fn who_pays_is_told_with_the_cost() {
     let text = "The berth holder bears the price of the winch motor.";
     let answer = told("Who pays for the winch motor?", &[("berths.md", text)]);
     assert!(answer.contains("berth holder"), "{answer}");
+    for (question, text, expected) in [
+        (
+            "Who pays for the taxi?",
+            "The receipt of the taxi is handed in for reimbursement by the harbour office.",
+            "harbour office",
+        ),
+        ("Who pays for the water?", "Water is included in the rent of the berth.", "rent"),
+    ] {
+        let answer = told(question, &[("berths.md", text)]);
+        assert!(answer.contains(expected), "{answer}");
+    }
 }
 
 #[test]
