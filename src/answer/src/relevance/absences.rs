@@ -29,6 +29,13 @@ const UNITS: &str = "\
 /// Words for people who are counted without a noun: "there are 40 of us".
 const PEOPLE: &str = "\
     people|person|persons|staff|members|us|we|they|team|men|women|headcount|workforce|heads|jobs";
+/// Nouns for people, who are counted under many: "how many pupils" by "24 children".
+const NAMES_OF_PEOPLE: &str = "\
+    adult|adults|applicant|applicants|attendee|attendees|child|children|client|clients|colleague|\
+    colleagues|customer|customers|employee|employees|guest|guests|inhabitant|inhabitants|kid|kids|\
+    learner|learners|occupant|occupants|participant|participants|passenger|passengers|patient|\
+    patients|player|players|pupil|pupils|resident|residents|student|students|tenant|tenants|user|\
+    users|visitor|visitors|volunteer|volunteers|worker|workers";
 /// Minimum number of letters at which two words with the same beginning are related: "employ",
 /// "employees".
 const RELATED_MIN: usize = 5;
@@ -52,7 +59,8 @@ const MADE: &str = "built|constructed|erected|founded|established";
 const TELLS_MAKING: &str = "\
     built|build|builds|building|construction|constructed|erected|erection|founded|foundation|\
     founder|founders|established|establishment|completed|completion|opened|opening|inaugurated|\
-    dates|dating|dated|century|centuries|year|years|ago|age|old|since|war|started|began|created";
+    dates|dating|dated|century|centuries|year|years|ago|age|old|since|war|started|began|created|\
+    finished|ready|handed over|put up|went up|set up";
 
 const YEAR_DIGITS: usize = 4;
 
@@ -67,6 +75,7 @@ pub(crate) type Holds<'a> = &'a dyn Fn(&String) -> bool;
 pub(crate) struct Absences {
     /// The terms of the things counted, apart from units.
     counted: BTreeSet<String>,
+    counts_people: bool,
     asks_office: bool,
     asks_making: bool,
     /// The terms of the question besides its names, if a row must have some of them.
@@ -101,6 +110,7 @@ impl Absences {
         let mut matter = &wanted_terms(question) - &light_terms(question);
         matter.retain(|term| is_plain && !named.contains_key(term) && is_word(term));
         Self {
+            counts_people: counted.iter().any(|word| is_entry(NAMES_OF_PEOPLE, word)),
             counted: things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect(),
             asks_office: begins(HOLDERS) && contains_any(&asked, OFFICES),
             asks_making: question.asked == Asked::Date
@@ -124,7 +134,7 @@ impl Absences {
         let lacks =
             || self.lacks_counted(is_met, unmet, &shown, above) || self.lacks_office(&shown, above);
         let is_absent = (is_prose && lacks())
-            || (self.asks_making && !tells_making(&shown))
+            || (self.asks_making && !tells_making(&shown, above))
             || self.lacks_matter(is_met, passage, above);
         if is_absent { ABSENT_MALUS } else { 0.0 }
     }
@@ -141,6 +151,7 @@ impl Absences {
             && self.counted.iter().all(|term| unmet.contains(term) && !is_met(term))
             && !quantities(shown).is_empty()
             && !contains_any(&spaced(shown), PEOPLE)
+            && !(self.counts_people && contains_any(&spaced(shown), NAMES_OF_PEOPLE))
             && !are_related(&self.counted, &format!("{shown}\n{above}"))
     }
 
@@ -172,10 +183,13 @@ fn is_word(term: &str) -> bool {
     term.chars().all(char::is_alphabetic)
 }
 
-/// Whether a text tells when something was made: by a year, or by a word for it.
-fn tells_making(text: &str) -> bool {
+/// Whether a text tells when something was made: by a year, or by a word for it, which may also be
+/// that of the question in the text above.
+fn tells_making(text: &str, above: &str) -> bool {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
-    numbers.any(|number| number.len() == YEAR_DIGITS) || contains_any(&spaced(text), TELLS_MAKING)
+    numbers.any(|number| number.len() == YEAR_DIGITS)
+        || contains_any(&spaced(text), TELLS_MAKING)
+        || contains_any(&spaced(above), MADE)
 }
 
 /// Whether a text has a word that begins as one of the terms does, or contains it.
@@ -188,4 +202,17 @@ fn are_related(asked: &BTreeSet<String>, text: &str) -> bool {
             .any(|term| (is_long && term.starts_with(&begin)) || term.contains(asked.as_str()))
     };
     asked.iter().any(is_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_making_of_something_is_told_by_a_year_or_a_word() {
+        assert!(tells_making("Quay House: 1924", ""));
+        assert!(tells_making("The boathouse was finished on 3 May.", ""));
+        assert!(tells_making("Quay House: 3 May", "When the houses were built"));
+        assert!(!tells_making("The painters come on 3 May.", "Visits of 2026"));
+    }
 }

@@ -19,6 +19,7 @@ fn a_number_in_other_words_is_told() {
         ("How many captains does the ferry line have?", "The ferry line has 14 captains.", "14"),
         ("How many employees does the ferry line have?", "The ferry line employs 90.", "90"),
         ("How many employees does the ferry line have?", "The ferry line has 90 people.", "90"),
+        ("How many pupils are in a class?", "A class has at most 24 children.", "24"),
         ("How many rooms does the ferry have?", "The ferry has 12 bedrooms.", "12"),
         ("How many holidays do captains have?", "# Holidays\n\nCaptains have 28 a year.", "28"),
     ] {
