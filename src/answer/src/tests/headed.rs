@@ -139,6 +139,9 @@ fn a_caption_says_what_its_rows_are_about() {
     assert!(answer.starts_with("Work: varnish; Share (EUR): 240"), "{answer}");
     let answer = extracted("Which berth is the account of the boat yard 2026 for?", &list).text;
     assert!(answer.contains("berth 14"), "{answer}");
+    let below = crate::passages::blocks::blocks(&format!("Accounts\n\n{caption}\n\n{rows}"), None);
+    let record = below.units.iter().find(|unit| unit.cells.len() > 1).unwrap();
+    assert_eq!(below.sections[record.section], ["Accounts", caption], "below its heading");
     let prose = format!("{caption}, which was read to all members in the hall.\n\n{rows}");
     let found = crate::passages::blocks::blocks(&prose, None);
     assert_eq!(found.sections, [Vec::<String>::new()], "a sentence is no caption");

@@ -41,10 +41,12 @@ impl Parser<'_> {
     pub(super) fn leave_numbered(&mut self, at: usize) {
         let Some(last) = self.number.filter(|_| self.continues_headings(at)) else { return };
         self.number = Some(last + 1);
-        let is_own = |text: &str| text.starts_with(&last.to_string());
-        let nearest = self.headings.last();
-        if nearest.is_some_and(|(level, text)| *level == PLAIN_LEVEL && is_own(text)) {
-            self.headings.pop();
+        let own = last.to_string();
+        let is_own = |(level, text): &(usize, String)| {
+            *level == PLAIN_LEVEL && text.starts_with(&own)
+        };
+        if let Some(open) = self.headings.iter().position(is_own) {
+            self.headings.truncate(open);
             self.new_section();
         }
     }

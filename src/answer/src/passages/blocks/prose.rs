@@ -17,6 +17,8 @@ const CAPTIONED_MIN: usize = 2;
 const OF_SOMETHING: &str = "for|at|in|on|from|with|für|bei|pour|para";
 /// Level of headings recognised only by form, below all marked ones.
 pub(super) const PLAIN_LEVEL: usize = 7;
+/// Level of captions, which stand below such a heading.
+const CAPTION_LEVEL: usize = PLAIN_LEVEL + 1;
 
 impl Parser<'_> {
     pub(super) fn paragraph(&mut self, at: usize) -> usize {
@@ -87,7 +89,7 @@ impl Parser<'_> {
         if is_one_line && !is_short && self.is_caption(content, end) {
             let caption = content.to_owned();
             self.push(Kind::Sentence, bytes);
-            self.open_section(PLAIN_LEVEL, caption);
+            self.open_section(CAPTION_LEVEL, caption);
             return;
         }
         let is_label = sentences::is_labelled(content);
