@@ -13,6 +13,7 @@ use crate::question::phrase::{
     AUXILIARIES, DETERMINERS, PREPOSITIONS, Word, is_be, is_name, words,
 };
 use crate::question::pointers::language_of;
+use crate::question::several::is_plural;
 use crate::text::words::{is_entry, is_interrogative, is_number};
 use crate::translation::Language;
 
@@ -32,6 +33,11 @@ const BEHIND_NUMBERS: &str = "\
     of|minute|minutes|hour|hours|day|days|week|weeks|month|months|year|years|euro|euros|pound|\
     pounds|dollar|dollars";
 
+/// Words between "the" and a "one" that is their number: "the phase one report".
+const NUMBERED: &str = "\
+    phase|level|part|grade|stage|step|tier|category|class|band|section|chapter|volume|appendix|\
+    annex|terminal|gate|platform|line|zone|unit|number|plus|square";
+
 /// A phrase with the pro-form, without a noun that the question itself names before it.
 pub(crate) struct ProForm<'q> {
     question: &'q str,
@@ -45,7 +51,9 @@ pub(crate) struct ProForm<'q> {
 /// The pro-form of an English question.
 pub(crate) fn pro_form(question: &str) -> Option<ProForm<'_>> {
     let words = words(question);
-    let at = words.iter().take(WORDS_MAX).position(|word| is_entry("one|ones", word.text))?;
+    // A capital is that of a name: "Runway One".
+    let is_one = |word: &Word<'_>| matches!(word.text, "one" | "ones");
+    let at = words.iter().take(WORDS_MAX).position(is_one)?;
     if words.len() > WORDS_MAX || language_of(question) != Some(Language::English) {
         return None;
     }
@@ -58,7 +66,10 @@ pub(crate) fn pro_form(question: &str) -> Option<ProForm<'_>> {
     let is_counted = words
         .get(at + 1)
         .is_some_and(|next| is_entry(BEHIND_NUMBERS, next.text) || is_number(next.text));
-    if !is_determined || is_counted {
+    let is_number_of = count == 1 && is_entry(NUMBERED, words[at - 1].text);
+    // "Exchange tickets for a cheaper one", but not "tickets for the last one".
+    let is_of_plural = is_entry("a|an", words[opening].text) && names_plural(&words[..opening]);
+    if !is_determined || is_counted || is_number_of || is_of_plural {
         return None;
     }
     let is_alone =
@@ -88,6 +99,12 @@ fn names_noun(words: &[Word<'_>]) -> bool {
         };
         is_entry(DETERMINERS, words[at].text) || is_name(words, at) || is_which()
     })
+}
+
+/// Whether words hold a plural that is neither their subject nor their verb, which follow a
+/// question word or an auxiliary: "do guests need", "who owns".
+fn names_plural(words: &[Word<'_>]) -> bool {
+    words.windows(2).any(|two| is_plural(two[1].text) && !is_interrogative(two[0].text))
 }
 
 impl ProForm<'_> {
@@ -161,6 +178,12 @@ mod tests {
             ("How hot is the blue one?", "the red kiln", "How hot is the blue kiln?"),
             ("How hot is the blue one?", "the kiln", "How hot is the blue kiln?"),
             ("Is there a small one?", "the new riding school", "Is there a small riding school?"),
+            ("Do guests need a new one?", "the key", "Do guests need a new key?"),
+            (
+                "Who has photos of the last one?", "the next outing",
+                "Who has photos of the last outing?",
+            ),
+            ("And the top level one?", "the parking space", "And the top level parking space?"),
             (
                 "Who has the old ones?", "the new keys of the barn",
                 "Who has the old keys of the barn?",
@@ -204,6 +227,9 @@ mod tests {
             "And one?",
             "Does Ada have the new one?",
             "Who won the last one of the races?",
+            "What does the Runway One lounge offer?",
+            "When is the phase one report due?",
+            "How do I exchange tickets for a cheaper one?",
         ] {
             assert!(pro_form(question).is_none(), "{question}");
         }

@@ -109,7 +109,9 @@ fn completed(question: &str, turns: &[Turn<'_>]) -> String {
     let question = without_openers(question.trim());
     let last = turns.last().filter(|_| !asks_nothing(question));
     let Some(last) = last else { return question.to_owned() };
-    let told = pro_form(question).and_then(|one| with_noun(&one, last));
+    // "The last one to leave" is a person.
+    let one = pro_form(question).filter(|_| last.asks_person() || !asks_role(question));
+    let told = one.and_then(|one| with_noun(&one, last));
     let told = told.unwrap_or_else(|| pointed(question, turns, last));
     let is_short = told.chars().count() <= question.chars().count() + CONTEXT_CHARS_MAX;
     if is_short { told } else { question.to_owned() }
@@ -462,6 +464,11 @@ mod tests {
             ("Who ran the load test?", "And the second one?", "Who ran the second load test?"),
             ("Who owns Kestrel?", "Who has the old one?", "Who has the old one?"),
             ("How do I apply?", "Who has the old one?", "Who has the old one?"),
+            (
+                "When does the hall close?", "Who is the last one to leave?",
+                "Who is the last one to leave?",
+            ),
+            ("Who is the treasurer?", "Who is the new one?", "Who is the new treasurer?"),
         ] {
             let turns = past(&[(before, "In May. [1]")]);
             assert_eq!(contextualise(question, &turns), expected);
