@@ -10,6 +10,8 @@ use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::question::phrase::{self, bare_plural};
+use crate::question::several::is_plural;
 use crate::text::words::{self, is_entry};
 use crate::translation::{Language, Lexicon};
 
@@ -54,6 +56,17 @@ const POSSESSIVES: &str = "\
 const BEHIND_OBJECT: &str = "\
     in|at|on|to|for|from|by|with|about|of|and|or|but|if|when|during|after|before|as|is|are|was|the|\
     a|an|again|then|now|today";
+/// Pronouns of several, persons whom they may stand for, words before the subject of a clause, and
+/// words before a "their" that is of others: "are dogs allowed in their garden".
+const OF_SEVERAL: &str = "they|their|theirs";
+const PEOPLE: &str =
+    "everyone|everybody|anyone|anybody|someone|somebody|nobody|people|children|staff";
+const CLAUSES: &str = "if|when|while|before|after|until|unless|because|that";
+const BEFORE_OTHERS: &str = "at|in|on|of|from|near|by|to";
+/// German words before a clause, its pronouns, and possessives that may follow their noun.
+const GERMAN_CLAUSES: &str = "wenn|falls|weil|bevor|nachdem|bis|sobald|dass|ob";
+const GERMAN_PRONOUNS: &str = "er|sie|es|ihm|ihn";
+const GERMAN_GENITIVES: &str = "seiner|seines|ihrer|ihres";
 /// References in the other languages, apart from possessives.
 const GERMAN: &str = "er|sie|es|ihm|ihn|dies|diese|dieser|dieses|diesen|diesem|dort";
 const FRENCH: &str = "il|elle|ils|elles|ce|cet|cette|ces|cela|ça|là";
@@ -107,8 +120,16 @@ pub(crate) fn pointers(question: &str) -> Vec<Pointer> {
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
     let language = language_of(question);
+    let several = several_named(question);
+    let is_of_several = |at: usize| {
+        let before = at.checked_sub(1).map_or("", |before| lower[before]);
+        is_entry(OF_SEVERAL, lower[at])
+            && !is_entry(BEFORE_OTHERS, before)
+            && several.is_some_and(|start| start < placed[at].0)
+    };
     let pointer = |at: usize| {
         let kind = match language {
+            Some(Language::English) if is_of_several(at) => None,
             Some(Language::English) => english(&words, &lower, at),
             Some(Language::German) => german(&words, &lower, at),
             Some(Language::French) => french(&words, &lower, at),
@@ -123,6 +144,20 @@ pub(crate) fn pointers(question: &str) -> Vec<Pointer> {
         Some(Pointer { bytes, kind, is_possessive })
     };
     (0..words.len()).filter_map(pointer).collect()
+}
+
+/// The start of an English subject in the plural, which "they" and "their" behind it stand for: "do
+/// members have to renew their passes".
+fn several_named(question: &str) -> Option<usize> {
+    let words = phrase::words(question);
+    let begins_clause = |at: usize| {
+        let before = at.checked_sub(1).map(|before| words[before].text);
+        before.is_some_and(|before| is_entry(CLAUSES, before)) && is_plural(words[at].text)
+    };
+    let is_named = |at: &usize| is_entry(PEOPLE, words[*at].text) || begins_clause(*at);
+    let subject = bare_plural(&words).map(|range| range.end - 1);
+    let first = subject.into_iter().chain((0..words.len()).find(is_named)).min()?;
+    Some(words[first].start)
 }
 
 /// The kind of an English pointer at `at` that has no antecedent within the question.
@@ -169,14 +204,21 @@ fn german(words: &[&str], lower: &[&str], at: usize) -> Option<Kind> {
         at.checked_sub(1).is_some_and(|before| is_entry(list, lower[before]))
             || is_entry(list, next)
     };
+    let before = at.checked_sub(1).map_or("", |before| lower[before]);
+    let is_in_clause = is_entry(GERMAN_CLAUSES, before) && has_name(&words[..at]);
     match lower[at] {
         "es" if beside(BESIDE_ES) => None,
+        // "Was zahlen Gäste, wenn sie absagen?"
+        word if is_in_clause && is_entry(GERMAN_PRONOUNS, word) => None,
         word if is_entry(NEAR, word) && beside(OTHER_TIMES) => None,
         word if is_entry(PLACES, word) => Some(Kind::Place),
         word if is_entry(GERMAN, word) => Some(Kind::Either),
         // "Sein" is also a verb, and "ihr" also means "you".
         word if is_entry(POSSESSIVES, word) => {
-            (is_capital(at + 1) || is_capital(at + 2)).then_some(Kind::Either)
+            // "Können Gäste ihre Hunde mitbringen?", but not "der Umsatz ihrer Firma".
+            let is_named = at > 1 && is_capital(at - 1) && !is_entry(GERMAN_GENITIVES, word);
+            let has_noun = is_capital(at + 1) || is_capital(at + 2);
+            (has_noun && !is_named).then_some(Kind::Either)
         }
         _ => None,
     }
@@ -253,7 +295,9 @@ mod tests {
             "When is it going to open?", "Wann wurde er geboren?",
             "Who is second on call that week?", "Who is the porter on duty then?",
             "How many people work there?", "Wo ist sein Lager?", "Quel est son prix ?",
-            "¿Cuál es su precio?", "Quand a-t-elle été construite ?",
+            "¿Cuál es su precio?", "Quand a-t-elle été construite ?", "Where do guests keep them?",
+            "What is their number?", "Are dogs allowed in their garden?",
+            "Was passiert, wenn er ausfällt?", "Wie hoch ist der Umsatz ihrer Firma?",
         ] {
             assert!(points_back(question), "{question}");
         }
@@ -279,6 +323,14 @@ mod tests {
             "Est-ce que la salle est ouverte ?",
             "Quand la tour est-elle ouverte ?",
             "¿Cuánto es el BX-1?",
+            "Do members have to renew their passes?",
+            "Can guests bring their dogs?",
+            "How do visitors pay for their tickets?",
+            "Does everyone get their own locker?",
+            "What happens when guests lose their key?",
+            "If guests lose their card, what do they pay?",
+            "Können Gäste ihre Hunde mitbringen?",
+            "Was zahlen Gäste, wenn sie absagen?",
         ] {
             assert!(!points_back(question), "{question}");
         }

@@ -584,6 +584,8 @@ mod tests {
             "Who is Marta?",
             "Where is parking?",
             "What is on the menu this week?",
+            "Can guests bring their dogs?",
+            "Können Gäste ihre Hunde mitbringen?",
             "Wie lange haben Sie geöffnet?",
             "这座塔的高度是多少米？".trim_start_matches("这座"),
         ] {
