@@ -72,6 +72,8 @@ pub(super) struct Pattern {
     is_beyond_latin: bool,
     edits: usize,
     is_prefix: bool,
+    /// Whether only words with the same first letter are wanted.
+    keeps_first: bool,
 }
 
 impl Pattern {
@@ -85,7 +87,13 @@ impl Pattern {
             ascii: folded.iter().filter(|c| c.is_ascii()).fold(0, |all, c| all | 1 << *c as u32),
             is_beyond_latin: folded.iter().any(|c| *c as u32 >= 0x370),
             folded,
+            keeps_first: false,
         }
+    }
+
+    /// The pattern without most of the words that begin with another letter.
+    pub(super) fn keeping_first(self) -> Self {
+        Self { keeps_first: true, ..self }
     }
 
     /// The pattern with ever more edits up to its own, each time first for whole words and then, if
@@ -135,7 +143,8 @@ impl Pattern {
 
     /// The bytes with which similar words can continue from a state.
     pub(super) fn ways(&self, state: &State) -> Ways {
-        if state.missing > 0 || self.has_edits(state) {
+        let is_kept = self.keeps_first && state.read == 0;
+        if state.missing > 0 || self.has_edits(state) && !is_kept {
             return Ways::All;
         }
         let mut some = Letters::default();
@@ -426,7 +435,17 @@ mod tests {
             });
             let likeness = |word: &String| likeness(&asked, edits, is_prefix, word);
             let similar = |word: &String| Some((word.clone(), likeness(word)?));
-            prop_assert_eq!(found, words.iter().filter_map(similar).collect::<Vec<_>>());
+            prop_assert_eq!(&found, &words.iter().filter_map(similar).collect::<Vec<_>>());
+            let begins = |word: &str| word.chars().next() == asked.chars().next();
+            let (mut kept, first) = (Vec::new(), pattern.keeping_first());
+            Dictionary::of_words(&words).walk(&first, &mut steps, |word, likeness| {
+                if begins(word) {
+                    kept.push((word.to_owned(), likeness));
+                }
+                true
+            });
+            found.retain(|(word, _)| begins(word));
+            prop_assert_eq!(kept, found);
         }
     }
 }

@@ -14,6 +14,7 @@ use tantivy::Term;
 
 use crate::dictionary::Dictionary;
 use crate::error::caught;
+use crate::index::OpenField;
 use crate::mask::RowMask;
 use crate::pattern::{Likeness, Pattern, SIMILAR_MAX, Similar, SimilarWords};
 use crate::postings::Cursor;
@@ -48,7 +49,8 @@ impl TextIndex {
             let mut found = Vec::new();
             for (clause, pattern) in patterns {
                 let mut similar = Vec::new();
-                for (word, likeness) in listed(&field.dictionary, &pattern, steps) {
+                let mut steps = steps;
+                for (word, likeness) in listed(&field.dictionary, &pattern, &mut steps) {
                     let term = Term::from_field_text(Field::Words.column(), &word);
                     let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
                     similar.push(Similar { clause, word, likeness, rows: u64::from(rows) });
@@ -63,10 +65,8 @@ impl TextIndex {
                     // Words of other scopes must not take the places of those in this one, nor
                     // pass for its written form. A word without rivals only has to occur.
                     if !mask.is_all() {
-                        let terms = std::slice::from_ref(&word.word);
-                        let cursor = Cursor::open(field, Field::Words, terms, &mask)?;
                         let enough = if is_alone { 1 } else { u64::MAX };
-                        word.rows = cursor.map_or(0, |cursor| cursor.count(&mask, enough));
+                        word.rows = rows_in(field, &word.word, &mask, enough)?;
                     }
                     if word.rows > 0 {
                         found.push(word);
@@ -81,20 +81,31 @@ impl TextIndex {
 /// The word of a pattern, whether or not it occurs, and the dictionary words similar to it. If
 /// there are too many, the farthest are omitted: the words that begin with a prefix that has edits
 /// are a large share of a dictionary.
-fn listed(
+pub(super) fn listed(
     dictionary: &Dictionary,
     pattern: &Pattern,
-    mut steps: u32,
+    steps: &mut u32,
 ) -> BTreeMap<String, Likeness> {
     let mut found = BTreeMap::from([(pattern.word.clone(), Likeness::WRITTEN)]);
     for stage in pattern.stages() {
         if found.len() == LISTED_MAX {
             break;
         }
-        dictionary.walk(&stage, &mut steps, |word, likeness| {
+        dictionary.walk(&stage, steps, |word, likeness| {
             found.entry(word.to_owned()).or_insert(likeness);
             found.len() < LISTED_MAX
         });
     }
     found
+}
+
+/// Counts the rows of the mask that contain a word as written, at least the first `enough`.
+pub(super) fn rows_in(
+    field: &OpenField,
+    word: &str,
+    mask: &RowMask<'_>,
+    enough: u64,
+) -> Result<u64, TextError> {
+    let cursor = Cursor::open(field, Field::Words, &[word.to_owned()], mask)?;
+    Ok(cursor.map_or(0, |cursor| cursor.count(mask, enough)))
 }

@@ -4,12 +4,15 @@ use roaring::RoaringBitmap;
 
 use crate::error::caught;
 use crate::mask::RowMask;
-use crate::postings::Cursor;
+use crate::pattern::{Likeness, Pattern};
 use crate::schema::Field;
+use crate::similar::{listed, rows_in};
 use crate::{HybridQuery, TextError, TextIndex};
 
 /// Maximum dictionary words read per word wanted of a scope: the others are of rows outside it.
 const READ_PER_WANTED: usize = 16;
+/// Steps taken by looking a word up in a scope, which takes as long as reading so many bytes.
+const LOOK_UP_STEPS: u32 = 64;
 
 impl TextIndex {
     /// Counts the rows of `scope` (`None`: all rows) that contain a word in some inflection; for a
@@ -49,16 +52,60 @@ impl TextIndex {
                 }
                 read -= 1;
                 let Ok(word) = std::str::from_utf8(words.key()) else { continue };
-                if !mask.is_all() {
-                    let cursor = Cursor::open(field, Field::Words, &[word.to_owned()], &mask)?;
-                    if cursor.is_none_or(|cursor| cursor.count(&mask, 1) == 0) {
-                        continue;
-                    }
+                if !mask.is_all() && rows_in(field, word, &mask, 1)? == 0 {
+                    continue;
                 }
                 wanted -= 1;
                 each(word);
             }
             Ok(())
+        })
+    }
+
+    /// Returns the other words of rows in `scope` (`None`: all rows) that begin with the first
+    /// letter of `word` and are at most `edits` (0 to 2) edits from it, nearest first. Diacritics
+    /// are no edits.
+    ///
+    /// Counts down `steps` by 1 for each byte read of the dictionary, which takes at most half of
+    /// them, and by 64 for each word looked up in the scope. At 0 the farthest words are omitted.
+    /// Words of other scopes are not returned, but take steps too.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if the dictionary or postings cannot be read.
+    pub fn words_near(
+        &self,
+        word: &str,
+        edits: u8,
+        scope: Option<&RoaringBitmap>,
+        steps: &mut u32,
+    ) -> Result<Vec<String>, TextError> {
+        caught(|| {
+            let mask = RowMask::new(self.rows(), scope);
+            let Some(field) = self.field(Field::Words).filter(|_| mask.count() > 0) else {
+                return Ok(Vec::new());
+            };
+            let pattern = Pattern::new(word, edits, false).keeping_first();
+            let mut half = *steps / 2;
+            *steps -= half;
+            let all = listed(&field.dictionary, &pattern, &mut half);
+            *steps += half;
+            let first = word.chars().next();
+            let is_near = |other: &str| other != word && other.chars().next() == first;
+            let near = all.into_iter().filter(|(other, _)| is_near(other));
+            let mut near: Vec<(String, Likeness)> = near.collect();
+            near.sort_by_key(|(_, likeness)| *likeness);
+            if mask.is_all() {
+                return Ok(near.into_iter().map(|(other, _)| other).collect());
+            }
+            let mut found = Vec::new();
+            for (other, _) in near {
+                let Some(left) = steps.checked_sub(LOOK_UP_STEPS) else { break };
+                *steps = left;
+                if rows_in(field, &other, &mask, 1)? > 0 {
+                    found.push(other);
+                }
+            }
+            Ok(found)
         })
     }
 }
@@ -89,6 +136,32 @@ mod tests {
         assert_eq!(index.rows_with("frige", None).unwrap(), 0);
         let last = RoaringBitmap::from_iter([2]);
         assert_eq!(index.rows_with("fridge", Some(&last)).unwrap(), 0);
+    }
+
+    #[test]
+    fn near_words_are_those_of_the_scope() {
+        let mut builder = TextIndexBuilder::new();
+        for body in ["fridges fridgy bridgs", "fridge frost fr\u{EF}dge"] {
+            builder.add_row(&RowText { body, ..RowText::default() }).unwrap();
+        }
+        let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
+        let (own, none) = (RoaringBitmap::from_iter([1]), RoaringBitmap::new());
+        let of = |word, edits, scope, mut steps| {
+            let found = index.words_near(word, edits, scope, &mut steps).unwrap();
+            (found, steps)
+        };
+        let (all, left) = of("fridgs", 1, None, 10_000);
+        assert_eq!(all, ["fridge", "fridges", "fridgy", "fr\u{EF}dge"]);
+        assert!(left < 10_000);
+        let (found, left_of_scope) = of("fridgs", 1, Some(&own), 10_000);
+        assert_eq!(found, ["fridge", "fr\u{EF}dge"]);
+        assert_eq!(left_of_scope, left - 4 * LOOK_UP_STEPS, "words of other scopes count");
+        assert_eq!(of("fridgge", 2, Some(&own), 10_000).0, found);
+        assert_eq!(of("fridge", 1, Some(&own), 10_000).0, ["fr\u{EF}dge"], "not the word itself");
+        let few = 2 * (10_000 - left) + LOOK_UP_STEPS;
+        assert_eq!(of("fridgs", 1, Some(&own), few).0, ["fridge"], "all read, one looked up");
+        assert_eq!(of("fridgs", 1, Some(&own), 0).0, [""; 0]);
+        assert_eq!(of("fridgs", 1, Some(&none), 10_000).0, [""; 0]);
     }
 
     #[test]

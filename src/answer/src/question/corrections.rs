@@ -62,9 +62,9 @@ pub trait Vocabulary {
     /// because too many words have been looked up.
     fn rows(&self, word: &str) -> Result<Option<u64>, Self::Error>;
 
-    /// Returns words that another may be a misspelling of: those with the same first letter. They
-    /// may include words that occur in no row.
-    fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
+    /// Returns words that another may be a misspelling of: those with the same first letter, at
+    /// most `edits` edits away. They may include words that are farther or occur in no row.
+    fn neighbours(&self, word: &str, edits: u8) -> Result<Vec<String>, Self::Error>;
 }
 
 /// Returns the corrections of a question, in order. `is_word` tells whether a word is known at all,
@@ -151,7 +151,7 @@ fn asking(word: &str) -> Option<&'static str> {
 fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
     let most = if word.chars().count() < TWO_EDITS_FROM { 1 } else { 2 };
     let mut near: Vec<(usize, String)> = Vec::new();
-    for other in vocabulary.neighbours(word)? {
+    for other in vocabulary.neighbours(word, most as u8)? {
         let letters = other.chars().count().abs_diff(word.chars().count());
         if letters > most || !other.chars().all(char::is_alphabetic) {
             continue;
@@ -182,7 +182,7 @@ fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, 
 /// swapped. "sumer" is read as "summer" if only that occurs.
 fn slip<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
     let edits = slips(word);
-    let near: BTreeSet<_> = vocabulary.neighbours(word)?.into_iter().collect();
+    let near: BTreeSet<_> = vocabulary.neighbours(word, 1)?.into_iter().collect();
     let mut found = Vec::new();
     for other in near.intersection(&edits) {
         if occurs(other, vocabulary)? {
@@ -282,7 +282,7 @@ mod tests {
             Ok(Some(WORDS.iter().find(|(known, _)| *known == word).map_or(0, |(_, rows)| *rows)))
         }
 
-        fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error> {
+        fn neighbours(&self, word: &str, _edits: u8) -> Result<Vec<String>, Self::Error> {
             let alike = WORDS.iter().filter(|(known, _)| known.as_bytes()[0] == word.as_bytes()[0]);
             Ok(alike.map(|(known, _)| (*known).to_owned()).collect())
         }

@@ -9,8 +9,9 @@ use lodestone_answer::{Correction, Vocabulary, corrections};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 
-/// Maximum dictionary words read for one question; takes about 20 ms.
-const LISTED_MAX: usize = 1 << 18;
+/// Maximum steps of [`lodestone_text::TextIndex::words_near`] for all words of a question in all
+/// segments; they take about 20 ms. In a tenant with very many words, some corrections are omitted.
+const STEPS_MAX: u32 = 1 << 19;
 /// Maximum words looked up in all segments for one question.
 const LOOKED_UP_MAX: usize = 256;
 
@@ -31,7 +32,7 @@ impl Query {
         let words = Words {
             context,
             segments: &segments,
-            listed: Cell::new(LISTED_MAX),
+            steps: Cell::new(STEPS_MAX),
             looked_up: Cell::new(LOOKED_UP_MAX),
         };
         let (model, lexicon) = (self.model(snapshot), Lexicon::get());
@@ -51,7 +52,7 @@ impl Query {
 struct Words<'a> {
     context: &'a RequestContext,
     segments: &'a [SegmentScope],
-    listed: Cell<usize>,
+    steps: Cell<u32>,
     looked_up: Cell<usize>,
 }
 
@@ -69,22 +70,49 @@ impl Vocabulary for Words<'_> {
         Ok(Some(rows))
     }
 
-    fn neighbours(&self, word: &str) -> Result<Vec<String>, QueryError> {
-        let Some(initial) = word.chars().next() else { return Ok(Vec::new()) };
-        let letters = word.chars().count();
-        let mut found = Vec::new();
+    fn neighbours(&self, word: &str, edits: u8) -> Result<Vec<String>, QueryError> {
+        let (mut found, mut steps) = (Vec::new(), self.steps.get());
         for segment in self.segments {
             self.context.check()?;
             let index = segment.live.segment.text_index();
-            // Those that occur only elsewhere drop out when their rows are counted.
-            index.words_from(&initial.to_string(), None, self.listed.get(), |other| {
-                self.listed.set(self.listed.get().saturating_sub(1));
-                // Corrections have at most two edits.
-                if other.chars().count().abs_diff(letters) <= 2 {
-                    found.push(other.to_owned());
-                }
-            })?;
+            found.extend(index.words_near(word, edits, segment.scope.mask(), &mut steps)?);
         }
+        self.steps.set(steps);
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::query::fixture::{self, source};
+    use lodestone_compute::SimdBackend;
+    use lodestone_embed::HashEmbedder;
+    use lodestone_storage::segment::VectorKind;
+
+    /// Goal: no word is read as one that only another sub-tenant wrote, even if it is an inflection
+    /// of one of the scope's own.
+    #[test]
+    fn words_of_other_scopes_change_no_correction() {
+        let found = |own: &str, others: &[&str]| {
+            let root = TempDir::new().unwrap();
+            let mut sources = vec![source("default", "own", &[own])];
+            sources.extend(others.iter().map(|text| source("another", "other", &[*text])));
+            let collection = fixture::collection(&root, VectorKind::F16, [sources]);
+            let query = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
+            let (context, snapshot) = (RequestContext::default(), collection.snapshot());
+            let scope = SubTenantId::default_name();
+            let question = "When do the sumers begin?";
+            let found = query.corrections(&context, &snapshot, &scope, question).unwrap();
+            found.into_iter().map(|one| one.to).collect::<Vec<_>>()
+        };
+        for (own, meant) in [("The summer house", &[][..]), ("All summers", &["summers"][..])] {
+            assert_eq!(found(own, &[]), meant);
+            assert_eq!(found(own, &["Long summers, sumerss and summersx"]), meant);
+        }
     }
 }
