@@ -4,6 +4,8 @@
 //! once), keeping only the cells that can still become small. Letters are compared without
 //! diacritics.
 
+use std::cmp::Reverse;
+
 use crate::normal::{fold_marks, without_marks};
 
 /// Maximum number of similar words per word: the nearest ones, then the most frequent.
@@ -55,6 +57,13 @@ pub(super) struct Similar {
     pub(super) likeness: Likeness,
     /// Number of rows in scope that contain it.
     pub(super) rows: u64,
+}
+
+impl Similar {
+    /// Sort key: nearer words come first, then those in more rows.
+    pub(super) fn order(&self) -> (Likeness, Reverse<u64>, &str) {
+        (self.likeness, Reverse(self.rows), &self.word)
+    }
 }
 
 /// The words of a segment that are similar to those of a query.

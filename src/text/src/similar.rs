@@ -30,7 +30,9 @@ pub(super) const STEPS_MAX: u32 = 1 << 18;
 
 impl TextIndex {
     /// Finds the words of rows in `scope` (`None`: all rows) that are similar to those of the
-    /// query. If a word has very many, or the query has very many words, some are omitted.
+    /// query: for each the nearest, then those in most rows of the scope. Words of other scopes
+    /// change this only if a word has very many similar ones, or the query very many words: the
+    /// farthest in the whole dictionary are omitted then.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the dictionary or postings cannot be read.
@@ -55,27 +57,40 @@ impl TextIndex {
                     let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
                     similar.push(Similar { clause, word, likeness, rows: u64::from(rows) });
                 }
-                similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
-                let is_alone = similar.iter().all(|word| word.word == pattern.word);
-                let start = found.len();
-                for mut word in similar {
-                    if found.len() - start == SIMILAR_MAX {
-                        break;
-                    }
-                    // Words of other scopes must not take the places of those in this one, nor
-                    // pass for its written form. A word without rivals only has to occur.
-                    if !mask.is_all() {
-                        let enough = if is_alone { 1 } else { u64::MAX };
-                        word.rows = rows_in(field, &word.word, &mask, enough)?;
-                    }
-                    if word.rows > 0 {
-                        found.push(word);
-                    }
-                }
+                found.extend(best(field, &mask, similar)?);
             }
             Ok(SimilarWords(found))
         })
     }
+}
+
+/// The best words of those given with their rows in all scopes, with their rows in the mask. Words
+/// of other scopes must not take the places of those in this one, nor pass for its written form.
+fn best(
+    field: &OpenField,
+    mask: &RowMask<'_>,
+    mut similar: Vec<Similar>,
+) -> Result<Vec<Similar>, TextError> {
+    similar.sort_by(|a, b| a.order().cmp(&b.order()));
+    // A word without rivals only has to occur.
+    let enough = if similar.len() == 1 { 1 } else { u64::MAX };
+    let mut found: Vec<Similar> = Vec::new();
+    for mut word in similar {
+        // The rows in all scopes are an upper bound: no later word can be better.
+        let last = found.get(SIMILAR_MAX - 1);
+        if last.is_some_and(|last| last.order() < word.order()) {
+            break;
+        }
+        if !mask.is_all() {
+            word.rows = rows_in(field, &word.word, mask, enough)?;
+        }
+        if word.rows > 0 {
+            let at = found.partition_point(|other| other.order() < word.order());
+            found.insert(at, word);
+            found.truncate(SIMILAR_MAX);
+        }
+    }
+    Ok(found)
 }
 
 /// The word of a pattern, whether or not it occurs, and the dictionary words similar to it. If

@@ -472,6 +472,24 @@ fn similar_words_of_other_scopes_take_no_places() {
     assert_eq!(similar(&index, &mut query, Some(&own)), [2]);
 }
 
+/// Goal: of more similar words than are searched for, those in most rows of the scope are, however
+/// frequent the others are elsewhere.
+#[test]
+fn similar_words_are_chosen_by_their_rows_in_the_scope() {
+    let letter = |n: u8| char::from(b'a' + n);
+    let others = (0..100_u8).map(|n| format!("jo{}{}", letter(n / 26), letter(n % 26)));
+    let others = others.collect::<Vec<_>>().join(" ");
+    let index = bodies(&[&others, "joy", "joy", &others, &others, &others]);
+    let own = RoaringBitmap::from([0, 1, 2]);
+    let mut query = WordQuery::new("jo", Operator::Or, Fuzzy::Off, true);
+    let found = similar(&index, &mut query, Some(&own));
+    assert_eq!(found.len(), 3, "{found:?}");
+    let alone = bodies(&[&others, "joy", "joy"]);
+    let mut query_alone = WordQuery::new("jo", Operator::Or, Fuzzy::Off, true);
+    query_alone.expand([alone.similar(&query_alone, None).unwrap()]);
+    assert_eq!(query, query_alone);
+}
+
 /// Goal: however many words begin with a misspelt prefix, and earlier in the alphabet, they do not
 /// take the places of the word itself and of its continuations.
 #[test]
