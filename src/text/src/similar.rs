@@ -22,8 +22,11 @@ use crate::query::WordQuery;
 use crate::schema::Field;
 use crate::{TextError, TextIndex};
 
-/// Maximum number of dictionary words collected per query word, nearest first.
-const LISTED_MAX: usize = 4096;
+/// Maximum number of dictionary words collected and looked up per query word, nearest first.
+pub(super) const LISTED_MAX: usize = 4096;
+/// Maximum number of them for all words of one query in a segment: some 50 ms. Each word has an
+/// equal share.
+const LISTED_OF_QUERY_MAX: usize = 1 << 14;
 /// Maximum dictionary bytes read in a segment for all words of one query: some 10 ms. Each word has
 /// an equal share.
 pub(super) const STEPS_MAX: u32 = 1 << 18;
@@ -48,11 +51,12 @@ impl TextIndex {
             };
             let patterns = query.patterns();
             let steps = STEPS_MAX / patterns.len().max(1) as u32;
+            let most = (LISTED_OF_QUERY_MAX / patterns.len().max(1)).min(LISTED_MAX);
             let mut found = Vec::new();
             for (clause, pattern) in patterns {
                 let mut similar = Vec::new();
                 let mut steps = steps;
-                for (word, likeness) in listed(&field.dictionary, &pattern, &mut steps) {
+                for (word, likeness) in listed(&field.dictionary, &pattern, most, &mut steps) {
                     let term = Term::from_field_text(Field::Words.column(), &word);
                     let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
                     similar.push(Similar { clause, word, likeness, rows: u64::from(rows) });
@@ -94,21 +98,22 @@ fn best(
 }
 
 /// The word of a pattern, whether or not it occurs, and the dictionary words similar to it. If
-/// there are too many, the farthest are omitted: the words that begin with a prefix that has edits
-/// are a large share of a dictionary.
+/// there are more than `most`, the farthest are omitted: the words that begin with a prefix that
+/// has edits are a large share of a dictionary.
 pub(super) fn listed(
     dictionary: &Dictionary,
     pattern: &Pattern,
+    most: usize,
     steps: &mut u32,
 ) -> BTreeMap<String, Likeness> {
     let mut found = BTreeMap::from([(pattern.word.clone(), Likeness::WRITTEN)]);
     for stage in pattern.stages() {
-        if found.len() == LISTED_MAX {
+        if found.len() >= most {
             break;
         }
         dictionary.walk(&stage, steps, |word, likeness| {
             found.entry(word.to_owned()).or_insert(likeness);
-            found.len() < LISTED_MAX
+            found.len() < most
         });
     }
     found

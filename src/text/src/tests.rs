@@ -504,6 +504,23 @@ fn the_nearest_of_many_similar_words_are_found() {
     assert!(query.forms().any(|form| form.terms == ["bar"]), "before the misspelt prefixes");
 }
 
+/// Goal: a query of many words looks up few words similar to each. Method: the only one of the
+/// scope is the last of 151 in the dictionary.
+#[test]
+fn words_of_a_long_query_share_the_look_ups() {
+    let letter = |n: u8| char::from(b'd' + n);
+    let others = (0..150_u8).map(|n| format!("a{}{}", letter(n / 10), letter(n % 10)));
+    let index = bodies(&[&others.collect::<Vec<_>>().join(" "), "zzc"]);
+    let own = RoaringBitmap::from([1]);
+    let found = |text: &str| {
+        let mut query = WordQuery::new(text, Operator::Or, Fuzzy::Edits(2), false);
+        similar(&index, &mut query, Some(&own))
+    };
+    assert_eq!(found("abc"), [1]);
+    let numbers: Vec<String> = (0..255).map(|n| n.to_string()).collect();
+    assert_eq!(found(&format!("abc {}", numbers.join(" "))), [0; 0]);
+}
+
 #[test]
 fn similar_words_are_bounded() {
     let texts: Vec<String> = (0..400_u32)

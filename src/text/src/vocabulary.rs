@@ -6,7 +6,7 @@ use crate::error::caught;
 use crate::mask::RowMask;
 use crate::pattern::{Likeness, Pattern};
 use crate::schema::Field;
-use crate::similar::{listed, rows_in};
+use crate::similar::{LISTED_MAX, listed, rows_in};
 use crate::{HybridQuery, TextError, TextIndex};
 
 /// Maximum dictionary words read per word wanted of a scope: the others are of rows outside it.
@@ -87,7 +87,7 @@ impl TextIndex {
             let pattern = Pattern::new(word, edits, false).keeping_first();
             let mut half = *steps / 2;
             *steps -= half;
-            let all = listed(&field.dictionary, &pattern, &mut half);
+            let all = listed(&field.dictionary, &pattern, LISTED_MAX, &mut half);
             *steps += half;
             let first = word.chars().next();
             let is_near = |other: &str| other != word && other.chars().next() == first;
