@@ -172,7 +172,7 @@ impl Cutter<'_> {
         let found = match nearest {
             Some(found) => found.at,
             None if self.is_in_record(target, covered) => covered,
-            None => self.word_start(target, end),
+            None => self.word_start(start, target, end),
         };
         // After a long run of white space, nothing of the overlap fits into the next chunk.
         if found < end && self.limit(found) > covered { found } else { covered }
@@ -186,15 +186,16 @@ impl Cutter<'_> {
         last.is_some_and(|(kind, end)| kind == BlockKind::Record && at < end && end <= covered)
     }
 
-    /// The first word start in `from..end`, or else a grapheme boundary near `from`.
-    fn word_start(&self, from: usize, end: usize) -> usize {
+    /// The first word start in `from..end`, or else the last grapheme boundary up to `from` and
+    /// after `start`.
+    fn word_start(&self, start: usize, from: usize, end: usize) -> usize {
         if self.text[..from].ends_with(char::is_whitespace) {
             return skip_space(self.text, from);
         }
         let space = self.text[from..end].find(char::is_whitespace);
         match space.map(|at| skip_space(self.text, from + at)) {
             Some(word) if word < end => word,
-            _ => self.text.floor_char_boundary(from),
+            _ => last_grapheme(self.text, start, from),
         }
     }
 

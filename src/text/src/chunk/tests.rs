@@ -264,8 +264,10 @@ fn words_that_are_spelt_count_as_words() {
 #[test]
 fn graphemes_stay_whole() {
     let text = "e\u{301}".repeat(200);
-    for draft in chunk(&text, &[], &Characters, ChunkSizes { tokens: 7, overlap: 2 }) {
-        assert!(draft.text.ends_with('\u{301}'));
+    for overlap in [2, 3] {
+        for draft in chunk(&text, &[], &Characters, ChunkSizes { tokens: 7, overlap }) {
+            assert!(draft.text.starts_with('e') && draft.text.ends_with('\u{301}'), "{overlap}");
+        }
     }
 }
 
