@@ -6,6 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::chunk::breaks::{self, Break, Strength};
 use crate::chunk::ruler::Ruler;
 use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets};
+use lodestone_types::script::is_unspaced;
 use lodestone_types::{Block, BlockKind, ChunkDraft, ChunkPlace, PageRef};
 
 /// Minimum fill of a chunk, in percent of its tokens, before a cut of this strength is taken.
@@ -104,7 +105,7 @@ impl Cutter<'_> {
                 return found.at;
             }
         }
-        self.word_end(covered, limit)
+        self.word_end(start, covered, limit)
     }
 
     /// The furthest permitted end of a chunk that starts at `start`, by tokens and by characters.
@@ -122,16 +123,21 @@ impl Cutter<'_> {
         }
     }
 
-    /// The last word boundary in `covered..=limit`, or else the last grapheme boundary.
-    fn word_end(&self, covered: usize, limit: usize) -> usize {
+    /// The last word boundary in `covered..=limit`, or else the last grapheme boundary. In a script
+    /// without spaces, a space in the first half of the chunk is not worth the rest of it.
+    fn word_end(&self, start: usize, covered: usize, limit: usize) -> usize {
         let begins_word = self.text[..limit].ends_with(char::is_whitespace)
             || self.text[limit..].starts_with(char::is_whitespace);
         if begins_word {
             return limit;
         }
-        match self.text[covered..limit].rfind(char::is_whitespace) {
-            Some(at) if at > 0 => covered + at,
-            _ => last_grapheme(self.text, covered, limit),
+        let space = self.text[covered..limit].rfind(char::is_whitespace);
+        let space = space.filter(|at| *at > 0).map(|at| covered + at);
+        let is_run =
+            |at: usize| at - start < limit - at && self.text[at..limit].chars().any(is_unspaced);
+        match space.filter(|at| !is_run(*at)) {
+            Some(at) => at,
+            None => last_grapheme(self.text, covered, limit),
         }
     }
 

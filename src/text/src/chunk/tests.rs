@@ -241,6 +241,21 @@ fn cuts_prefer_sentences() {
     }
 }
 
+#[test]
+fn a_number_before_a_run_without_spaces_is_no_chunk() {
+    let sizes = ChunkSizes { tokens: 100, overlap: 0 };
+    for (number, run, count) in [("第二条\u{3000}", "法", 100), ("No 2 ", "b", 4)] {
+        let text = format!("{number}{}", run.repeat(500));
+        let drafts = chunk(&text, &[], &Characters, sizes);
+        check(&text, &drafts, sizes);
+        assert_eq!(drafts[0].text.chars().count(), count, "{drafts:?}");
+    }
+    let spaced = "漢字の文 ".repeat(100);
+    for draft in chunk(&spaced, &[], &Characters, ChunkSizes { tokens: 98, overlap: 0 }) {
+        assert!(draft.text.ends_with('文'), "{draft:?}");
+    }
+}
+
 /// Goal: a chunk holds as many words of a spelt-out language as of one that the tokenizer knows.
 #[test]
 fn words_that_are_spelt_count_as_words() {
