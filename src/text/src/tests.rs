@@ -586,7 +586,7 @@ fn a_changed_byte_ends_no_search() {
         stats.add(index.scope_stats(None), &index.term_counts(&query, None)?);
         index.score(&query, &stats, None)?;
         index.similar(&words, None)?;
-        index.words_from("a", Some(&RoaringBitmap::from([0])), 9, |_| {})
+        index.words_from("a", Some(&RoaringBitmap::from([0])), 9, &mut 9, |_| {})
     };
     read(sound.clone()).unwrap();
     for at in 0..sound.len() {

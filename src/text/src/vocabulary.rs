@@ -27,7 +27,8 @@ impl TextIndex {
 
     /// Calls `each` with the first `most` dictionary words that begin with `beginning` and occur in
     /// rows of `scope` (`None`: all rows), in lower case and ascending order. If very many of the
-    /// words occur only outside the scope, some are omitted.
+    /// words occur only outside the scope, some are omitted. Counts down `left` by each word read,
+    /// whichever scope it is of, and stops at 0.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the dictionary or postings cannot be read.
@@ -36,6 +37,7 @@ impl TextIndex {
         beginning: &str,
         scope: Option<&RoaringBitmap>,
         most: usize,
+        left: &mut usize,
         mut each: impl FnMut(&str),
     ) -> Result<(), TextError> {
         caught(|| {
@@ -46,11 +48,11 @@ impl TextIndex {
             let words = field.postings.terms().range().ge(beginning.as_bytes()).into_stream();
             let mut words = words.map_err(TextError::damaged)?;
             let (mut read, mut wanted) = (most.saturating_mul(READ_PER_WANTED), most);
-            while read > 0 && wanted > 0 {
+            while read > 0 && wanted > 0 && *left > 0 {
                 if !words.advance() || !words.key().starts_with(beginning.as_bytes()) {
                     break;
                 }
-                read -= 1;
+                (read, *left) = (read - 1, *left - 1);
                 let Ok(word) = std::str::from_utf8(words.key()) else { continue };
                 if !mask.is_all() && rows_in(field, word, &mask, 1)? == 0 {
                     continue;
@@ -124,7 +126,8 @@ mod tests {
         let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
         let from = |beginning, most| {
             let mut words = Vec::new();
-            index.words_from(beginning, None, most, |word| words.push(word.to_owned())).unwrap();
+            let each = |word: &str| words.push(word.to_owned());
+            index.words_from(beginning, None, most, &mut 99, each).unwrap();
             words
         };
         assert_eq!(from("f", 9), ["fish", "fridge", "fridges"]);
@@ -177,7 +180,7 @@ mod tests {
         let of = |scope: &[u32], most| {
             let (scope, mut words) = (RoaringBitmap::from_iter(scope), Vec::new());
             let each = |word: &str| words.push(word.to_owned());
-            index.words_from("f", Some(&scope), most, each).unwrap();
+            index.words_from("f", Some(&scope), most, &mut 999, each).unwrap();
             words
         };
         assert_eq!(of(&[1, 2], 256), ["fishzz", "fridge", "frost"]);
@@ -186,5 +189,11 @@ mod tests {
         assert_eq!(of(&[0], 2), ["fishaa", "fishab"]);
         assert_eq!(of(&[1, 2], 1), [""; 0], "after sixteen others");
         assert_eq!(of(&[], 256), [""; 0]);
+        let (own, mut words, mut left) = (RoaringBitmap::from_iter([1]), Vec::new(), 302);
+        for _ in 0..2 {
+            let each = |word: &str| words.push(word.to_owned());
+            index.words_from("f", Some(&own), 256, &mut left, each).unwrap();
+        }
+        assert_eq!((words.join(" ").as_str(), left), ("fishzz fridge", 0), "not read twice");
     }
 }

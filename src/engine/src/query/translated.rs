@@ -14,6 +14,9 @@ use lodestone_types::{RequestContext, RetrievedChunk, ScoreParts, SubTenantId, T
 const WORDS_MIN: usize = 2;
 /// Maximum words of the scope with a given beginning that are read from a segment's dictionary.
 const LISTED_MAX: usize = 256;
+/// Maximum words read from dictionaries for all words of a question in one language, of whichever
+/// sub-tenants: some 200 ms.
+const DICTIONARY_WORDS_MAX: usize = 1 << 16;
 /// Maximum forms of one word's translations that are searched for.
 const FORMS_MAX: usize = 32;
 /// Minimum letters of a beginning; a shorter word is looked up as it is.
@@ -70,13 +73,14 @@ fn of_language(
     language: Language,
 ) -> Result<Vec<Ranked>, QueryError> {
     let (mut words, mut found, mut known) = (Vec::new(), 0, 0);
+    let mut left = DICTIONARY_WORDS_MAX;
     for wanted in gloss.wanted() {
         if wanted.concepts.is_empty() {
             // Names and codes are the same in all languages.
             words.push(vec![wanted.text.clone()]);
             continue;
         }
-        let forms = forms(context, segments, wanted, language)?;
+        let forms = forms(context, segments, (wanted, language), &mut left)?;
         known += 1;
         found += usize::from(!forms.is_empty());
         words.push(forms);
@@ -103,12 +107,13 @@ fn of_language(
     Ok(taken)
 }
 
-/// The words of the scope that are forms of a word's translations.
+/// The words of the scope that are forms of a word's translations. Reads at most `left` words of
+/// dictionaries, and counts them down.
 fn forms(
     context: &RequestContext,
     segments: &[SegmentScope],
-    wanted: &Wanted,
-    language: Language,
+    (wanted, language): (&Wanted, Language),
+    left: &mut usize,
 ) -> Result<Vec<String>, QueryError> {
     let lexicon = Lexicon::get();
     let mut forms: Vec<String> = Vec::new();
@@ -130,7 +135,7 @@ fn forms(
                 context.check()?;
                 let index = segment.live.segment.text_index();
                 let scope = segment.scope.mask();
-                index.words_from(&beginning, scope, LISTED_MAX, |word| {
+                index.words_from(&beginning, scope, LISTED_MAX, left, |word| {
                     let bare = language.words(word).into_iter().next().map(|(_, bare)| bare);
                     let Some(bare) = bare else { return };
                     let is_new = !forms.iter().any(|form| form == bare);
