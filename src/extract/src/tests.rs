@@ -141,6 +141,7 @@ fn hostile_shapes_cost_no_more_than_others() {
         "Content-Type: multipart/mixed; boundary=a\n\n--a\n".repeat(20_000) + "x",
         "Content-Type: multipart/mixed; boundary=".to_owned() + &"--a\n".repeat(100_000),
         "<p hidden>".repeat(100_000),
+        "<h2>".to_owned() + &"1<button>".repeat(100_000),
         "\n".repeat(500_000) + "{",
     ];
     for shape in &shapes {

@@ -11,6 +11,9 @@ use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
+/// Maximum bytes of a number or sign before the button that holds the text of a heading.
+const MARK_BYTES_MAX: usize = 64;
+
 /// A page while it is read.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -149,11 +152,16 @@ impl Page {
 
     /// The kind of an element. In accordions, a button holds the text of a heading, and is read.
     fn kind_of(&self, name: &str) -> Tag {
-        let is_text = || !self.line.contains(char::is_alphabetic) && self.stack.is_in_label();
+        let is_text = || self.stack.is_in_label() && !self.has_words();
         match Tag::of(name) {
             Tag::Unread if name == "button" && is_text() => Tag::Inline,
             tag => tag,
         }
+    }
+
+    /// Whether the current block is more than a number or a sign.
+    fn has_words(&self) -> bool {
+        self.line.len() > MARK_BYTES_MAX || self.line.contains(char::is_alphabetic)
     }
 
     /// Processes an end tag.

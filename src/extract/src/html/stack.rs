@@ -109,6 +109,8 @@ pub(super) struct Open {
     is_hidden: bool,
     is_main: bool,
     is_link: bool,
+    /// Whether it is a heading, a summary or a term.
+    is_label: bool,
     /// Whether it is navigation or a margin of the site.
     is_chrome: bool,
     /// Whether it is the header of a page.
@@ -125,6 +127,7 @@ pub(super) struct Stack {
     hidden: usize,
     main: usize,
     links: usize,
+    labels: usize,
     chrome: usize,
     headers: usize,
     texts: usize,
@@ -143,6 +146,7 @@ impl Stack {
             hidden: 0,
             main: 0,
             links: 0,
+            labels: 0,
             chrome: 0,
             headers: 0,
             texts: 0,
@@ -174,10 +178,7 @@ impl Stack {
 
     /// Whether text at this point is in a heading, a summary or a term.
     pub(super) fn is_in_label(&self) -> bool {
-        let is_label = |open: &Open| {
-            matches!(open.tag, Tag::Heading(_)) || matches!(&*open.name, "summary" | "dt")
-        };
-        self.open.iter().any(is_label)
+        self.labels > 0
     }
 
     /// The innermost open element.
@@ -206,7 +207,9 @@ impl Stack {
             _ => tag == Tag::Main || traits.is_main,
         };
         let is_link = tag == Tag::Link && traits.leads;
+        let is_label = matches!(tag, Tag::Heading(_)) || matches!(name, "summary" | "dt");
         self.links += usize::from(is_link);
+        self.labels += usize::from(is_label);
         self.hidden += usize::from(is_hidden);
         self.main += usize::from(is_main);
         self.chrome += usize::from(is_chrome);
@@ -219,6 +222,7 @@ impl Stack {
             is_hidden,
             is_main,
             is_link,
+            is_label,
             is_chrome,
             is_header,
             is_text,
@@ -232,6 +236,7 @@ impl Stack {
         self.hidden -= usize::from(closed.is_hidden);
         self.main -= usize::from(closed.is_main);
         self.links -= usize::from(closed.is_link);
+        self.labels -= usize::from(closed.is_label);
         self.chrome -= usize::from(closed.is_chrome);
         self.headers -= usize::from(closed.is_header);
         self.texts -= usize::from(closed.is_text);
