@@ -179,13 +179,13 @@ fn strip_hint(text: &str) -> (Option<u8>, &str) {
 }
 
 /// The delimiter for which most rows have the same number of cells, more than one. Commas between
-/// digits do not count if another delimiter divides most rows, unless only commas divide the row of
-/// column names.
+/// digits do not count if another delimiter divides most rows, unless commas divide the row of
+/// column names into more cells.
 fn sniff(text: &str) -> u8 {
     let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
     let others = DELIMITERS.into_iter().rev().map(|other| (agreement(text, other), other));
     let Some((agreed, other)) = others.max_by_key(|(agreed, _)| *agreed) else { return b',' };
-    let is_decimal = agreed.0 > 50 && (divides_words(text, other) || !divides_words(text, b','));
+    let is_decimal = agreed.0 > 50 && names_width(text, other) >= names_width(text, b',');
     let commas = match is_decimal {
         true => agreement(&without_decimal_commas(text), b','),
         false => agreement(text, b','),
@@ -193,12 +193,15 @@ fn sniff(text: &str) -> u8 {
     if agreed > commas { other } else { b',' }
 }
 
-/// Whether the delimiter divides a row without digits.
-fn divides_words(text: &str, delimiter: u8) -> bool {
-    let is_words = |row: csv::StringRecord| {
-        row.len() > 1 && !row.iter().any(|cell| cell.contains(|c: char| c.is_ascii_digit()))
-    };
-    rows(text, delimiter).records().take(SNIFF_ROWS).flatten().any(is_words)
+/// The usual number of cells of a row, if there is a row of as many of which none is a number, as
+/// column names are; otherwise zero.
+fn names_width(text: &str, delimiter: u8) -> usize {
+    let (_, width) = agreement(text, delimiter);
+    let is_number =
+        |cell: &str| cell.trim().starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c));
+    let are_names = |row: csv::StringRecord| row.len() == width && !row.iter().any(is_number);
+    let mut reader = rows(text, delimiter);
+    if reader.records().take(SNIFF_ROWS).flatten().any(are_names) { width } else { 0 }
 }
 
 /// Removes the commas between two digits.

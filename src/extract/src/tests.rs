@@ -479,6 +479,12 @@ fn decimal_commas_do_not_delimit_cells() {
     assert_eq!(text("1,2,3\n4,5,6\n"), "1, 2, 3\n\n4, 5, 6");
     let lists = text("user,groups,age\n1,2;3,44\n2,4;5,45\n3,6;7,46\n");
     assert!(lists.starts_with("user: 1\ngroups: 2;3\nage: 44\n\n"), "{lists}");
+    // A row without any number is divided by both delimiters.
+    let lists = text(
+        "name,count,price,tags\nChair,3,10,red; oak\nDesk,7,20,blue; pine\n\
+         Lamp,,5,green; iron\nRug,none,none,red; wool\n",
+    );
+    assert!(lists.starts_with("name: Chair\ncount: 3\nprice: 10\ntags: red; oak\n\n"), "{lists}");
 }
 
 #[test]
