@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::flow::Flow;
-use crate::sheet::names::{are_above, are_rare_names, in_two_lines, is_repeated, is_word, is_year};
+use crate::sheet::names::{
+    are_above, are_rare_names, in_two_lines, is_counted_on, is_repeated, is_word, is_year,
+};
 use crate::sheet::names_columns;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
@@ -241,6 +243,9 @@ fn is_header(rows: &[csv::StringRecord]) -> bool {
     let (words, rare): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|name| is_word(name));
     let has_words = !words.is_empty() && words.len() >= rare.len();
     if !has_words || names.len() * 2 < width || !are_rare_names(&rare) {
+        return false;
+    }
+    if !rare.is_empty() && is_counted_on(row, below) {
         return false;
     }
     let is_sure = years.is_empty() && rare.is_empty() && !is_repeated(&names);

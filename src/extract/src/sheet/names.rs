@@ -82,6 +82,20 @@ pub(crate) fn are_rare_names(cells: &[&str]) -> bool {
     (is_counted(0) || is_counted(1)) && others.iter().all(|cell| is_sign(cell) || is_long(cell))
 }
 
+/// Whether at least half of the rows below continue to count from a number of the first row, which
+/// then is a row of values too.
+pub(crate) fn is_counted_on(row: &[&str], below: &[Vec<&str>]) -> bool {
+    row.iter().enumerate().any(|(column, cell)| {
+        let Ok(first) = cell.parse::<u32>() else { return false };
+        let is_next = |(row, number): &(&Vec<&str>, u64)| {
+            row.get(column).is_some_and(|cell| cell.parse::<u64>() == Ok(*number))
+        };
+        let numbered = below.iter().zip(u64::from(first) + 1..);
+        let counted = numbered.take_while(is_next).count();
+        counted >= ROWS_BELOW_MIN && counted * 2 >= below.len()
+    })
+}
+
 fn is_sign(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| SIGNS.contains(c))
 }
