@@ -249,7 +249,7 @@ fn blocks(page: Page, is_compound: &dyn Fn(&str) -> bool) -> Vec<PageBlock> {
     let mut blocks: Vec<PageBlock> = Vec::new();
     for Level { turn, pieces, grids } in page.levels {
         let first_of_turn = blocks.len();
-        for part in columns::in_order(ruled::gathered(pieces, &grids)) {
+        for part in columns::in_order(ruled::gathered(pieces, &grids, is_compound)) {
             let lines = lines::of_pieces(part);
             for mut block in prose::blocks(&lines, is_compound) {
                 for (_, area) in &mut block.areas {

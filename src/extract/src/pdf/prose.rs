@@ -43,7 +43,7 @@ pub(super) fn blocks(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Vec<
     let mut at = 0;
     for table in &tables {
         flowing(&lines[at..table.lines.start], &usual, is_compound, &mut blocks);
-        blocks.push(tables::block(lines, table));
+        blocks.push(tables::block(lines, table, is_compound));
         at = table.lines.end;
     }
     flowing(&lines[at..], &usual, is_compound, &mut blocks);

@@ -32,7 +32,7 @@ const SAME_LINE_EM: f32 = 0.35;
 const LINES_BACK: usize = 3;
 /// Maximum padding of a cell, in em.
 const PADDING_EM_MAX: f32 = 0.8;
-/// Room that a word needs besides its own width, in em.
+/// Width that a word needs besides its own, in em.
 const SPACE_EM: f32 = 0.6;
 
 /// A cell with text.
@@ -48,8 +48,13 @@ struct Cell {
 /// A row of the grid: its number, and its cells by column.
 type Row = (usize, BTreeMap<usize, Cell>);
 
-/// Replaces the pieces of each ruled table by one piece.
-pub(super) fn gathered(mut pieces: Vec<Piece>, grids: &[Grid]) -> Vec<Piece> {
+/// Replaces the pieces of each ruled table by one piece. `is_compound` recognises compounds written
+/// with a hyphen.
+pub(super) fn gathered(
+    mut pieces: Vec<Piece>,
+    grids: &[Grid],
+    is_compound: &dyn Fn(&str) -> bool,
+) -> Vec<Piece> {
     if pieces.len() > PIECES_MAX {
         return pieces;
     }
@@ -68,7 +73,7 @@ pub(super) fn gathered(mut pieces: Vec<Piece>, grids: &[Grid]) -> Vec<Piece> {
         let is_left =
             |piece: &Piece| place(grid, piece).is_none_or(|(row, _)| !taken.contains(&row));
         pieces.extend(inside.into_iter().filter(is_left));
-        pieces.extend(found.iter().filter_map(|rows| table(rows)));
+        pieces.extend(found.iter().filter_map(|rows| table(rows, is_compound)));
     }
     pieces
 }
@@ -293,7 +298,7 @@ fn header_rows(rows: &[Row]) -> usize {
 }
 
 /// The piece that stands for a table.
-fn table(rows: &[Row]) -> Option<Piece> {
+fn table(rows: &[Row], is_compound: &dyn Fn(&str) -> bool) -> Option<Piece> {
     let columns = columns(rows);
     let (header, body) = rows.split_at(header_rows(rows));
     let texts = iter::once(header).chain(body.chunks(1)).map(|rows| {
@@ -312,6 +317,6 @@ fn table(rows: &[Row]) -> Option<Piece> {
         whole.bottom = whole.bottom.max(piece.bottom);
         whole.baseline = whole.baseline.min(piece.baseline);
     }
-    let block = tables::markdown(&texts, whole.size);
+    let block = tables::markdown(&texts, whole.size, is_compound);
     Some(Piece { text: String::new(), letters: 0, table: Some(Box::new(block)), ..whole })
 }

@@ -145,8 +145,12 @@ fn is_table(lines: &[Line], columns: usize) -> bool {
         && !lines.iter().all(Line::is_mono)
 }
 
-/// The table as Markdown.
-pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
+/// The table as Markdown. `is_compound` recognises compounds written with a hyphen.
+pub(super) fn block(
+    lines: &[Line],
+    table: &Table,
+    is_compound: &dyn Fn(&str) -> bool,
+) -> PageBlock {
     let lines = &lines[table.lines.clone()];
     if let Some(table) = lines[0].table() {
         return table.clone();
@@ -179,14 +183,18 @@ pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
         }
         last = Some(line);
     }
-    markdown(&rows, lines[0].size)
+    markdown(&rows, lines[0].size, is_compound)
 }
 
 /// Rows of cells, all of the same number, as Markdown.
-pub(super) fn markdown(rows: &[Vec<Vec<&Piece>>], size: f32) -> PageBlock {
+pub(super) fn markdown(
+    rows: &[Vec<Vec<&Piece>>],
+    size: f32,
+    is_compound: &dyn Fn(&str) -> bool,
+) -> PageBlock {
     let mut block = PageBlock::new(Kind::Table, size, false);
     for (number, row) in rows.iter().enumerate() {
-        write_row(&mut block, row);
+        write_row(&mut block, row, is_compound);
         if number == 0 {
             block.text.push_str("\n|");
             block.text.push_str(&" --- |".repeat(row.len()));
@@ -214,12 +222,20 @@ fn is_rest(cells: &[Vec<&Piece>], row: &[Vec<&Piece>]) -> bool {
     is_within && (is_inner || filled(cells) < filled(row)) && !cells.iter().flatten().any(is_number)
 }
 
-fn write_row(block: &mut PageBlock, row: &[Vec<&Piece>]) {
+fn write_row(block: &mut PageBlock, row: &[Vec<&Piece>], is_compound: &dyn Fn(&str) -> bool) {
     block.text.push_str(if block.text.is_empty() { "|" } else { "\n|" });
     for cell in row {
+        let mut last: Option<&Piece> = None;
         for piece in cell {
-            block.text.push(' ');
-            block.put(&piece.text.replace('|', "\\|"), piece.area());
+            let text = piece.text.replace('|', "\\|");
+            match last {
+                Some(last) if piece.baseline - last.baseline > 0.5 * piece.size => {
+                    block.separate(&text, is_compound);
+                }
+                _ => block.text.push(' '),
+            }
+            block.put(&text, piece.area());
+            last = Some(*piece);
         }
         block.text.push_str(if cell.is_empty() { "  |" } else { " |" });
     }

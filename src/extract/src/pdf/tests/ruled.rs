@@ -215,6 +215,24 @@ fn a_vertical_rule_separates_cells_without_a_gap() {
 }
 
 #[test]
+fn words_divided_in_cells_become_whole() {
+    let rows: &[&[&str]] = &[
+        &["Word", "Meaning", "Since"],
+        &["Warranty", "two years of repla-|cement", "2020"],
+        &["Deposit", "ten percent, a well-|known share", "2021"],
+        &["Share", "a well-known sum", "2022"],
+    ];
+    let expected = "| Word | Meaning | Since |\n| --- | --- | --- |\n\
+         | Warranty | two years of replacement | 2020 |\n\
+         | Deposit | ten percent, a well-known share | 2021 |\n\
+         | Share | a well-known sum | 2022 |";
+    let edges = [72.0, 172.0, 292.0, 372.0];
+    let (text, ys) = table(&edges, rows, 0.0);
+    assert_eq!(text_of(&page(&(full(&edges, &ys) + &text))), expected);
+    assert_eq!(text_of(&page(&text)), expected, "without rules");
+}
+
+#[test]
 fn a_drawing_has_no_rules() {
     let (text, ys) = table(EDGES, FAULTS, 1.0);
     let plain = text_of(&page(&text));
