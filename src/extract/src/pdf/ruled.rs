@@ -22,6 +22,10 @@ const CELL_LETTERS_MAX: usize = 200;
 const OPEN_CELL_LETTERS_MAX: usize = 60;
 /// Maximum lines of a row without vertical rules.
 const OPEN_ROW_LINES_MAX: usize = 6;
+/// Minimum ratio of the size of a heading to that of the next line.
+const LARGER: f32 = 1.08;
+/// Distance from the next line, in em, above which a line alone is a heading of any size.
+const APART_EM: f32 = 1.8;
 /// Points by which text may cross the edge of its cell.
 const OUTSIDE_MAX: f32 = 3.0;
 /// Maximum distance of a header above the grid, in em.
@@ -161,6 +165,10 @@ fn open_table(bands: Vec<(usize, Vec<Line>)>, right: f32) -> Option<Vec<Row>> {
     if columns.len() < 2 {
         return None;
     }
+    // Rules below the headings of sections separate these, not the rows of a table.
+    if bands.iter().filter(|(_, lines)| has_heading(lines)).count() * 2 >= bands.len() {
+        return None;
+    }
     let edges = |column: usize| {
         let next = columns.get(column + 1).map(|next| next.0 - GAP_EM * size);
         (columns[column].0, next.unwrap_or(right))
@@ -184,6 +192,20 @@ fn open_table(bands: Vec<(usize, Vec<Line>)>, right: f32) -> Option<Vec<Row>> {
     let is_list = rows.iter().filter(is_marked).count() * 2 >= rows.len();
     let is_ruled = !is_list && !rows[1..].iter().any(|row| has_records(row, true));
     (is_ruled && is_table(&rows, OPEN_CELL_LETTERS_MAX)).then_some(rows)
+}
+
+/// Whether the first or the last of several lines looks like the heading of a section.
+fn has_heading(lines: &[Line]) -> bool {
+    let ([first, second, ..], [.., before, last]) = (lines, lines) else { return false };
+    is_heading(first, second) || is_heading(last, before)
+}
+
+/// Whether a line stands alone, and apart from the next one or larger or bold unlike that.
+fn is_heading(line: &Line, next: &Line) -> bool {
+    let step = (line.baseline - next.baseline).abs();
+    let is_bold = line.is_bold() && !next.pieces.iter().any(|piece| piece.is_bold);
+    let is_unlike = is_bold || line.size > LARGER * next.size;
+    line.pieces.len() == 1 && (step > APART_EM * next.size || is_unlike && step > next.size)
 }
 
 fn lines_of(mut pieces: Vec<Piece>) -> Vec<Line> {

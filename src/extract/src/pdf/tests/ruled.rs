@@ -215,6 +215,34 @@ fn a_vertical_rule_separates_cells_without_a_gap() {
 }
 
 #[test]
+fn rules_below_headings_form_no_table() {
+    let sections = [
+        ("EXPERIENCE", "Engineer, Acme", "2019 - 2024", "Built the billing service."),
+        ("EDUCATION", "Degree in physics", "2014", "Thesis on the tides."),
+        ("PRIZES", "First prize, Rome", "2012", "For a bridge of paper."),
+        ("LANGUAGES", "German", "fluent", "Read and written as well."),
+    ];
+    for (font, size, distance) in [("F2", 12, 40.0), ("F2", 10, 24.0), ("F1", 10, 32.0)] {
+        let (mut y, mut text, mut rules) = (740.0, String::new(), String::new());
+        for (heading, what, when, more) in sections {
+            text += &line(font, size, 72.0, y, heading);
+            rules += &level(72.0, 540.0, y - 5.0);
+            text += &line("F1", 10, 72.0, y - 20.0, what);
+            text += &line("F1", 10, 470.0, y - 20.0, when);
+            text += &line("F1", 10, 72.0, y - 32.0, more);
+            y -= 32.0 + distance;
+        }
+        let plain = text_of(&page(&text));
+        assert!(plain.contains("EDUCATION\n\n") && !plain.contains('|'), "{plain}");
+        assert_eq!(text_of(&page(&(rules.clone() + &text))), plain, "{font} {size}");
+        // A box around the page joins them.
+        rules += &[72.0, 540.0].map(|x| upright(x, 770.0, y)).concat();
+        rules += &[770.0, y].map(|y| level(72.0, 540.0, y)).concat();
+        assert_eq!(text_of(&page(&(rules + &text))), plain, "{font} {size} in a box");
+    }
+}
+
+#[test]
 fn words_divided_in_cells_become_whole() {
     let rows: &[&[&str]] = &[
         &["Word", "Meaning", "Since"],
