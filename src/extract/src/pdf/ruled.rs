@@ -20,7 +20,7 @@ const ROWS_MIN: usize = 3;
 const CELL_LETTERS_MAX: usize = 200;
 /// Average letters per cell above which bands between horizontal rules contain prose.
 const OPEN_CELL_LETTERS_MAX: usize = 60;
-/// Maximum lines of a row without vertical rules.
+/// Maximum lines of a row without vertical rules. A row with more is text.
 const OPEN_ROW_LINES_MAX: usize = 6;
 /// Minimum ratio of the size of a heading to that of the next line.
 const LARGER: f32 = 1.08;
@@ -71,7 +71,7 @@ pub(super) fn gathered(
             _ if inside.iter().any(|piece| piece.table.is_some()) => Vec::new(),
             1 => open_tables(grid, &inside),
             _ if has_header_above(grid, &pieces) => Vec::new(),
-            _ => closed_table(grid, &inside).into_iter().collect(),
+            _ => closed_tables(grid, &inside),
         };
         let taken: BTreeSet<usize> = found.iter().flatten().map(|(row, _)| *row).collect();
         let is_left =
@@ -105,8 +105,28 @@ fn is_within(piece: &Piece, (left, right): (f32, f32)) -> bool {
     piece.left >= left - OUTSIDE_MAX && piece.right <= right + OUTSIDE_MAX
 }
 
-/// The table in a grid with vertical rules, unless it is none.
-fn closed_table(grid: &Grid, inside: &[Piece]) -> Option<Vec<Row>> {
+/// The tables in a grid with vertical rules: a box around a page may join those above and below
+/// its text.
+fn closed_tables(grid: &Grid, inside: &[Piece]) -> Vec<Vec<Row>> {
+    let is_long = |cell: &Cell| cell.lines.len() > OPEN_ROW_LINES_MAX || has_heading(&cell.lines);
+    let is_text = |row: &Row| is_across(grid, row) && row.1.values().any(is_long);
+    let mut parts: Vec<Vec<Row>> = vec![Vec::new()];
+    for row in closed_rows(grid, inside).unwrap_or_default() {
+        match parts.last_mut() {
+            Some(part) if !is_text(&row) => part.push(row),
+            _ => parts.push(Vec::new()),
+        }
+    }
+    parts.into_iter().filter_map(|rows| closed_table(grid, rows)).collect()
+}
+
+/// Whether the only cell of a row spans all columns.
+fn is_across(grid: &Grid, (_, cells): &Row) -> bool {
+    cells.values().all(|cell| cell.span.1 == grid.columns())
+}
+
+/// The rows of a grid with vertical rules, unless text crosses these.
+fn closed_rows(grid: &Grid, inside: &[Piece]) -> Option<Vec<Row>> {
     let mut cells: BTreeMap<(usize, usize), Vec<Piece>> = BTreeMap::new();
     for piece in inside {
         cells.entry(place(grid, piece)?).or_default().push(piece.clone());
@@ -122,10 +142,14 @@ fn closed_table(grid: &Grid, inside: &[Piece]) -> Option<Vec<Row>> {
         let cell = Cell { lines: lines_of(pieces), span, edges };
         rows.entry(row).or_default().insert(column, cell);
     }
+    Some(rows.into_iter().collect())
+}
+
+/// The table formed by rows of a grid with vertical rules, unless they form none.
+fn closed_table(grid: &Grid, rows: Vec<Row>) -> Option<Vec<Row>> {
     // Titles above and notes below are often part of the grid.
-    let is_title = |(_, cells): &Row| cells.values().all(|cell| cell.span.1 == grid.columns());
-    let mut rows: Vec<Row> = rows.into_iter().skip_while(&is_title).collect();
-    while rows.pop_if(|row| is_title(row)).is_some() {}
+    let mut rows: Vec<Row> = rows.into_iter().skip_while(|row| is_across(grid, row)).collect();
+    while rows.pop_if(|row| is_across(grid, row)).is_some() {}
     let below_header = rows.get(1..)?;
     let several = below_header.iter().filter(|row| lines_across(row).len() > 1).count();
     let records = below_header.iter().filter(|row| has_records(row, false)).count();

@@ -243,6 +243,33 @@ fn rules_below_headings_form_no_table() {
 }
 
 #[test]
+fn the_text_inside_a_box_around_a_page_is_no_cell() {
+    let cells = [
+        (64.0, 746.0, "Document"),
+        (224.0, 746.0, "Title"),
+        (404.0, 746.0, "Page"),
+        (64.0, 726.0, "4711"),
+        (224.0, 726.0, "Maintenance"),
+        (404.0, 726.0, "1"),
+        (64.0, 66.0, "Author"),
+        (224.0, 66.0, "Checked"),
+        (404.0, 66.0, "Released"),
+    ];
+    let text: String = cells.iter().map(|(x, y, text)| line("F1", 10, *x, *y, text)).collect();
+    let body = line("F2", 14, 72.0, 690.0, "Cleaning")
+        + &lines(72.0, 660.0, &["Take off the lid before you clean the tank."; 8]);
+    let levels = [760.0, 740.0, 720.0, 80.0, 60.0].map(|y| level(60.0, 560.0, y));
+    let mut rules = levels.concat() + &[60.0, 560.0].map(|x| upright(x, 760.0, 60.0)).concat();
+    for (from, to) in [(760.0, 720.0), (80.0, 60.0)] {
+        rules += &[220.0, 400.0].map(|x| upright(x, from, to)).concat();
+    }
+    let text = text_of(&page(&(rules + &text + &body)));
+    let expected = "| Document | Title | Page |\n| --- | --- | --- |\n\
+         | 4711 | Maintenance | 1 |\n\n# Cleaning\n\nTake off";
+    assert!(text.starts_with(expected) && text.contains("\n\nAuthor"), "{text}");
+}
+
+#[test]
 fn words_divided_in_cells_become_whole() {
     let rows: &[&[&str]] = &[
         &["Word", "Meaning", "Since"],
