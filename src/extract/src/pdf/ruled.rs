@@ -153,7 +153,8 @@ fn closed_table(grid: &Grid, rows: Vec<Row>) -> Option<Vec<Row>> {
     let below_header = rows.get(1..)?;
     let several = below_header.iter().filter(|row| lines_across(row).len() > 1).count();
     let records = below_header.iter().filter(|row| has_records(row, false)).count();
-    let is_ruled = records == 0 || records * 2 < several;
+    let is_divided = header_rows(&rows) < rows.len() && !is_undivided(&rows);
+    let is_ruled = is_divided && (records == 0 || records * 2 < several);
     (is_ruled && is_table(&rows, CELL_LETTERS_MAX)).then_some(rows)
 }
 
@@ -276,6 +277,23 @@ fn lines_across((_, cells): &Row) -> Vec<Vec<(usize, &Line)>> {
         line.sort_by_key(|(column, _)| *column);
     }
     across
+}
+
+/// Whether rules are missing between the rows of a column: most of the rows that a cell spans have
+/// one of its lines beside their first line.
+fn is_undivided(rows: &[Row]) -> bool {
+    let first = |row: &Row| lines_across(row).first().map(|line| line[0].1.baseline);
+    let mut firsts: Vec<f32> = rows.iter().filter_map(first).collect();
+    firsts.sort_by(f32::total_cmp);
+    let is_beside = |line: &&Line| {
+        let reach = SAME_LINE_EM * line.size;
+        let next = firsts.partition_point(|first| *first < line.baseline - reach);
+        firsts.get(next).is_some_and(|first| *first <= line.baseline + reach)
+    };
+    rows.iter().flat_map(|(_, cells)| cells.values()).any(|cell| {
+        let beside = cell.lines.iter().filter(is_beside).count();
+        cell.span.0 >= ROWS_MIN && beside >= ROWS_MIN && beside * 2 > cell.span.0
+    })
 }
 
 /// Whether the lines of a row look like separate rows: they fill all cells, or several cells of

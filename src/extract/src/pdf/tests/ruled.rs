@@ -172,6 +172,48 @@ fn a_header_of_two_rows_is_one() {
 }
 
 #[test]
+fn a_column_without_rules_between_its_rows_is_not_one_cell() {
+    let rows: &[&[&str]] = &[
+        &["Country", "People", "Area"],
+        &["Germany", "83", "357"],
+        &["France", "67", "643"],
+        &["Italy", "59", "302"],
+    ];
+    let edges = [72.0, 172.0, 272.0, 372.0];
+    let (text, ys) = table(&edges, rows, 0.0);
+    let plain = text_of(&page(&text));
+    assert!(plain.contains("|\n| France | 67 | 643 |\n|"), "{plain}");
+    let box_around = [ys[0], ys[4]].map(|y| level(72.0, 372.0, y)).concat()
+        + &edges.map(|x| upright(x, ys[0], ys[4])).concat();
+    let rules: String = ys[1..4].iter().map(|y| level(172.0, 372.0, *y)).collect();
+    assert_eq!(text_of(&page(&(rules + &box_around + &text))), plain);
+    // The rule below the names of the columns is whole.
+    let rules = level(72.0, 372.0, ys[1])
+        + &ys[2..4].iter().map(|y| level(172.0, 372.0, *y)).collect::<String>();
+    assert_eq!(text_of(&page(&(rules + &box_around + &text))), plain);
+    // A name stands above those of two columns.
+    let cells = [
+        (76.0, 696.0, "Country"),
+        (176.0, 706.0, "Numbers"),
+        (176.0, 686.0, "People"),
+        (276.0, 686.0, "Area"),
+        (76.0, 666.0, "Germany"),
+        (176.0, 666.0, "83"),
+        (276.0, 666.0, "357"),
+        (76.0, 646.0, "France"),
+        (176.0, 646.0, "67"),
+        (276.0, 646.0, "643"),
+    ];
+    let text: String = cells.iter().map(|(x, y, text)| line("F1", 10, *x, *y, text)).collect();
+    let mut rules: String = [720.0, 640.0].map(|y| level(72.0, 372.0, y)).concat();
+    rules += &[700.0, 680.0, 660.0].map(|y| level(172.0, 372.0, y)).concat();
+    rules += &[72.0, 172.0, 372.0].map(|x| upright(x, 720.0, 640.0)).concat();
+    rules += &upright(272.0, 700.0, 640.0);
+    let read = text_of(&page(&(rules + &text)));
+    assert!(read.contains("| Germany | 83 | 357 |\n| France | 67 | 643 |"), "{read}");
+}
+
+#[test]
 fn a_cell_across_rows_or_columns_is_one() {
     let xs = [72.0, 172.0, 272.0, 372.0];
     let ys = [720.0, 700.0, 680.0, 660.0, 640.0];
