@@ -6,7 +6,7 @@
 //! id; an id that NFC would change is therefore escaped to pure ASCII. An id that is too long keeps
 //! its beginning and end around `%~` and a hash; `%~` cannot occur in any other id.
 //!
-//! The Python client (`_ids.py`) derives the same ids.
+//! The Python client (`_ids.py`) and the console (`ids.js`) derive the same ids.
 
 use lodestone_types::limits;
 use sha2::{Digest, Sha256};

@@ -1,6 +1,7 @@
 // Uploads: files and folders, texts and addresses, until each is processed or has failed.
 import { ApiError, ask, call, open, pause } from "./api.js";
 import { address, fill, h, inTurns, plural, size, unique } from "./dom.js";
+import { idOf, idOfPage } from "./ids.js";
 import { scope } from "./state.js";
 
 /**
@@ -19,7 +20,6 @@ import { scope } from "./state.js";
 const SENDING_MAX = 3;
 /** What the server takes of one file. */
 const FILE_BYTES_MAX = 100 * 1024 * 1024;
-const ID_CHARS_MAX = 256;
 /** Rows that are drawn; the others are counted. */
 const ROWS_MAX = 200;
 const POLL_MS = 700;
@@ -71,26 +71,6 @@ export function onProcessed(listener, signal) {
 /** @param {string} status @param {string} [text] */
 export function badge(status, text) {
   return h("span", { class: `badge ${status}` }, text ?? WORDS[status] ?? status);
-}
-
-/** @param {string} text */
-const escaped = (text) => Array.from(new TextEncoder().encode(text), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
-
-/**
- * The id of a file: its path, as `lodestone ingest` makes it (src/cli/ingest/ids.rs), except that a long one keeps only its end.
- * @param {string} path
- */
-export function idOf(path) {
-  const parts = path.split("/").filter((part) => part !== "");
-  /** @param {RegExp} refused */
-  const joined = (refused) => parts.map((part) => part.replace(refused, (found) => escaped(found))).join(":")
-    .replace(/^\p{White_Space}|\p{White_Space}$/gu, (found) => escaped(found));
-  const plain = joined(/[\p{Cc}\u2028\u2029%:\\]/gu);
-  // The server compares ids in NFC, which would map different paths to one id.
-  const id = plain === plain.normalize() ? plain : joined(/[\p{Cc}%:\\]|[^\0-\x7f]/gu);
-  const end = [...id].slice(-ID_CHARS_MAX).join("");
-  const named = end === id ? id : end.replace(/^[:\s]+/, "");
-  return /^\.{0,2}$/.test(named) ? "file" : named;
 }
 
 /**
@@ -156,7 +136,7 @@ export function addText(title, content, metadata = {}) {
 
 /** Adds a web page. @param {string} url */
 export function addPage(url) {
-  const id = idOf(url.replace(/^https?:\/\//, ""));
+  const id = idOfPage(url);
   add(url, id, (once, where) => call("POST", "upload/scrape_webpage", { query: { ...where, web_url: url, file_id: id }, once }));
   next();
 }

@@ -59,6 +59,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "dom.js" SCRIPT,
         "drawing.js" SCRIPT,
         "graph.js" SCRIPT,
+        "ids.js" SCRIPT,
         "jobs.js" SCRIPT,
         "keys.js" SCRIPT,
         "login.js" SCRIPT,
