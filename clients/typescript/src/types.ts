@@ -1383,7 +1383,7 @@ export interface BackupView {
   tenant_ids: Array<string>;
   /** Tenants that could not be backed up. */
   left_out: Array<MissingTenant>;
-  /** Number of originals of visible sources that are in no backup, for each tenant that lost any. */
+  /** Number of originals that are in no backup, for each tenant that lost any. */
   missing_originals: Record<string, number>;
   /** Number of visible sources. */
   sources: number;

@@ -81,6 +81,20 @@ impl Moment {
         self.rows(&OF_TENANT, &[&blob(collection)], see).map(|rows| rows > 0)
     }
 
+    /// Names of the originals that the unfinished jobs and the files of a tenant need.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn originals(&self, collection: CollectionId) -> Result<Vec<String>> {
+        self.connection.all(
+            "SELECT raw_key FROM jobs
+                WHERE collection = ?1 AND status IN ('queued', 'in_progress') AND raw_key <> ''
+             UNION ALL SELECT raw_key FROM files WHERE collection = ?1",
+            [blob(collection)],
+            |cells| cells.next(),
+        )
+    }
+
     /// Passes every key to `see`: names, scopes and hashes, never secrets.
     ///
     /// # Errors

@@ -5,14 +5,14 @@
 //! [`COMPARED_BYTES`] of files, different ones in each backup, or all files if there are no more
 //! than that. A damaged object is reported and written again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::format::{BACKUPS, FileEntry, read_files};
 use super::store::{BackupStore, OBJECTS, Object};
-use super::{BackupError, BackupManifest};
+use super::{BackupError, BackupManifest, TenantEntry};
 
 /// Number of earlier backups whose files are reused; a tenant in none of them is copied entirely.
 const EARLIER_MAX: usize = 8;
@@ -29,8 +29,10 @@ pub(super) struct Earlier<'a> {
     backups: &'a dyn BackupStore,
     /// Id of the new backup, which determines the files to compare.
     id: String,
-    /// Lists of files, by collection.
+    /// Lists of the files that are reused, by collection: those of the newest backup.
     lists: HashMap<Uuid, Vec<Object>>,
+    /// Lists of the other backups, newest first, in which lost originals are sought.
+    older: HashMap<Uuid, Vec<Vec<Object>>>,
     /// Lists that an earlier, finished backup contains.
     stored: HashSet<Object>,
     /// Objects that were compared, or written by the new backup.
@@ -42,16 +44,17 @@ pub(super) struct Earlier<'a> {
 }
 
 impl<'a> Earlier<'a> {
-    /// Starts as if there were no earlier backups.
-    pub(super) fn none(backups: &'a dyn BackupStore) -> Self {
-        let (lists, stored, sound) = Default::default();
-        let (id, damage) = Default::default();
-        Self { backups, id, lists, stored, sound, bytes: 0, damage, unnamed: 0 }
-    }
-
-    /// Reads the backups that the backup `id` builds on.
-    pub(super) fn read(backups: &'a dyn BackupStore, id: &str) -> Result<Self, BackupError> {
-        let mut own = Self { id: id.to_owned(), ..Self::none(backups) };
+    /// Reads the backups that the backup `id` builds on. A full one reuses nothing of them, but
+    /// takes over what the server has lost.
+    pub(super) fn read(
+        backups: &'a dyn BackupStore,
+        id: &str,
+        is_full: bool,
+    ) -> Result<Self, BackupError> {
+        let (lists, older, stored, sound) = Default::default();
+        let (id, damage) = (id.to_owned(), Vec::new());
+        let mut own =
+            Self { backups, id, lists, older, stored, sound, bytes: 0, damage, unnamed: 0 };
         for id in backups.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {
             let manifest = match BackupManifest::read(backups, id) {
                 Ok(manifest) => manifest,
@@ -62,11 +65,17 @@ impl<'a> Earlier<'a> {
                     continue;
                 }
             };
-            own.stored.extend(manifest.lists().cloned());
+            if !is_full {
+                own.stored.extend(manifest.lists().cloned());
+            }
             let bytes = manifest.tenants.iter().map(|tenant| tenant.bytes).sum();
             own.bytes = own.bytes.max(bytes);
-            for tenant in manifest.tenants {
-                own.lists.entry(tenant.collection).or_insert(tenant.files);
+            for TenantEntry { collection, files, .. } in manifest.tenants {
+                if is_full || own.lists.contains_key(&collection) {
+                    own.older.entry(collection).or_default().push(files);
+                } else {
+                    own.lists.insert(collection, files);
+                }
             }
         }
         Ok(own)
@@ -105,9 +114,56 @@ impl<'a> Earlier<'a> {
         Ok(is_there && (!self.is_chosen(file) || self.is_sound(file, REWRITTEN)?))
     }
 
-    /// Whether a file that the server has lost is still in an earlier backup, and sound.
-    pub(super) fn has_lost(&mut self, file: &Object) -> Result<bool, BackupError> {
-        Ok(self.is_there(file, LOST)? && self.is_sound(file, LOST)?)
+    /// Finds originals that the server has lost and that are sound in an earlier backup; `known`
+    /// are the files of the newest. That one may lack an original that those before it have.
+    pub(super) fn find_lost(
+        &mut self,
+        of: Uuid,
+        known: HashMap<String, Object>,
+        mut lost: BTreeSet<String>,
+    ) -> Result<Vec<FileEntry>, BackupError> {
+        let (mut found, mut damaged) = (Vec::new(), HashSet::new());
+        self.take_sound(known, &mut lost, &mut damaged, &mut found)?;
+        for list in self.older.remove(&of).unwrap_or_default() {
+            if lost.is_empty() {
+                break;
+            }
+            let mut known = HashMap::new();
+            let read = read_files(self.backups, &list, |FileEntry(name, object)| {
+                if lost.contains(&name) {
+                    known.insert(name, object);
+                }
+                Ok(())
+            });
+            if let Err(error) = read {
+                self.note(error, "lost originals may be in it")?;
+            }
+            self.take_sound(known, &mut lost, &mut damaged, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Moves the lost originals whose files in `known` are sound to `found`. Damage is noted once.
+    fn take_sound(
+        &mut self,
+        mut known: HashMap<String, Object>,
+        lost: &mut BTreeSet<String>,
+        damaged: &mut HashSet<Object>,
+        found: &mut Vec<FileEntry>,
+    ) -> Result<(), BackupError> {
+        for name in std::mem::take(lost) {
+            let object = known.remove(&name).filter(|object| !damaged.contains(object));
+            match object {
+                Some(object) if self.is_there(&object, LOST)? && self.is_sound(&object, LOST)? => {
+                    found.push(FileEntry(name, object));
+                }
+                object => {
+                    damaged.extend(object);
+                    lost.insert(name);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Records an object that the new backup has written.

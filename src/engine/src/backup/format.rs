@@ -72,8 +72,8 @@ pub struct TenantEntry {
     pub rows: Vec<Object>,
     /// List of its files: name, hash, length.
     pub files: Vec<Object>,
-    /// Number of originals of visible sources that neither the server nor an earlier backup had;
-    /// not counted by older releases.
+    /// Number of originals of visible sources, unfinished jobs and files that neither the server
+    /// nor an earlier backup had; not counted by older releases.
     #[serde(default)]
     pub missing_originals: u64,
 }

@@ -16,7 +16,7 @@
 //!   rewritten.
 //! - A restored directory gets its name only after every byte in it was compared with its hash.
 //!
-//! - `take`: takes a backup; `earlier`: the backups that it builds on
+//! - `take`: takes a backup; `earlier`: the backups that it builds on; `originals`: what it needs
 //! - `service`: backups of a running server, on request or on schedule
 //! - `restore`: restores into a new data directory; `keep`: lists, checks, prunes
 //! - `store`: the trait, and a folder; `bucket`: a bucket, and `lease`: its lock
@@ -29,6 +29,7 @@ mod format;
 mod keep;
 mod lease;
 mod location;
+mod originals;
 mod restore;
 mod service;
 mod store;
@@ -55,7 +56,7 @@ pub struct TakeOptions {
     pub tenant: Option<TenantId>,
     /// Also the names, scopes and hashes of API keys.
     pub with_keys: bool,
-    /// Copies everything, as if there were no earlier backup.
+    /// Copies everything that the server has, as if there were no earlier backup.
     pub is_full: bool,
 }
 

@@ -4,6 +4,7 @@
 //! manifest of each tenant with its catalog row; only when it is complete is the directory renamed
 //! to the target, in one step.
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::format::{FileEntry, read_files, read_list};
+use super::originals::Originals;
 use super::store::BackupStore;
 use super::{BackupError, BackupManifest, TenantEntry};
 use crate::CATALOG_NAME;
@@ -18,8 +20,9 @@ use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{Catalog, CatalogOptions, Import};
 use lodestone_io::store::{BlobStore, Key, LocalBlobs};
 use lodestone_io::{DataDir, Disk, RealDisk};
-use lodestone_storage::collection::CommitLog;
+use lodestone_storage::collection::{Collection, CommitLog, uploads};
 use lodestone_types::{CollectionId, RandomIds, Sequence, SystemClock, TenantId};
+use uuid::Uuid;
 
 /// Selects what to restore.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +37,8 @@ pub struct RestoreOptions {
 }
 
 /// Restores into `data_dir`, which must be missing or empty; returns the manifest of the backup and
-/// the names of the restored tenants.
+/// the names of the restored tenants. Missing originals are counted anew: manifests of earlier
+/// releases do not count them.
 ///
 /// # Errors
 /// [`BackupError::Damaged`], which names the file; [`BackupError::Refused`] for a directory in use.
@@ -44,7 +48,7 @@ pub fn restore(
     options: &RestoreOptions,
     data_dir: &Path,
 ) -> Result<(BackupManifest, Vec<String>), BackupError> {
-    let manifest = chosen(backups, options)?;
+    let mut manifest = chosen(backups, options)?;
     let is_wanted = |entry: &&TenantEntry| {
         options.tenant.as_ref().is_none_or(|tenant| tenant.as_str() == entry.name)
     };
@@ -54,16 +58,21 @@ pub fn restore(
     }
     let staging = staging_beside(data_dir)?;
     let restored = fill(backups, &manifest, &tenants, options, &staging)
-        .and_then(|()| take_name(&staging, data_dir));
+        .and_then(|missing| take_name(&staging, data_dir).map(|()| missing));
     if restored.is_err() {
         // The next restore removes what could not be removed now.
         let _ = fs::remove_dir_all(&staging);
     }
-    restored?;
+    let missing = restored?;
     let names = match &options.rename_to {
         Some(name) => vec![name.to_string()],
         None => tenants.iter().map(|tenant| tenant.name.clone()).collect(),
     };
+    for tenant in &mut manifest.tenants {
+        if let Some(missing) = missing.get(&tenant.collection) {
+            tenant.missing_originals = *missing;
+        }
+    }
     Ok((manifest, names))
 }
 
@@ -124,13 +133,14 @@ fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
     Ok(staging)
 }
 
+/// Writes the directory; returns the number of originals that each restored collection lacks.
 fn fill(
     backups: &dyn BackupStore,
     manifest: &BackupManifest,
     tenants: &[&TenantEntry],
     options: &RestoreOptions,
     staging: &Path,
-) -> Result<(), BackupError> {
+) -> Result<HashMap<Uuid, u64>, BackupError> {
     let data = Arc::new(DataDir::open(staging, Arc::new(RealDisk))?);
     let catalog_path = staging.join(CATALOG_NAME);
     let import = Import::create(&catalog_path, manifest.catalog_format)?;
@@ -152,6 +162,7 @@ fn fill(
     catalog.verify()?;
     let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
     let log = CommitLog::new(Arc::clone(&store));
+    let mut missing = HashMap::new();
     for tenant in catalog.tenants()? {
         // Backups by earlier releases may contain the manifest of a history that was rolled back.
         let head = log.checked_head(tenant.collection, catalog.head(tenant.collection)?);
@@ -159,10 +170,32 @@ fn fill(
             file: format!("{}: tenant {} in backup {}", backups.name(), tenant.id, manifest.id),
             problem: error.to_string(),
         })?;
+        let collection = tenant.collection;
         descriptors::write(&*store, &Descriptor { tenant, is_deleted: false })?;
+        match missing_originals(&catalog, &store, collection) {
+            Ok(count) => drop(missing.insert(collection.0, count)),
+            // A start reports it too, and reads the other tenants.
+            Err(error) => tracing::warn!(%collection, %error, "originals were not counted"),
+        }
     }
     drop((catalog, log, store, data));
-    Ok(RealDisk.sync_file_system(staging)?)
+    RealDisk.sync_file_system(staging)?;
+    Ok(missing)
+}
+
+/// Counts the originals that a restored collection needs and lacks.
+fn missing_originals(
+    catalog: &Catalog,
+    store: &Arc<dyn BlobStore>,
+    of: CollectionId,
+) -> Result<u64, BackupError> {
+    let expected = catalog.head(of)?;
+    let collection = Collection::open(of, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
+    let listing = store.list(&uploads::prefix(of))?;
+    let mut originals = Originals::new(&listing);
+    originals.see_unfinished(&catalog.moment()?, of)?;
+    originals.see_sources(&collection.snapshot())?;
+    Ok(originals.lost.len() as u64)
 }
 
 /// Restores one file of a tenant. Its name must be in the tenant's collection.

@@ -11,11 +11,12 @@
 //! rollback their numbers come back with other contents. All other names contain random ids. An
 //! original that the server has lost is taken over from an earlier backup, or counted as missing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::earlier::Earlier;
 use super::format::{BACKUPS, FileEntry, ListWriter, STARTED, id_of};
+use super::originals::Originals;
 use super::store::{BackupStore, Object, ReadAt};
 use super::{BackupError, BackupManifest, LeftOut, Pace, TakeOptions, TenantEntry};
 use crate::EngineError;
@@ -62,10 +63,7 @@ pub fn take(
             return Err(BackupError::TenantUnknown { tenant: only.clone() });
         }
     }
-    let earlier = match options.is_full {
-        true => Earlier::none(backups),
-        false => Earlier::read(backups, &id)?,
-    };
+    let earlier = Earlier::read(backups, &id, options.is_full)?;
     let mut run = Run { parts, backups, earlier, new_bytes: 0, new_files: 0 };
     backups.put(STARTED, &id, b"")?;
     let mut taken = Vec::with_capacity(tenants.len());
@@ -159,6 +157,7 @@ impl Run<'_> {
         let Some(rows) = self.rows(&moment, Some((tenant, &mut originals)))? else {
             return Ok(None);
         };
+        originals.see_unfinished(&moment, id)?;
         drop(moment);
         let sources = originals.see_sources(&snapshot)?;
         let Originals { wanted, lost, .. } = originals;
@@ -278,19 +277,14 @@ impl Run<'_> {
             };
             entries.extend(object.map(|object| FileEntry(key.as_str().to_owned(), object)));
         }
-        let (count, mut missing) = (lost.len(), 0_u64);
-        for name in lost {
-            match known.remove(&name) {
-                Some(object) if self.earlier.has_lost(&object)? => {
-                    entries.push(FileEntry(name, object));
-                }
-                _ => missing += 1,
-            }
-        }
+        let count = lost.len();
+        let found = self.earlier.find_lost(tenant.collection.0, known, lost)?;
+        let missing = (count - found.len()) as u64;
         if count > 0 {
             tracing::error!(collection = %tenant.collection, lost = count, missing, "originals are \
-                lost: the backup has those of an earlier one, and the others are missing");
+                lost: the backup has those of earlier ones, and the others are missing");
         }
+        entries.extend(found);
         let bytes = entries.iter().map(|entry| entry.1.bytes).sum();
         let mut put = |bytes: &[u8]| self.put_list(bytes);
         let mut list = ListWriter::new(&mut put);
@@ -331,44 +325,5 @@ impl Run<'_> {
             }
             _ => Ok(Some(object)),
         }
-    }
-}
-
-/// The originals that a tenant needs: those of its visible sources and of its jobs.
-struct Originals<'a> {
-    listed: HashMap<&'a str, &'a Key>,
-    wanted: BTreeSet<&'a Key>,
-    /// Names of originals of visible sources that are not listed.
-    lost: BTreeSet<String>,
-}
-
-impl<'a> Originals<'a> {
-    fn new(listing: &'a [Key]) -> Self {
-        let listed = listing.iter().map(|key| (key.as_str(), key)).collect();
-        Self { listed, wanted: BTreeSet::new(), lost: BTreeSet::new() }
-    }
-
-    fn see_row(&mut self, row: &serde_json::Value) {
-        let cells = row.as_array().into_iter().flatten().filter_map(|cell| cell.as_str());
-        self.wanted.extend(cells.filter_map(|text| self.listed.get(text).copied()));
-    }
-
-    /// Adds the originals of the visible sources; returns the number of these sources.
-    fn see_sources(&mut self, snapshot: &Snapshot) -> Result<u64, BackupError> {
-        let mut sources = 0;
-        for found in snapshot.all_sources() {
-            let raw_key = found.record().map_err(CollectionError::from)?.raw_key;
-            sources += 1;
-            match self.listed.get(raw_key.as_str()) {
-                Some(key) => {
-                    self.wanted.insert(key);
-                }
-                None if raw_key.is_empty() => {}
-                None => {
-                    self.lost.insert(raw_key);
-                }
-            }
-        }
-        Ok(sources)
     }
 }

@@ -10,9 +10,13 @@ use crate::backup::{
 use lodestone_catalog::Tenant;
 use lodestone_io::sealed;
 use lodestone_io::store::HeldBlobs;
-use lodestone_storage::collection::Manifest;
+use lodestone_storage::collection::{Manifest, uploads};
 
 fn back_up(rig: &Rig, to: &Folder) -> BackupManifest {
+    back_up_as(rig, to, &TakeOptions::default())
+}
+
+fn back_up_as(rig: &Rig, to: &Folder, options: &TakeOptions) -> BackupManifest {
     // The time is the name of a backup.
     rig.clock.advance_millis(1);
     let open = |tenant: &Tenant| Ok(rig.engine.ingest.open(tenant)?);
@@ -23,7 +27,7 @@ fn back_up(rig: &Rig, to: &Folder) -> BackupManifest {
         clock: &*rig.clock,
         pace: &Unpaced,
     };
-    take(&parts, to, &TakeOptions::default()).unwrap()
+    take(&parts, to, options).unwrap()
 }
 
 /// Replaces a data directory with the content of a backup.
@@ -61,16 +65,12 @@ fn a_backup_after_a_rollback_has_its_own_manifests() {
     assert_eq!(ids, ["instead", "kept"]);
 }
 
-/// Goal: a backup with the manifest of another history, such as earlier releases made after a
-/// rollback, is refused before anything is created.
-#[test]
-fn a_manifest_of_another_history_is_not_restored() {
-    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
-    let to = Folder::create(&place.path().join("backups")).unwrap();
-    rig.upload("doc", "some words");
-    let mut made = back_up(&rig, &to);
-    let own = rig.collection().snapshot().manifest.clone();
-    let other = put(&to, &Manifest { nonce: Uuid::nil(), ..own.clone() }.encode());
+/// Rewrites a backup with other lines in the list of files of its only tenant.
+fn rewrite(
+    to: &Folder,
+    made: &mut BackupManifest,
+    change: impl Fn(&str, Object) -> Option<Object>,
+) {
     let mut lines = Vec::new();
     for object in &made.tenants[0].files {
         let mut gather = |piece: &[u8]| {
@@ -82,12 +82,28 @@ fn a_manifest_of_another_history_is_not_restored() {
     let mut replaced = String::new();
     for line in String::from_utf8(lines).unwrap().lines() {
         let (name, object): (String, Object) = serde_json::from_str(line).unwrap();
-        let object = if name == own.key().as_str() { other.clone() } else { object };
-        replaced += &format!("{}\n", serde_json::to_string(&(name, object)).unwrap());
+        if let Some(object) = change(&name, object) {
+            replaced += &format!("{}\n", serde_json::to_string(&(name, object)).unwrap());
+        }
     }
-    made.tenants[0].files = vec![put(&to, replaced.as_bytes())];
+    made.tenants[0].files = vec![put(to, replaced.as_bytes())];
     let body = serde_json::to_vec(&made).unwrap();
     to.put("backups", &made.id, &sealed::seal("lodestone backup 1", &body)).unwrap();
+}
+
+/// Goal: a backup with the manifest of another history, such as earlier releases made after a
+/// rollback, is refused before anything is created.
+#[test]
+fn a_manifest_of_another_history_is_not_restored() {
+    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
+    let to = Folder::create(&place.path().join("backups")).unwrap();
+    rig.upload("doc", "some words");
+    let mut made = back_up(&rig, &to);
+    let own = rig.collection().snapshot().manifest.clone();
+    let other = put(&to, &Manifest { nonce: Uuid::nil(), ..own.clone() }.encode());
+    rewrite(&to, &mut made, |name, object| {
+        Some(if name == own.key().as_str() { other.clone() } else { object })
+    });
     let data = place.path().join("data");
     let refused = restore(&to, &RestoreOptions::default(), &data).unwrap_err().to_string();
     assert!(refused.contains("tenant acme") && refused.contains("does not descend"), "{refused}");
@@ -127,4 +143,48 @@ fn an_original_that_is_lost_stays_in_backups() {
     let mut older = serde_json::to_value(&first).unwrap();
     older["tenants"][0].as_object_mut().unwrap().remove("missing_originals").unwrap();
     assert_eq!(serde_json::from_value::<BackupManifest>(older).unwrap(), first);
+}
+
+/// Goal: what the newest backup lacks is sought in those before it, also by a full backup, and a
+/// restore counts what is missing, although earlier releases did not.
+#[test]
+fn a_backup_without_an_original_hides_none_of_an_earlier_one() {
+    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
+    let to = Folder::create(&place.path().join("backups")).unwrap();
+    rig.upload("doc", "some words");
+    let first = back_up(&rig, &to);
+    let raw_key =
+        rig.engine.original(&access(&rig.engine), &id("doc")).unwrap().record.raw_key.clone();
+    std::fs::remove_file(rig.engine.data.root().join(&raw_key)).unwrap();
+    // As an earlier release wrote it, which neither took over the original nor counted it.
+    let mut second = back_up(&rig, &to);
+    rewrite(&to, &mut second, |name, object| (name != raw_key).then_some(object));
+    let data = place.path().join("without");
+    let (restored, _) = restore(&to, &RestoreOptions::default(), &data).unwrap();
+    assert_eq!(restored.missing_originals().collect::<Vec<_>>(), [("acme", 1)]);
+    let full = TakeOptions { is_full: true, ..TakeOptions::default() };
+    for options in [TakeOptions::default(), full] {
+        let made = back_up_as(&rig, &to, &options);
+        assert!(made.is_complete() && made.tenants[0].bytes == first.tenants[0].bytes);
+        to.remove("backups", &made.id).unwrap();
+    }
+}
+
+/// Goal: a lost original of an upload that is still waiting counts, too.
+#[test]
+fn a_backup_without_the_original_of_a_waiting_upload_is_incomplete() {
+    let (gate, clock) = (GatedEmbedder::with_passes(0), ManualClock::new(START));
+    let rig = Rig::on(tempfile::tempdir().unwrap(), Arc::new(gate), Arc::new(clock));
+    let place = tempfile::tempdir().unwrap();
+    let to = Folder::create(&place.path().join("backups")).unwrap();
+    submit(&rig.engine, "doc", "some words", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    let originals = rig.engine.store.list(&uploads::prefix(rig.collection().id())).unwrap();
+    assert_eq!(originals.len(), 1);
+    std::fs::remove_file(rig.engine.data.root().join(originals[0].as_str())).unwrap();
+    let made = back_up(&rig, &to);
+    assert_eq!(made.missing_originals().collect::<Vec<_>>(), [("acme", 1)]);
+    let data = place.path().join("data");
+    let (restored, _) = restore(&to, &RestoreOptions::default(), &data).unwrap();
+    assert_eq!(restored.missing_originals().collect::<Vec<_>>(), [("acme", 1)]);
 }

@@ -90,7 +90,7 @@ pub struct BackupView {
     pub tenant_ids: Vec<String>,
     /// Tenants that could not be backed up.
     pub left_out: Vec<MissingTenant>,
-    /// Number of originals of visible sources that are in no backup, for each tenant that lost any.
+    /// Number of originals that are in no backup, for each tenant that lost any.
     pub missing_originals: BTreeMap<String, u64>,
     /// Number of visible sources.
     pub sources: u64,
