@@ -5,6 +5,14 @@
 //! forgotten when it is deleted. A crash in between can leave a known source that does not exist;
 //! callers check its collection anyway. Memories are known in scopes of their own, which look-ups
 //! never return, but which show that their tenant is not empty.
+//!
+//! `sources_known` of a tenant:
+//!
+//! | value | meaning |
+//! |---|---|
+//! | 0 | it may have visible sources that are not known |
+//! | 1 | all are known |
+//! | 2 | all are known, and a batch of vectors may count that is not stored |
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -74,8 +82,19 @@ impl Catalog {
         })
     }
 
+    /// Whether a batch of vectors of a collection may count although it is not stored.
+    pub fn may_count_unstored(&self, collection: CollectionId) -> Result<bool> {
+        let sql = "SELECT 1 FROM tenants WHERE collection = ?1 AND sources_known <> 1";
+        self.read(|connection| connection.any(sql, [blob(collection)]))
+    }
+
+    /// Records that all batches of vectors that count are stored.
+    pub fn all_stored(&self, collection: CollectionId) -> Result<()> {
+        self.write(move |connection| all_stored(connection, collection))
+    }
+
     /// Sources of a collection that count, accepted after `sequence`, each with the sequence of its
-    /// acceptance and the bytes counted.
+    /// acceptance and the bytes counted. Reads all of its known sources.
     pub fn counted_after(
         &self,
         collection: CollectionId,
@@ -115,9 +134,9 @@ impl Catalog {
         tables.iter().try_for_each(|table| self.delete_in_steps(table, &scope))
     }
 
-    /// Records that all sources of a collection are known.
+    /// Records that all sources of a collection are known. A batch may just be being stored.
     pub fn all_known(&self, collection: CollectionId) -> Result<()> {
-        let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1";
+        let sql = "UPDATE tenants SET sources_known = 2 WHERE collection = ?1";
         self.write(move |connection| connection.run(sql, [blob(collection)]))
     }
 }
@@ -163,6 +182,18 @@ pub(super) fn add(
          ON CONFLICT DO UPDATE SET seq = excluded.seq",
         params![source, blob(collection), sub_tenant, sequence.0 as i64],
     )
+}
+
+/// Notes within a transaction that a batch of vectors counts that is not stored yet.
+pub(super) fn note_unstored(connection: &Connection, collection: CollectionId) -> Result<()> {
+    let sql = "UPDATE tenants SET sources_known = 2 WHERE collection = ?1 AND sources_known = 1";
+    connection.run(sql, [blob(collection)])
+}
+
+/// Notes within a transaction that all batches of vectors that count are stored.
+pub(super) fn all_stored(connection: &Connection, collection: CollectionId) -> Result<()> {
+    let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1 AND sources_known = 2";
+    connection.run(sql, [blob(collection)])
 }
 
 /// The newest acceptance of a source; `None` if the source is not known.

@@ -40,7 +40,10 @@ impl Catalog {
             ensure(connection, collection, &name.named(), now)?;
             let sequence = sequences::take(connection)?;
             known::add(connection, collection, &name, &source, sequence)?;
-            bytes.map_or(Ok(()), |bytes| target.set(connection, &source, bytes))?;
+            if let Some(bytes) = bytes {
+                target.set(connection, &source, bytes)?;
+                known::note_unstored(connection, collection)?;
+            }
             Ok(sequence)
         })
     }

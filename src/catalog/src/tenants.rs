@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, Statements, blob};
 use super::tenant_limits::TenantLimits;
-use super::{Catalog, sequences, sub_tenants};
+use super::{Catalog, known, sequences, sub_tenants};
 use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
 };
@@ -194,6 +194,15 @@ impl Catalog {
     /// older than the recorded one are ignored.
     pub fn record_head(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
         self.write(move |connection| store_head(connection, collection, head))
+    }
+
+    /// Records the newest manifest after the commit of a batch of vectors that counted before. The
+    /// caller must hold the lock of the collection's writer.
+    pub fn record_batch(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
+        self.write(move |connection| {
+            store_head(connection, collection, head)?;
+            known::all_stored(connection, collection)
+        })
     }
 
     /// Deletes a tenant: its name is free at once, scoped keys lose access, and its collection

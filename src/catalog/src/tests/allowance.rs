@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use super::{Fixture, PUBLISHED, faulted, rejected, source, sub, tenant};
 use crate::job::Outcome;
 use crate::{CatalogError, CatalogOptions, TenantLimits, TenantUse};
-use lodestone_types::{CollectionId, JobErrorCode};
+use lodestone_types::{CollectionId, CommitHead, JobErrorCode, Sequence};
 
 fn limits(sources: impl Into<Option<u64>>, bytes: impl Into<Option<u64>>) -> TenantLimits {
     TenantLimits { sources: sources.into(), bytes: bytes.into(), ..TenantLimits::default() }
@@ -142,6 +142,41 @@ fn what_is_left_of_a_source_is_what_counts() {
     fixture.catalog.set_bytes(of, left).unwrap();
     assert_eq!(used(&fixture, of), (2, 45));
     reserve("x", "w", 55).unwrap();
+}
+
+/// Goal: only a batch whose upload was cut off has the known sources of its tenant read when it is
+/// opened, however many there are.
+#[test]
+fn a_batch_that_counts_is_noted_until_it_is_stored() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    let may = |expected: bool| {
+        assert_eq!(fixture.catalog.may_count_unstored(of).unwrap(), expected);
+        let not_known = fixture.catalog.tenants_not_known().unwrap();
+        assert!(not_known.is_empty(), "{not_known:?}");
+    };
+    let reserve = |batch: &str, bytes| {
+        fixture.catalog.reserve_sequence(of, &sub("x"), &source(batch), bytes).unwrap()
+    };
+    let head = |version| CommitHead { version, nonce: uuid::Uuid::nil() };
+    may(false);
+    reserve("memory", None);
+    may(false);
+    reserve("v", Some(8));
+    fixture.catalog.record_head(of, head(1)).unwrap();
+    may(true);
+    fixture.catalog.record_batch(of, head(2)).unwrap();
+    assert_eq!(fixture.catalog.head(of).unwrap(), Some(head(2)));
+    may(false);
+    let last = reserve("w", Some(8));
+    fixture.catalog.all_stored(of).unwrap();
+    may(false);
+    fixture.catalog.raise_sequence(Sequence(last.0 + 1)).unwrap();
+    fixture.catalog.all_stored(of).unwrap();
+    assert_eq!(fixture.catalog.tenants_not_known().unwrap(), [tenant("a")]);
+    assert!(fixture.catalog.may_count_unstored(of).unwrap());
+    fixture.catalog.all_known(of).unwrap();
+    may(true);
 }
 
 #[test]

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::{Catalog, CatalogError};
 use lodestone_storage::collection::{Collection, Edit, Outcome, Snapshot};
-use lodestone_types::{SourceId, SourceRecord, SubTenantId};
+use lodestone_types::{CollectionId, CommitHead, SourceId, SourceRecord, SubTenantId};
 
 /// The result of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,8 +96,24 @@ impl Ingest {
     /// # Errors
     /// Errors of the catalog, as [`IngestError::OutcomeUnknown`].
     pub(super) fn record_head(&self, collection: &Collection) -> Result<(), IngestError> {
+        self.record(collection, Catalog::record_head)
+    }
+
+    /// Records the commit of a batch of vectors, under the writer's lock.
+    ///
+    /// # Errors
+    /// Those of [`Self::record_head`].
+    pub(super) fn record_batch(&self, collection: &Collection) -> Result<(), IngestError> {
+        self.record(collection, Catalog::record_batch)
+    }
+
+    fn record(
+        &self,
+        collection: &Collection,
+        record: fn(&Catalog, CollectionId, CommitHead) -> Result<(), CatalogError>,
+    ) -> Result<(), IngestError> {
         let Some(head) = collection.head() else { return Ok(()) };
-        match self.catalog.record_head(collection.id(), head) {
+        match record(&self.catalog, collection.id(), head) {
             Err(error) if self.store.is_shared() => Err(IngestError::half_done(error)),
             Err(error) => {
                 let id = collection.id();

@@ -81,7 +81,7 @@ impl Ingest {
         if !tenant.mode.is_embeddings() {
             return Ok(());
         }
-        if snapshot.unknown_segments() == 0 {
+        if snapshot.unknown_segments() == 0 && self.catalog.may_count_unstored(id)? {
             self.release_uncommitted(id, &snapshot)?;
         }
         if self.catalog.head(id)? == collection.head() {
@@ -118,7 +118,7 @@ impl Ingest {
                 self.catalog.release_batch(collection, &sub_tenant, &batch, sequence, held)?;
             }
         }
-        Ok(())
+        Ok(self.catalog.all_stored(collection)?)
     }
 }
 

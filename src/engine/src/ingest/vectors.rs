@@ -220,7 +220,7 @@ impl Ingest {
             let fixed = self.catalog.fix_dimension(collection.id(), dimension as u32);
             fixed.map_err(IngestError::half_done)?;
         }
-        self.record_head(collection)?;
+        self.record_batch(collection)?;
         drop(writer);
         self.look_after(collection);
         Ok(())

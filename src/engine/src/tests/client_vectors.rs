@@ -457,14 +457,18 @@ fn a_batch_that_was_not_committed_is_not_counted_after_a_restart() {
     };
     let before = used(&rig.engine);
     let access = tenant_of_vectors(&rig.engine);
+    let of = access.tenant.collection;
+    let may_count_unstored = |rig: &Rig| rig.engine.catalog.may_count_unstored(of).unwrap();
+    assert!(!may_count_unstored(&rig), "no opening reads all batches");
     for batch in ["a", "b"] {
-        let (of, scope) = (access.tenant.collection, &access.sub_tenant);
+        let scope = &access.sub_tenant;
         rig.engine.catalog.reserve_sequence(of, scope, &id(batch), Some(800)).unwrap();
     }
     drop(access);
     assert!(used(&rig.engine) != before);
     let rig = rig.restart(GatedEmbedder::default(), |_| {});
     assert_eq!(used(&rig.engine), before);
+    assert!(!may_count_unstored(&rig));
     upload_ones(&rig.engine, "b", 10, 2).unwrap();
     assert_eq!(bytes(&rig.engine), 240);
 }
