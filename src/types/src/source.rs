@@ -87,13 +87,15 @@ impl SourceDetail {
         if !self.keeps {
             return;
         }
-        for (own, stored) in [
-            (url, stored_url),
-            (&mut self.title, stored.title.as_str()),
-            (&mut self.language, stored.language.as_str()),
-        ] {
+        if url.is_empty() {
+            stored_url.clone_into(url);
+            self.requested_url.clone_from(&stored.requested_url);
+        }
+        for (own, stored) in
+            [(&mut self.title, &stored.title), (&mut self.language, &stored.language)]
+        {
             if own.is_empty() {
-                stored.clone_into(own);
+                own.clone_from(stored);
             }
         }
         self.source_time = self.source_time.or(stored.source_time);
@@ -242,6 +244,10 @@ mod tests {
         assert_eq!(kept(whole.clone(), "", &stored), (whole, String::new()));
         let waiting = detail("waits", None, true);
         assert_eq!(kept(detail("", None, true), "", &waiting).0, waiting, "more is to be kept");
+        let page = SourceDetail { requested_url: "r:u".into(), ..stored };
+        assert_eq!(kept(detail("", None, true), "", &page), (page.clone(), "s:u".into()));
+        let other = kept(detail("", None, true), "n:u", &page).0;
+        assert_eq!(other.requested_url, "", "it belongs to the address");
     }
 
     #[test]
