@@ -7,6 +7,7 @@ mod durability;
 mod files;
 mod keys;
 mod listing;
+mod migration;
 mod model;
 mod open;
 mod queue;
