@@ -117,12 +117,14 @@ impl Backups {
 
     /// Checks the location and, with a schedule, sets the time of the next backup from the last
     /// one, so that a server that is often restarted still makes backups on time. A backup that
-    /// lacks a tenant or originals, or is dated in the future by a clock that was ahead, does not
-    /// count as the last one.
+    /// lacks a tenant, or is dated in the future by a clock that was ahead, does not count as the
+    /// last one. One that only lacks originals does: another one would lack them too.
     fn look(self: &Arc<Self>, to: &Location, every: Option<Duration>) {
         let backups = self.opener.open(to, self.pause());
         let now = self.parts.clock.now().0;
-        let counts = |made: &BackupManifest| made.is_complete() && made.started_at <= now;
+        let counts = |made: &BackupManifest| {
+            made.is_whole && made.left_out.is_empty() && made.started_at <= now
+        };
         let newest = backups.and_then(|backups| BackupManifest::newest(&*backups, counts));
         if let Err(BackupError::Bucket(error)) = &newest
             && !matches!(error, BucketError::Stopped)

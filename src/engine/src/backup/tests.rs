@@ -202,9 +202,10 @@ fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
     assert!(refused.contains("no backup in") && refused.contains("nobody"), "{refused}");
 }
 
-/// Goal: the schedule follows complete backups of the whole server, and none dated in the future.
+/// Goal: the schedule follows backups of all tenants, even without some originals, and none dated
+/// in the future.
 #[test]
-fn the_schedule_goes_by_complete_backups() {
+fn the_schedule_goes_by_backups_of_all_tenants() {
     const HOUR: u64 = 3_600_000;
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("backups");
@@ -216,8 +217,10 @@ fn the_schedule_goes_by_complete_backups() {
         BackupManifest { started_at, ..manifest(&id, Vec::new()) }
     };
     let left_out = vec![LeftOut { tenant: "other".into(), reason: "damage".into() }];
+    let mut lacking = made(20);
+    lacking.tenants[0].missing_originals = 1;
     let all = [
-        made(20),
+        lacking,
         BackupManifest { left_out, ..made(3) },
         BackupManifest { is_whole: false, ..made(1) },
         made(-50_000),
