@@ -41,6 +41,9 @@ const ADVERBS: &str = "also|still|already|usually|currently|normally|never|ever|
 /// Words before a verb whose subject follows it, "do" and its forms apart.
 const BEFORE_VERBS: &str = "where|when|why|how";
 const DO: &str = "do|does|did";
+/// Adjectives that are no subjects either: "what is wrong and how is it mended".
+const ADJECTIVES: &str =
+    "wrong|different|special|important|necessary|possible|good|bad|best|worst|better|worse";
 /// Maximum number of words in a plural without a determiner.
 const PLURAL_WORDS_MAX: usize = 2;
 const PARTICLES_OF_NAMES: &str = "of|van|von|de|der|den|del|di|da|bin|al";
@@ -229,6 +232,28 @@ pub(crate) fn bare_plural(words: &[Word<'_>]) -> Option<Range<usize>> {
     let last = (start..end).find(|at| is_plural(words[*at].text))?;
     let is_subject = !words[start..=last].iter().any(|word| is_predicate(word.text));
     is_subject.then_some(start..last + 1)
+}
+
+/// The subject of an English question that is a noun in the singular without a determiner:
+/// "glazing" in "what is glazing and how long does it take".
+pub(crate) fn bare_singular(words: &[Word<'_>]) -> Option<usize> {
+    let verb = words.iter().position(|word| word.is_of(BE) || word.is_of(AUXILIARIES))?;
+    let before = verb.checked_sub(1).map(|before| &words[before]);
+    let has_subject = words[verb].is_of(BE)
+        || words[verb].is_of(DO)
+        || before.is_none_or(|before| before.is_of(BEFORE_VERBS));
+    if !has_subject || words[..verb].iter().any(|word| word.is_of("who|whom|whose")) {
+        return None;
+    }
+    let at = verb + 1;
+    let is_open = end_of(words, at, Language::English) > at;
+    let is_noun = |word: &Word<'_>| {
+        !is_interrogative(word.text)
+            && !is_predicate(word.text)
+            && !word.is_of(ADJECTIVES)
+            && !is_plural(word.text)
+    };
+    (is_open && is_noun(&words[at])).then_some(at)
 }
 
 /// Whether a capital may be that of any noun.

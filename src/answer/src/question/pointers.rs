@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::question::phrase::{self, bare_plural};
+use crate::question::phrase::{self, Word, bare_plural, bare_singular, is_be};
 use crate::question::several::is_plural;
 use crate::text::words::{self, is_entry};
 use crate::translation::{Language, Lexicon};
@@ -56,12 +56,12 @@ const POSSESSIVES: &str = "\
 const BEHIND_OBJECT: &str = "\
     in|at|on|to|for|from|by|with|about|of|and|or|but|if|when|during|after|before|as|is|are|was|the|\
     a|an|again|then|now|today";
-/// Pronouns of several, persons whom they may stand for, words before the subject of a clause, and
-/// words before a "their" that is of others: "are dogs allowed in their garden".
-const OF_SEVERAL: &str = "they|their|theirs";
+/// Persons whom "they" may stand for, words before the subject of a clause, words between two
+/// questions, and words before a "their" that is of others: "may guests park in their garden".
 const PEOPLE: &str =
     "everyone|everybody|anyone|anybody|someone|somebody|nobody|people|children|staff";
 const CLAUSES: &str = "if|when|while|before|after|until|unless|because|that";
+const JOINTS: &str = "and|or|but";
 const BEFORE_OTHERS: &str = "at|in|on|of|from|near|by|to";
 /// German words before a clause, its pronouns, and possessives that may follow their noun.
 const GERMAN_CLAUSES: &str = "wenn|falls|weil|bevor|nachdem|bis|sobald|dass|ob";
@@ -120,16 +120,26 @@ pub(crate) fn pointers(question: &str) -> Vec<Pointer> {
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
     let language = language_of(question);
-    let several = several_named(question);
-    let is_of_several = |at: usize| {
+    let whole = phrase::words(question);
+    let start_of = |word: Option<usize>| word.map(|word| whole[word].start);
+    let (one, several) = (start_of(bare_singular(&whole)), start_of(several_named(&whole)));
+    let is_behind =
+        |start: Option<usize>, at: usize| start.is_some_and(|start| start < placed[at].0);
+    let is_named = |at: usize| {
         let before = at.checked_sub(1).map_or("", |before| lower[before]);
-        is_entry(OF_SEVERAL, lower[at])
-            && !is_entry(BEFORE_OTHERS, before)
-            && several.is_some_and(|start| start < placed[at].0)
+        let is_of_others = is_entry(BEFORE_OTHERS, before);
+        let joins = |joint: usize| is_behind(one, joint) && is_entry(JOINTS, lower[joint]);
+        match lower[at] {
+            "they" | "their" | "theirs" => is_behind(several, at) && !is_of_others,
+            "its" => is_behind(one, at) && !is_of_others,
+            // The subject of a second question; "how much is repair if I break it" points back.
+            "it" => AUXILIARIES.contains(&before) && (0..at).any(joins),
+            _ => false,
+        }
     };
     let pointer = |at: usize| {
         let kind = match language {
-            Some(Language::English) if is_of_several(at) => None,
+            Some(Language::English) if is_named(at) => None,
             Some(Language::English) => english(&words, &lower, at),
             Some(Language::German) => german(&words, &lower, at),
             Some(Language::French) => french(&words, &lower, at),
@@ -146,18 +156,18 @@ pub(crate) fn pointers(question: &str) -> Vec<Pointer> {
     (0..words.len()).filter_map(pointer).collect()
 }
 
-/// The start of an English subject in the plural, which "they" and "their" behind it stand for: "do
-/// members have to renew their passes".
-fn several_named(question: &str) -> Option<usize> {
-    let words = phrase::words(question);
+/// The subject of an English question or clause in the plural that does something, which "they" and
+/// "their" behind it stand for: "do members have to renew their passes".
+fn several_named(words: &[Word<'_>]) -> Option<usize> {
     let begins_clause = |at: usize| {
         let before = at.checked_sub(1).map(|before| words[before].text);
         before.is_some_and(|before| is_entry(CLAUSES, before)) && is_plural(words[at].text)
     };
     let is_named = |at: &usize| is_entry(PEOPLE, words[*at].text) || begins_clause(*at);
-    let subject = bare_plural(&words).map(|range| range.end - 1);
-    let first = subject.into_iter().chain((0..words.len()).find(is_named)).min()?;
-    Some(words[first].start)
+    let is_verb = |word: &&Word<'_>| is_be(word.text) || is_entry(phrase::AUXILIARIES, word.text);
+    let acts = words.iter().find(is_verb).is_some_and(|verb| !is_be(verb.text));
+    let subject = bare_plural(words).filter(|_| acts).map(|range| range.end - 1);
+    subject.into_iter().chain((0..words.len()).find(is_named)).min()
 }
 
 /// The kind of an English pointer at `at` that has no antecedent within the question.
@@ -297,6 +307,8 @@ mod tests {
             "How many people work there?", "Wo ist sein Lager?", "Quel est son prix ?",
             "¿Cuál es su precio?", "Quand a-t-elle été construite ?", "Where do guests keep them?",
             "What is their number?", "Are dogs allowed in their garden?",
+            "May guests park in their garden?", "Are spare parts sold if they break?",
+            "What is wrong and how is it mended?", "How much is repair if I break it?",
             "Was passiert, wenn er ausfällt?", "Wie hoch ist der Umsatz ihrer Firma?",
         ] {
             assert!(points_back(question), "{question}");
@@ -329,6 +341,10 @@ mod tests {
             "Does everyone get their own locker?",
             "What happens when guests lose their key?",
             "If guests lose their card, what do they pay?",
+            "What is glazing and how long does it take?",
+            "How does sick leave work and when does it end?",
+            "Is parking free or does it cost extra?",
+            "How does glazing get its colour?",
             "Können Gäste ihre Hunde mitbringen?",
             "Was zahlen Gäste, wenn sie absagen?",
         ] {

@@ -585,6 +585,7 @@ mod tests {
             "Where is parking?",
             "What is on the menu this week?",
             "Can guests bring their dogs?",
+            "What is glazing and how long does it take?",
             "Können Gäste ihre Hunde mitbringen?",
             "Wie lange haben Sie geöffnet?",
             "这座塔的高度是多少米？".trim_start_matches("这座"),
