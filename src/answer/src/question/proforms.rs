@@ -31,7 +31,7 @@ const LEADS: &str = "\
 const CLOSED: &str = "and|or|but|not|no|than|as|that|this";
 const BEHIND_NUMBERS: &str = "\
     of|minute|minutes|hour|hours|day|days|week|weeks|month|months|year|years|euro|euros|pound|\
-    pounds|dollar|dollars";
+    pounds|dollar|dollars|percent|way|time|bedroom|person|metre|meter|mile|litre|kilo";
 
 /// Words between "the" and a "one" that is their number: "the phase one report".
 const NUMBERED: &str = "\
@@ -221,6 +221,7 @@ mod tests {
             "Which one is it?",
             "Who is the one?",
             "In the last one hour?",
+            "How much is a cheap one way ticket?",
             "Which kiln is hotter, the red or the blue one?",
             "Is the kiln older than the new one?",
             "Who has the first one hundred?",
