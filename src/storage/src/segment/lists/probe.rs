@@ -37,6 +37,9 @@ const ROWS_AT_ONCE_COLD: usize = 128;
 const LISTS_FIRST: usize = 4;
 /// Distance, in visits, at which T0 of a list is requested in advance if it comes from disk.
 const LISTS_AHEAD_COLD: usize = 4;
+/// Share of the mean spread of the lists below which the rows of a list are nearly equal, such as
+/// copies of one text.
+const NARROW: f32 = 0.125;
 /// Number of times that the best remaining rows of a run are selected. If rows remain after that,
 /// T0 discriminates poorly, and selecting costs more than T1 of a row.
 const CHOICES_MAX: usize = 8;
@@ -73,6 +76,8 @@ pub(super) struct Search<'a, R> {
     query: &'a PreparedQuery,
     pub(super) one_bit: OneBitQuery,
     effort: Effort,
+    /// Spread below which lists are narrow.
+    narrow: f32,
     rows: R,
     /// The best lower bounds so far.
     best: TopK,
@@ -99,6 +104,8 @@ pub(super) struct Seen {
     promise: f32,
     /// The list's spread times the query's distance: the scale by which its scores vary.
     spread: f32,
+    /// Whether its rows are nearly equal.
+    is_narrow: bool,
     reference: Reference,
 }
 
@@ -116,6 +123,7 @@ impl<'a, R: NearRows> Search<'a, R> {
             query,
             one_bit: OneBitQuery::new(rotation, query.unit()),
             effort,
+            narrow: NARROW * lists.mean_spread(),
             rows,
             best: TopK::new(k),
             scanned_rows: Vec::new(),
@@ -210,16 +218,20 @@ impl<'a, R: NearRows> Search<'a, R> {
         let allowance = self.effort.deviations * self.one_bit.allow_for_rounding(distance);
         let reference = Reference { dot: dot + lost, allowance };
         let (promise, spread) = lists.promise(list, dot);
-        Seen { list, promise, spread, reference }
+        let is_narrow = lists.spread(list) < self.narrow;
+        Seen { list, promise, spread, is_narrow, reference }
     }
 
     /// Whether a search that has passed `in_vain` consecutive lists without a better row stops
     /// before `next`. The further the promise of a list is below the score to reach, the more the
-    /// list counts.
+    /// list counts; a narrow one counts once, as it says nothing of the lists after it.
     pub(super) fn ends_before(&self, next: &Seen, in_vain: usize, patience: usize) -> bool {
         let Some(score) = self.best.score_to_reach() else { return false };
-        let missing = (score - next.promise) / next.spread;
-        // `max` turns NaN, which arises for a list without spread that misses nothing, into 0.
+        let missing = match next.is_narrow {
+            true => 0.0,
+            false => (score - next.promise) / next.spread,
+        };
+        // `max` turns NaN, which arises if no list has any spread, into 0.
         let weight = (self.lists.steepness() * missing).max(0.0).exp();
         (in_vain + 1) as f32 * weight > patience as f32
     }
@@ -377,5 +389,52 @@ impl<'a, R: NearRows> Search<'a, R> {
 
     pub(super) fn threshold(&self) -> f32 {
         self.best.score_to_reach().unwrap_or(f32::NEG_INFINITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::lists::{BuiltLists, ListPolicy, build};
+    use lodestone_compute::{FullKind, VectorColumns};
+
+    struct NoRows;
+
+    impl NearRows for NoRows {
+        fn passes(&self, _: RowId) -> bool {
+            false
+        }
+
+        fn fetch(&self, _: RowId) {}
+
+        fn estimate(&self, _: RowId) -> (f32, f32) {
+            (0.0, 0.0)
+        }
+    }
+
+    /// Goal: a list of copies of one text that just misses the score to reach does not end a
+    /// search, as better rows may be in wider lists after it.
+    #[test]
+    fn a_list_of_equal_rows_ends_no_search() {
+        let vector = |at: usize| -> Vec<f32> {
+            (0..64).map(|component| ((at * 7919 + component * 104_729) % 1009) as f32).collect()
+        };
+        let mut columns = VectorColumns::new(64, FullKind::F16).unwrap();
+        (0..1000).for_each(|at| columns.push(&vector(at)).unwrap());
+        let BuiltLists { lists, one_bit } = build(&columns.view(), ListPolicy::default());
+        let lists = Lists::view(64, &lists, &one_bit).unwrap();
+        let (rotation, query) = (Rotation::new(64), PreparedQuery::new(&vector(1)).unwrap());
+        let effort = Effort::probing(Some(20));
+        let mut search = Search::new(&lists, &rotation, &query, 1, effort, NoRows);
+        search.best.push(RowId(0), 0.61);
+        let seen = search.see_at(0, 0.5);
+        assert!(!seen.is_narrow, "the mean itself");
+        let ends = |promise, spread, in_vain| {
+            let is_narrow = spread < 0.01;
+            search.ends_before(&Seen { promise, spread, is_narrow, ..seen }, in_vain, 20)
+        };
+        assert!(!ends(0.6, 0.5, 0) && ends(0.1, 0.5, 0), "by what it misses");
+        assert!(!ends(0.6, 0.0, 0) && !ends(0.1, 0.0, 19), "not by what it misses");
+        assert!(ends(0.6, 0.0, 20), "it counts once");
     }
 }

@@ -15,6 +15,8 @@ pub(in crate::segment) const HEAD_BYTES: usize = 64;
 /// values of .2 to .4 visit a sixth fewer lists before the last neighbour than 0 does; .6 visits
 /// twice as many.
 const PROMISED_SPREADS: f32 = 0.3;
+/// Maximum lists of which the mean spread is computed: each search does so.
+const SPREADS_SAMPLED: usize = 256;
 /// Exceeds the effect of rounding on a promise.
 const SLACK: f32 = 1e-5;
 
@@ -233,6 +235,13 @@ impl<'a> Lists<'a> {
     /// Root mean square distance of a list's rows from its point.
     pub fn spread(&self, list: usize) -> f32 {
         self.spreads[list]
+    }
+
+    /// Mean spread of a sample of the lists.
+    pub(super) fn mean_spread(&self) -> f32 {
+        let sample = self.spreads.iter().step_by(self.len() / SPREADS_SAMPLED + 1);
+        let count = sample.len().max(1) as f32;
+        sample.sum::<f32>() / count
     }
 
     /// Dot product of a query and a list's point.
