@@ -767,10 +767,14 @@ fn style_sheets_and_scripts_of_a_saved_page_are_not_read() {
         --b\nContent-Type: font/woff2\n\nwOF2{\n\
         --b\nContent-Type: text/x-amp-html\n\n<p>Words</p>\n\
         --b\nContent-Type: text/css; name=a.css\nContent-Disposition: attachment\n\n\
-        a { top: 1 }\n--b--\n";
+        a { top: 1 }\n\
+        --b\nContent-Type: text/css; name=b.css\nContent-Disposition: inline; filename=b.css\n\
+        Content-Location: http://host.example/b.css\n\nb { top: 2 }\n\
+        --b\nContent-Type: text/javascript; name=c.js\n\
+        Content-Disposition: inline; filename=c.js\n\nrun();\n--b--\n";
     let extracted = read(page);
-    let expected =
-        "# Page\n\nFrom: <Saved by Blink>\n\nWords\n\n## Attachment: a.css\n\na { top: 1 }";
+    let expected = "# Page\n\nFrom: <Saved by Blink>\n\nWords\n\n\
+        ## Attachment: a.css\n\na { top: 1 }\n\n## Attachment: c.js\n\nrun();";
     assert_eq!(extracted.text, expected);
     assert_eq!(extracted.warnings, []);
 }

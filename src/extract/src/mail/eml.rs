@@ -178,7 +178,11 @@ fn attachment_of<'b>(bytes: &'b [u8], part: &Part) -> Option<Attachment<'b>> {
     let disposition = disposition_of(bytes, part);
     let name = disposition.text("filename").or_else(|| part.content_type.text("name"));
     let kind = media_type.as_str();
-    let is_display = kind.starts_with("image/") || kind.contains("font") || UNREAD.contains(&kind);
+    // Some programs attach files inline. The parts of a saved page have an address.
+    let is_of_page = disposition.value.is_empty() || named(part, "content-location").is_some();
+    let is_display = kind.starts_with("image/")
+        || kind.contains("font")
+        || is_of_page && UNREAD.contains(&kind);
     if UNNAMED.contains(&kind) || is_display && disposition.value != "attachment" {
         return None;
     }
