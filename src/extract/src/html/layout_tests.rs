@@ -146,9 +146,9 @@ fn a_button_is_read_where_it_is_the_text_of_a_heading() {
     let page = "<h2 class=accordion-header><button>How do I <b>cancel</b>?</button></h2>\
         <div><p>By post.</div><details><summary><button>Costs</button></summary>None.</details>\
         <dl><dt>1. <button>Delay</button><dd>A week.</dl><h3>Notes <button>DROPe</button></h3>\
-        <p>See below.<button>DROPs</button>";
+        <h3><button>Show</button>Prices</h3><p>See below.<button>DROPs</button>";
     let expected = "## How do I cancel?\n\nBy post.\n\nCosts\n\nNone.\n\n1. Delay\n\nA week.\n\n\
-        ### Notes\n\nSee below.";
+        ### Notes\n\n### Show Prices\n\nSee below.";
     assert_eq!(read(page).unwrap().text, expected);
 }
 

@@ -169,6 +169,10 @@ impl Page {
         for _ in 0..self.stack.closed_by(name) {
             self.pop()?;
         }
+        // The text after a button is apart from it.
+        if name == "button" && self.stack.is_in_label() && self.listings == 0 {
+            self.run(" ");
+        }
         Ok(())
     }
 
