@@ -547,6 +547,7 @@ fn a_resumed_copy_drops_what_the_source_no_longer_has() {
     let target = bucket("data/prod");
     let is_there = |key: &str| target.get(key).expect("an answer").is_some();
     assert!(is_there("copying") && gone.into_iter().all(is_there), "{cut}");
+    let origin = target.get("copying").expect("an answer").expect("an origin");
     target.put("notes", b"of a person", Condition::None).expect("it is written");
 
     remove_catalog(&from);
@@ -563,6 +564,12 @@ fn a_resumed_copy_drops_what_the_source_no_longer_has() {
     assert_eq!(target.get(manifest).expect("an answer").as_deref(), Some(&b"after!"[..]));
     assert!(is_there("notes") && !is_there("copying"));
 
+    // Interrupted after the catalog was copied, before the last step.
+    target.put("copying", &origin, Condition::None).expect("it is written");
+    write(&from, "v1/raw/kept/later", "later");
+    copy(text(&from), PLACE).expect("a copy");
+    assert!(is_there("v1/raw/kept/later") && !is_there("copying"));
+
     let other = bucket("other");
     mark_prefix(&other, "token", None, Timestamp(1)).expect("it is fit");
     other.put("v1/t/tenant", b"of another server", Condition::None).expect("it is written");
@@ -573,11 +580,13 @@ fn a_resumed_copy_drops_what_the_source_no_longer_has() {
 
     copy(PLACE, text(&back)).expect("a copy");
     remove_catalog(&back);
+    write(&back, "catalog.sqlite", "half of it");
     write(&back, "copying", &target.place());
     gone.iter().chain([&manifest]).for_each(|name| write(&back, name, "before"));
     write(&back, "notes", "of a person");
     copy(PLACE, text(&back)).expect("a copy");
     assert!(!gone.iter().any(|name| back.join(name).exists()), "{:?}", files(&back));
     assert_eq!(fs::read(back.join(manifest)).expect("a blob"), b"after!");
-    assert!(back.join("notes").exists() && back.join("catalog.sqlite").exists());
+    assert!(back.join("notes").exists());
+    assert!(fs::read(back.join("catalog.sqlite")).expect("a catalog").starts_with(b"SQLite"));
 }

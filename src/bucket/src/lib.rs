@@ -36,5 +36,5 @@ pub use blobs::{BucketBlobs, CACHE_FOLDER};
 pub use cache::CacheCounts;
 pub use error::SharedStoreError;
 pub use owner::{LeaseState, LeaseView, OwnerLease};
-pub use probe::{Probed, begin_copy, check_prefix, end_copy, mark_prefix, probe};
+pub use probe::{Probed, begin_copy, check_prefix, end_copy, is_copy_of, mark_prefix, probe};
 pub use transfer::send;

@@ -109,6 +109,14 @@ pub fn mark_prefix(
     Ok(now)
 }
 
+/// Whether a prefix is an unfinished copy from `origin`.
+///
+/// # Errors
+/// Those of the bucket.
+pub fn is_copy_of(bucket: &Bucket, origin: &str) -> Result<bool, SharedStoreError> {
+    Ok(bucket.get(COPYING)?.is_some_and(|from| from == origin.as_bytes()))
+}
+
 /// Records that data are being copied to a prefix. No server starts on it until [`end_copy`].
 /// `is_empty` says whether the prefix holds no data yet.
 ///
@@ -116,8 +124,7 @@ pub fn mark_prefix(
 /// [`SharedStoreError::Unfit`] if it holds data that are not an unfinished copy from `origin`;
 /// errors of the bucket.
 pub fn begin_copy(bucket: &Bucket, origin: &str, is_empty: bool) -> Result<(), SharedStoreError> {
-    let is_resumed = bucket.get(COPYING)?.is_some_and(|from| from == origin.as_bytes());
-    if !is_empty && !is_resumed {
+    if !is_empty && !is_copy_of(bucket, origin)? {
         let problem = format!(
             "it holds data that are not an unfinished copy of {origin}: choose an empty prefix"
         );

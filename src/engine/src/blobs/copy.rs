@@ -1,9 +1,9 @@
 //! Copies all data from a data directory to a bucket, or back.
 //!
 //! Blobs go first, manifests after the blobs they refer to, and the catalog last. A copy that was
-//! interrupted has no catalog, so no server starts on it, and the next attempt resumes it. The
-//! source may have changed in between, so that attempt first deletes what the source no longer has:
-//! the descriptor of a deleted tenant would bring it back.
+//! interrupted has no catalog, or is still marked, so no server starts on it, and the next attempt
+//! resumes it. The source may have changed in between, so that attempt first deletes what the
+//! source no longer has: the descriptor of a deleted tenant would bring it back.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::backup::{Location, Opener, wait};
 use crate::{CATALOG_NAME, EngineError};
 use lodestone_bucket::{
     BucketBlobs, CACHE_FOLDER, OwnerLease, SharedStoreError, begin_copy, check_prefix, end_copy,
-    mark_prefix, send,
+    is_copy_of, mark_prefix, send,
 };
 use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions};
 use lodestone_fetch::bucket::{Bucket, BucketUrl};
@@ -25,6 +25,8 @@ use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
 /// Directories of the blobs that are copied verbatim. The catalog's log is not, since each bucket
 /// starts its own.
 const COPIED: [&str; 3] = ["v1/raw", "v1/c", "v1/t"];
+/// Beginning of the names of the catalog's log.
+const LOG: &str = "v1/catalog";
 
 /// The result of a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -124,6 +126,14 @@ fn lengths(bucket: &Bucket) -> Result<HashMap<Key, u64>, SharedStoreError> {
     Ok(keys.filter(|(key, _)| is_copied(key)).collect())
 }
 
+/// Removes the catalog of an unfinished copy, which was written but for its last step.
+fn remove_log(bucket: &Bucket) -> Result<(), SharedStoreError> {
+    for (name, _) in bucket.list(LOG)? {
+        bucket.remove(&name)?;
+    }
+    Ok(())
+}
+
 /// Whether a blob can differ from one with the same name and length: tenant descriptors are
 /// overwritten in place, and after a rollback the numbers of manifests come back with other
 /// contents. Both are small.
@@ -151,6 +161,9 @@ fn to_bucket(
     let origin = data.root().display().to_string();
     mark_prefix(bucket, &token, Some(&origin), SystemClock.now())?;
     let _owner = OwnerLease::take(bucket, data.root(), format!("{} {token}", process_name()))?;
+    if is_copy_of(bucket, &origin)? {
+        remove_log(bucket)?;
+    }
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
     let remote: Arc<dyn BlobStore> =
         Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), Some(0))?);
@@ -212,8 +225,9 @@ fn to_folder(
     let path = to.join(CATALOG_NAME);
     let data = Arc::new(DataDir::open(to, Arc::new(RealDisk))?);
     let (from, before) = (bucket.place(), noted(data.root(), COPYING_FILE)?);
-    let is_taken = before.is_none() && data.root().join("v1").exists();
-    if path.exists() || is_taken || cached_store(data.root())?.is_some() {
+    // An unfinished copy may have a catalog, whole or not: it is written anew.
+    let is_taken = before.is_none() && (path.exists() || data.root().join("v1").exists());
+    if is_taken || cached_store(data.root())?.is_some() {
         let to = to.display();
         return Err(refused(format!("{to} already contains the data of a server, or a cache")));
     }
