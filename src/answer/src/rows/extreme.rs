@@ -5,13 +5,14 @@ use crate::question::extremes::Extreme;
 use crate::question::qualities::{Quality, size};
 use crate::question::wish::Question;
 use crate::rows::evaluate::{cell, extreme_column, has_digit, measured};
-use crate::text::words::{is_entry, spaced};
+use crate::text::currencies::is_currency;
+use crate::text::words::{contains_any, is_entry, spaced};
 
-/// First values of rows that add up the others.
+/// Words for a row that adds up the others, in its first value, and further words there besides
+/// currencies and numbers.
 const TOTALS: &str = "\
-    total|totals|grand total|overall total|sub total|subtotal|sum|balance|total eur|total usd|\
-    total gbp|gesamt|gesamtsumme|summe|zwischensumme|insgesamt|total général|sous total|somme|suma|\
-    total general";
+    total|totals|subtotal|sum|balance|gesamt|gesamtsumme|summe|zwischensumme|insgesamt|somme|suma";
+const BESIDE_TOTAL: &str = "grand|overall|sub|net|gross|netto|brutto|général|générale|sous|general";
 
 /// Positions of the rows with the extreme that the question asks for; `None` if it asks for none or
 /// it is unclear of which column. If a superlative may refer to several columns, such as prices by
@@ -64,9 +65,17 @@ fn extreme_of(question: &Question, rows: &[&[Cell]], name: &str) -> Option<Vec<u
     (rows.len() >= 2 && !found.is_empty() && found.len() < rows.len()).then_some(found)
 }
 
-/// Whether a row adds up others, by its first value.
+/// Whether a row adds up others: its first value is a word for that, such as "Total EUR 2026", not
+/// a name that has it, such as "Total Tea".
 fn is_total(row: &[Cell]) -> bool {
-    row.first().is_some_and(|cell| is_entry(TOTALS, spaced(&cell.value).trim()))
+    let said = row.first().map_or(String::new(), |cell| spaced(&cell.value));
+    let is_form = |word: &str| {
+        is_entry(TOTALS, word)
+            || is_entry(BESIDE_TOTAL, word)
+            || is_currency(word)
+            || word.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    contains_any(&said, TOTALS) && said.split_whitespace().all(is_form)
 }
 
 #[cfg(test)]
@@ -99,6 +108,11 @@ mod tests {
         let values: &[&[&str]] = &[&["Fish", "310"], &["Bread", "520"], &["Total", "830"]];
         assert_eq!(told("Which stall has the highest takings?", values), Some(vec![1]));
         assert_eq!(told("Which stall has the second highest takings?", values), Some(vec![0]));
+        for total in ["Grand total:", "Total GBP", "Sum 2026", "Gesamtsumme (EUR)"] {
+            let values: [&[&str]; 3] = [&["Fish", "310"], &["Bread", "520"], &[total, "830"]];
+            let most = found("Which stall has the highest takings?", &names, &values);
+            assert_eq!(most, Some(vec![1]), "{total}");
+        }
         let values: &[&[&str]] = &[&["Fish", "310"], &["Bread", "520"], &["Total Tea", "830"]];
         assert_eq!(told("Which stall has the highest takings?", values), Some(vec![2]), "a name");
     }
