@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::passages::blocks::Kind;
+use crate::passages::blocks::{Cell, Kind};
 use crate::passages::candidates::{Candidate, Shape};
+use crate::question::measures::Measure;
 use crate::question::named::Named;
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::weights::{light_terms, wanted_terms};
@@ -64,6 +65,11 @@ const TELLS_MAKING: &str = "\
 
 const YEAR_DIGITS: usize = 4;
 
+/// Names of columns with telephone numbers; other numbers look alike.
+const PHONES: &str = "\
+    tel|phone|telephone|mobile|cell|ext|extension|telefon|handy|durchwahl|téléphone|portable|\
+    teléfono|móvil";
+
 /// Minimum number of words that a row must have none of.
 const MATTER_MIN: usize = 2;
 
@@ -82,6 +88,7 @@ pub(crate) struct Absences {
     matter: BTreeSet<String>,
     /// The terms of its names.
     names: BTreeSet<String>,
+    measure: Option<Measure>,
 }
 
 impl Absences {
@@ -118,6 +125,7 @@ impl Absences {
                 && is_entry(MADE, last),
             matter,
             names,
+            measure: question.measure,
         }
     }
 
@@ -165,8 +173,9 @@ impl Absences {
         self.asks_office && !shown.contains(':') && !tells(shown) && !tells(above)
     }
 
-    /// Whether a row that merely mentions a name has nothing else of the question. A row that
-    /// begins with the name is about it, and may answer in any words.
+    /// Whether a row that merely mentions a name has nothing else of the question, in words or as
+    /// the kind of value asked for. A row that begins with the name is about it, and may answer in
+    /// any words.
     fn lacks_matter(&self, is_met: Holds<'_>, passage: &Candidate, above: &str) -> bool {
         self.matter.len() >= MATTER_MIN
             && !self.names.is_empty()
@@ -174,8 +183,15 @@ impl Absences {
             && passage.cells.len() > 1
             && terms(&passage.cells[0].value).is_disjoint(&self.names)
             && !self.matter.iter().any(is_met)
+            && !self.measure.is_some_and(|measure| has_value(measure, passage, above))
             && !are_related(&self.matter, &format!("{}\n{above}", passage.shown()))
     }
+}
+
+/// Whether a row has a value of a measure.
+fn has_value(measure: Measure, row: &Candidate, above: &str) -> bool {
+    let is_phone = |cell: &Cell| contains_any(&spaced(&cell.name), PHONES);
+    measure.is_in(row, above) && (measure != Measure::Phone || row.cells.iter().any(is_phone))
 }
 
 /// Whether a term is a word, not a number or a day.

@@ -67,6 +67,20 @@ fn a_row_with_nothing_but_the_name_is_not_told() {
     assert!(answer.contains("closed"), "{answer}");
 }
 
+/// A value of the kind asked for is not absent, however its column is named.
+#[test]
+fn a_row_with_the_value_asked_for_is_told() {
+    let staff = "# Staff\n\n| No | Name | Room | Tel | Mail |\n|---|---|---|---|---|\n\
+        | 3 | Ada Holm | 12 | 0555 4711 | ada@tarn.example |\n\
+        | 4 | Bo Marsh | 14 | 0555 4712 | bo@tarn.example |\n";
+    for question in
+        ["What is the phone number of Ada Holm?", "What is the email address of Ada Holm?"]
+    {
+        let answer = told(question, &[("staff.md", staff)]);
+        assert!(answer.contains("4711") && !answer.contains("4712"), "{answer}");
+    }
+}
+
 /// The name of a file says which client its rows are about.
 #[test]
 fn a_name_in_the_file_name_holds_for_its_rows() {
