@@ -72,7 +72,7 @@ pub(crate) fn has_other_number(question: &Question, row: &Candidate) -> bool {
     let is_other = |cell: &&Cell| {
         let value = cell.value.parse::<u32>();
         let name = cell.name.to_lowercase();
-        // A column "Seats" counts things: "which rooms seat 40 people".
+        // A column "Seats" counts things: "which halls seat 40 people".
         let counts = name.unicode_words().next_back().is_some_and(is_plural);
         !name.is_empty() && !counts && value.is_ok_and(|value| !asked.contains(&value))
     };
