@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::flow::Flow;
 use crate::sheet::names::{
-    are_above, are_rare_names, in_two_lines, is_counted_on, is_repeated, is_word, is_year,
+    are_above, are_rare_names, in_two_lines, is_like_below, is_repeated, is_word, is_year,
 };
 use crate::sheet::names_columns;
 use crate::{ExtractError, error};
@@ -245,7 +245,7 @@ fn is_header(rows: &[csv::StringRecord]) -> bool {
     if !has_words || names.len() * 2 < width || !are_rare_names(&rare) {
         return false;
     }
-    if !rare.is_empty() && is_counted_on(row, below) {
+    if !rare.is_empty() && is_like_below(row, below) {
         return false;
     }
     let is_sure = years.is_empty() && rare.is_empty() && !is_repeated(&names);

@@ -461,6 +461,10 @@ fn a_column_without_a_word_leaves_the_others_their_names() {
     assert!(read.starts_with("5, Chair, none\n\n"), "a row without names: {read}");
     let read = text("-,Chair,Blue\n3,Desk,Red\n4,Lamp,Green\n");
     assert!(read.starts_with("-, Chair, Blue\n\n"), "a row without names: {read}");
+    let read = text("Rent,€,none\nFood,€,30\nFuel,$,45\n");
+    assert!(read.starts_with("Rent, €, none\n\n"), "a row without names: {read}");
+    let read = text(&format!("Anna,{long},none\nBen,{long},3\nCem,{long},5\n"));
+    assert!(read.starts_with(&format!("Anna, {}, none\n\n", long.trim())), "{read}");
     let read = text("1,Anna,absent\n2,Ben,34\n3,Cem,28\n");
     assert!(read.starts_with("1, Anna, absent\n\n"), "a row without names: {read}");
     let read = text(",name,score\n0,Anna,absent\n1,Ben,34\n2,Cem,28\n");

@@ -78,26 +78,31 @@ pub(crate) fn are_rare_names(cells: &[&str]) -> bool {
     let is_number = |cell: &&str| cell.bytes().all(|b| b.is_ascii_digit());
     let (numbers, others): (Vec<&str>, Vec<&str>) = cells.iter().copied().partition(is_number);
     let is_counted = |from: usize| numbers.iter().zip(from..).all(|(n, at)| **n == at.to_string());
-    let is_long = |cell: &str| cell.chars().count() > NAME_CHARS_MAX;
     (is_counted(0) || is_counted(1)) && others.iter().all(|cell| is_sign(cell) || is_long(cell))
 }
 
-/// Whether at least half of the rows below continue to count from a number of the first row, which
-/// then is a row of values too.
-pub(crate) fn is_counted_on(row: &[&str], below: &[Vec<&str>]) -> bool {
+/// Whether a row is one of values because a cell that could be a rare name is like those below it:
+/// a sign above signs, a long text above long ones, or a number from which they count on.
+pub(crate) fn is_like_below(row: &[&str], below: &[Vec<&str>]) -> bool {
     row.iter().enumerate().any(|(column, cell)| {
-        let Ok(first) = cell.parse::<u32>() else { return false };
-        let is_next = |(row, number): &(&Vec<&str>, u64)| {
-            row.get(column).is_some_and(|cell| cell.parse::<u64>() == Ok(*number))
-        };
-        let numbered = below.iter().zip(u64::from(first) + 1..);
-        let counted = numbered.take_while(is_next).count();
-        counted >= ROWS_BELOW_MIN && counted * 2 >= below.len()
+        let cells = below.iter().filter_map(|row| row.get(column).copied());
+        let cells: Vec<&str> = cells.filter(|cell| !cell.is_empty()).collect();
+        let are_all = |is: fn(&str) -> bool| is(cell) && cells.iter().all(|cell| is(cell));
+        let counted = cell.parse::<u32>().map_or(0, |first| {
+            let numbers = cells.iter().zip(u64::from(first) + 1..);
+            numbers.take_while(|(cell, number)| cell.parse::<u64>() == Ok(*number)).count()
+        });
+        let is_counted = counted >= ROWS_BELOW_MIN && counted * 2 >= cells.len();
+        cells.len() >= ROWS_BELOW_MIN && (are_all(is_sign) || are_all(is_long) || is_counted)
     })
 }
 
 fn is_sign(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| SIGNS.contains(c))
+}
+
+fn is_long(cell: &str) -> bool {
+    cell.chars().count() > NAME_CHARS_MAX
 }
 
 /// A word that is not a number with a unit: `0-10 kg` is a column name and also occurs below
