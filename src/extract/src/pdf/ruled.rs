@@ -73,10 +73,11 @@ pub(super) fn gathered(
             _ if has_header_above(grid, &pieces) => Vec::new(),
             _ => closed_tables(grid, &inside),
         };
-        let taken: BTreeSet<usize> = found.iter().flatten().map(|(row, _)| *row).collect();
-        let is_left =
-            |piece: &Piece| place(grid, piece).is_none_or(|(row, _)| !taken.contains(&row));
-        pieces.extend(inside.into_iter().filter(is_left));
+        let key = |piece: &Piece| (piece.left.to_bits(), piece.baseline.to_bits());
+        let cells = found.iter().flatten().flat_map(|(_, cells)| cells.values());
+        let lines = cells.flat_map(|cell| &cell.lines);
+        let taken: BTreeSet<_> = lines.flat_map(|line| &line.pieces).map(key).collect();
+        pieces.extend(inside.into_iter().filter(|piece| !taken.contains(&key(piece))));
         pieces.extend(found.iter().filter_map(|rows| table(rows, is_compound)));
     }
     pieces
@@ -168,7 +169,16 @@ fn open_tables(grid: &Grid, inside: &[Piece]) -> Vec<Vec<Row>> {
     }
     let mut runs: Vec<Vec<(usize, Vec<Line>)>> = vec![Vec::new()];
     for (row, pieces) in bands {
-        let lines = lines_of(pieces);
+        let mut lines = lines_of(pieces);
+        // The first and last row, which may be open, reach into the text around the table.
+        if row + 1 == grid.rows() {
+            let end = lines.windows(2).position(|pair| is_heading(&pair[1], &pair[0]));
+            lines.truncate(end.map_or(lines.len(), |at| at + 1));
+        }
+        if row == 0 {
+            let start = lines.windows(2).rposition(|pair| is_heading(&pair[0], &pair[1]));
+            lines.drain(..start.map_or(0, |at| at + 1));
+        }
         let is_row =
             lines.len() <= OPEN_ROW_LINES_MAX && lines.iter().any(|line| line.pieces.len() > 1);
         match runs.last_mut() {

@@ -139,7 +139,14 @@ fn a_header_above_the_first_rule_stays_with_its_table() {
     // Neither is there a rule below the last row.
     let (text, ys) = table(&edges, rows, 1.0);
     let rules: String = ys[1..5].iter().map(|y| level(72.0, 432.0, *y)).collect();
-    assert_eq!(text_of(&page(&(rules + &text))), expected);
+    assert_eq!(text_of(&page(&(rules.clone() + &text))), expected);
+    // The text around the table is as near as another row would be.
+    let around = line("F2", 14, 76.0, 724.0, "Programme")
+        + &line("F1", 10, 76.0, 596.0, "Subject to change.");
+    assert_eq!(
+        text_of(&page(&(rules + &text + &around))),
+        format!("# Programme\n\n{expected}\n\nSubject to change.")
+    );
     let (text, ys) = table(&edges, rows, 0.0);
     assert_eq!(text_of(&page(&(full(&edges, &ys[1..]) + &text))), expected);
 }
