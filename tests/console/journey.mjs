@@ -491,6 +491,15 @@ try {
     assert.equal(sent, times, `a question that follows: ${follows}`);
     await limited.unroute("**/search/qna");
   }
+  // A limit of the day is told at once.
+  await limited.getByLabel("Follow the conversation").setChecked(false);
+  const spent = { status: 429, headers: { "retry-after": "3600" }, json: { reason: "rate_limited", message: "come back tomorrow" } };
+  await limited.route("**/search/qna", (route) => route.fulfill(spent));
+  await limited.getByLabel("Question").fill(QUESTION.text);
+  await limited.keyboard.press("Enter");
+  await limited.locator(".turn").first().getByRole("alert").getByText("come back tomorrow").waitFor();
+  await limited.unroute("**/search/qna");
+  await limited.getByLabel("Follow the conversation").setChecked(true);
   await limited.evaluate(() => {
     const [plainFetch, plainTimeout] = [window.fetch, window.setTimeout];
     window.fetch = (to, options) => (String(to).includes("search/qna") ? Promise.resolve(new Response(new ReadableStream())) : plainFetch(to, options));

@@ -33,6 +33,8 @@ export class Unreachable extends Error {}
 
 const WAIT_FIRST_MS = 500;
 const WAIT_MAX_MS = 8000;
+/** The longest pause asked for by the server that is waited out; beyond it, the refusal is shown. */
+const RETRY_AFTER_MS_MAX = 60_000;
 /** A stream says something every 15 s; what is silent for longer has broken off unseen. */
 const SILENCE_MS = 45_000;
 /** Reasons of 503 that pass by themselves. */
@@ -108,8 +110,8 @@ export async function open(method, path, request = {}) {
       if (error instanceof ApiError) tell(error);
       const isBusy = error instanceof ApiError
         && (error.status === 429 || (error.status === 503 && PASSING.has(error.reason)));
-      if (!mayRepeat || !(isGone || isBusy)) throw error;
       const asked = error instanceof ApiError ? error.retryAfter * 1000 : 0;
+      if (!mayRepeat || !(isGone || isBusy) || asked > RETRY_AFTER_MS_MAX) throw error;
       await pause(Math.max(wait, asked), request.signal);
       wait = Math.min(wait * 2, WAIT_MAX_MS);
     }
