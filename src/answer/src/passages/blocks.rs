@@ -319,9 +319,12 @@ impl Parser<'_> {
         let group = self.begin(Form::List);
         let is_numbered = self.lines[at].content.starts_with(|c: char| c.is_ascii_digit());
         self.found.groups[group].is_numbered = is_numbered;
+        let continues = self.leave_numbered(at);
         let mut line = at;
         while let Some(end) = self.item_end(line) {
-            self.leave_numbered(line);
+            if continues {
+                self.number = self.numbered(line).map(|(number, _)| number).or(self.number);
+            }
             let mark = sentences::item_mark(self.lines[line].content).unwrap_or(0);
             let bytes = self.lines[line].bytes.start + mark..self.lines[end - 1].bytes.end;
             self.push_item(bytes);

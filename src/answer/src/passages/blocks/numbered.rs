@@ -36,19 +36,18 @@ impl Parser<'_> {
         at + 1
     }
 
-    /// Ends the section of the last numbered heading at an item that continues its numbers: it
-    /// stands beside that section, not in it.
-    pub(super) fn leave_numbered(&mut self, at: usize) {
-        let Some(last) = self.number.filter(|_| self.continues_headings(at)) else { return };
-        self.number = Some(last + 1);
+    /// Ends the section of the last numbered heading at a list whose first item continues its
+    /// numbers: it stands beside that section, not in it. Returns whether it does.
+    pub(super) fn leave_numbered(&mut self, at: usize) -> bool {
+        let Some(last) = self.number.filter(|_| self.continues_headings(at)) else { return false };
         let own = last.to_string();
-        let is_own = |(level, text): &(usize, String)| {
-            *level == PLAIN_LEVEL && text.starts_with(&own)
-        };
+        let is_own =
+            |(level, text): &(usize, String)| *level == PLAIN_LEVEL && text.starts_with(&own);
         if let Some(open) = self.headings.iter().position(is_own) {
             self.headings.truncate(open);
             self.new_section();
         }
+        true
     }
 
     /// Whether a line that stands apart has the number after that of the last numbered heading.
@@ -71,7 +70,7 @@ impl Parser<'_> {
     }
 
     /// The number of a line that stands apart, and the text after it.
-    fn numbered(&self, at: usize) -> Option<(u32, &str)> {
+    pub(super) fn numbered(&self, at: usize) -> Option<(u32, &str)> {
         let content = self.lines[at].content;
         let (number, text) = content.split_once(". ").or(content.split_once(") "))?;
         let number = number.parse().ok().filter(|_| number.len() <= 2)?;
@@ -153,6 +152,14 @@ mod tests {
             (Kind::Item, "5. No smoking", String::new()),
         ];
         assert_eq!(told(text), expected);
+    }
+
+    #[test]
+    fn steps_within_a_section_stay_in_it() {
+        let text = "1. Hours\nThe gate is open from nine to five.\n\n2. Leaving\n\
+                    The last one does this at night.\n\n1. Lock it.\n\n2. Ring Ada.\n\n3. Go.\n";
+        let sections: Vec<String> = told(text).into_iter().map(|(.., section)| section).collect();
+        assert_eq!(sections, ["1. Hours", "2. Leaving", "2. Leaving", "2. Leaving", "2. Leaving"]);
     }
 
     #[test]
