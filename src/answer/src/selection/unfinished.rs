@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::passages::blocks::Cell;
 use crate::question::named::{Named, names};
 use crate::question::phrases::OPEN;
 use crate::rows::states;
@@ -35,20 +36,27 @@ impl Choice<'_> {
         Some(open.into_iter().map(|at| rows[at]).collect())
     }
 
-    /// The rows that hold the values and names in the question, apart from its words for
-    /// unfinished; `None` if no row does, or all do.
+    /// The rows that hold the values and names in the question, alone or among other words, apart
+    /// from its words for unfinished; `None` if no row does, or all do.
     fn meant_by_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
         let asked = self.question.last();
         let open = terms(&OPEN.replace('|', " "));
-        let mut columns: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut values: BTreeSet<(&str, BTreeSet<String>)> = BTreeSet::new();
         for (at, column, said) in self.whole_values(rows) {
             let mut cells = self.candidate(at).cells.iter();
             let value = cells.find(|cell| cell.name == column).map_or("", |cell| &cell.value);
             // The plan "Team" is not meant by "our team".
             let is_said = said.len() > 1 || asked.contains(value);
             if is_said && !said.is_subset(&open) {
-                columns.entry(column).or_default().push(at);
+                values.insert((column, said));
             }
+        }
+        let mut columns: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (column, said) in &values {
+            // A "printer in the hall" is meant by "printer" too.
+            let is_one = |cell: &Cell| cell.name == *column && said.is_subset(&terms(&cell.value));
+            let holds = |row: &usize| self.candidate(*row).cells.iter().any(is_one);
+            columns.entry(*column).or_default().extend(rows.iter().copied().filter(holds));
         }
         let named = names(asked).into_iter();
         let named = named.filter(|(_, named)| matches!(named, Named::Name | Named::Code));

@@ -524,6 +524,13 @@ fn unfinished_rows_are_those_of_what_is_named() {
     assert_eq!(told("which repairs of Lumo are still open"), ["R-4"]);
     assert_eq!(told("Which repairs of Marsh are still open?"), [""; 0], "all are closed");
     assert_eq!(told("Which repairs are still open?"), ["R-2", "R-3", "R-4"]);
+    let list = records(
+        "ticket,device,state",
+        &["T-1,printer,closed", "T-2,printer in the hall,open", "T-3,scanner,open"],
+    );
+    let answer = super::told("Which printer tickets are still open?", &[("tickets.csv", &list)]);
+    assert!(answer.contains("T-2") && !answer.contains("T-1"), "{answer}");
+    assert!(!answer.contains("T-3"), "{answer}");
 }
 
 /// A number that falls into a column identifies no row that has it as a value.
