@@ -316,6 +316,7 @@ impl Parser<'_> {
     }
 
     fn list(&mut self, at: usize) -> usize {
+        self.leave_caption();
         let group = self.begin(Form::List);
         let is_numbered = self.lines[at].content.starts_with(|c: char| c.is_ascii_digit());
         self.found.groups[group].is_numbered = is_numbered;

@@ -142,6 +142,12 @@ fn a_caption_says_what_its_rows_are_about() {
     let below = crate::passages::blocks::blocks(&format!("Accounts\n\n{caption}\n\n{rows}"), None);
     let record = below.units.iter().find(|unit| unit.cells.len() > 1).unwrap();
     assert_eq!(below.sections[record.section], ["Accounts", caption], "below its heading");
+    for note in ["Berths are paid for in advance.", "- Bring fenders"] {
+        let noted = format!("{caption}\n\n{rows}\n{note}\n");
+        let found = crate::passages::blocks::blocks(&noted, None);
+        let last = found.units.last().unwrap();
+        assert!(found.sections[last.section].is_empty(), "{note} is no row of the caption");
+    }
     let prose = format!("{caption}, which was read to all members in the hall.\n\n{rows}");
     let found = crate::passages::blocks::blocks(&prose, None);
     assert_eq!(found.sections, [Vec::<String>::new()], "a sentence is no caption");

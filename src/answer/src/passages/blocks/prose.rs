@@ -22,6 +22,7 @@ const CAPTION_LEVEL: usize = PLAIN_LEVEL + 1;
 
 impl Parser<'_> {
     pub(super) fn paragraph(&mut self, at: usize) -> usize {
+        self.leave_caption();
         let mut end = at + 1;
         while end < self.lines.len() && !self.begins_block(end) {
             end += 1;
@@ -136,6 +137,14 @@ impl Parser<'_> {
             && !content.ends_with([',', ';', ':'])
             && !is_edition(content)
             && next.is_some_and(is_above_rows)
+    }
+
+    /// Ends the section of a caption, which holds only rows, at other text.
+    pub(super) fn leave_caption(&mut self) {
+        if self.headings.last().is_some_and(|(level, _)| *level == CAPTION_LEVEL) {
+            self.headings.pop();
+            self.new_section();
+        }
     }
 
     /// Adds sentences. One that announces something becomes the lead of the next; an opening topic,
