@@ -13,12 +13,13 @@ use crate::text::words::{contains_any, spaced};
 const ASKS: &str = "\
     who pays|who will pay|who has to pay|who must pay|who should pay|who is paying|who paid|\
     who bears the cost|who bears the costs|who covers the cost|who covers the costs";
-/// Words of a text that says who bears a cost; other forms of them count too.
-const TELLS: &str = "\
-    pay|paid|payer|payable|payment|bear|bore|borne|cost|charge|chargeable|expense|cover|fund|\
-    finance|invoice|bill|reimburse|reimbursement|refund|free|account|budget|sponsor|settle|\
-    responsible|liable|insurance|insurer|owe|fee|price|subsidy|subsidise|grant|share|rent|include|\
-    inclusive|deduct|deduction|contribute|contribution";
+/// Words of a text that says who bears a cost, and words for the cost itself; other forms of them
+/// count too.
+const BEARS: &str = "\
+    pay|paid|payer|payable|payment|bear|bore|borne|charge|chargeable|expense|cover|fund|finance|\
+    invoice|bill|reimburse|reimbursement|refund|account|budget|sponsor|settle|responsible|liable|\
+    insurance|insurer|owe|subsidy|subsidise|grant|share|deduct|deduction|contribute|contribution";
+const COSTS: &str = "cost|fee|price|free|rent|include|inclusive";
 /// First words of a sentence that goes on with the matter of one before it.
 const GOES_ON: &str = "the|this|it|its|they|these|both|all";
 /// Maximum number of units from the passage on a thing to the sentence on its cost.
@@ -34,7 +35,8 @@ impl Choice<'_> {
         if !asks || !one.cells.is_empty() {
             return None;
         }
-        let told = terms(&TELLS.replace('|', " "));
+        let bears = terms(&BEARS.replace('|', " "));
+        let told = &bears | &terms(&COSTS.replace('|', " "));
         let tells = |one: &Candidate| tells_payer(one, &told);
         if tells(one) {
             return None;
@@ -47,7 +49,8 @@ impl Choice<'_> {
                 && other.shares_section(one)
                 && (1..=UNITS_MAX).contains(&other.unit.saturating_sub(one.unit))
                 && GOES_ON.split('|').any(|word| word == first_word)
-                && tells(other)
+                // "The entrance fee is 4 EUR" would be the price of something else.
+                && !bears.is_disjoint(&terms(&other.shown()))
         };
         if let Some(next) = (0..self.reading.candidates.len()).find(goes_on) {
             let is_whole = self.candidate(next).repeats(one);
