@@ -103,7 +103,8 @@ impl Choice<'_> {
     }
 
     /// Whether a decision is from a document named after another day than the question asks for.
-    /// If the question names a matter, the day may belong to it: "the party on 20 June".
+    /// The first lines of the document may name the day, too. If the question names a matter, the
+    /// day may belong to that: "the party on 20 June".
     fn is_of_other_day(&self, at: usize, has_matter: bool) -> bool {
         let asked: Vec<String> = self.question.days.iter().flat_map(|day| day.terms()).collect();
         let has = |held: &BTreeSet<String>| asked.iter().any(|day| held.contains(day));
@@ -112,17 +113,20 @@ impl Choice<'_> {
             (day.month, day.day) == (named.month, Some(named.day))
                 && day.year.is_none_or(|year| year == named.year)
         };
-        let is_told_beside = || {
-            let all = self.reading.candidates.iter().zip(&self.matches.own);
-            let mut beside = all.filter(|(other, _)| other.shares_section(self.candidate(at)));
-            beside.any(|(_, own)| has(own))
+        let is_told_near = || {
+            let one = self.candidate(at);
+            let mut near = self.reading.candidates.iter().zip(&self.matches.own).filter(|(it, _)| {
+                let is_first = it.stretch == one.stretch && it.group == 0;
+                is_first || (has_matter && it.shares_section(one))
+            });
+            near.any(|(_, own)| has(own))
         };
         let mut days = self.question.days.iter().filter(|day| day.day.is_some()).peekable();
         days.peek().is_some()
             && !days.any(is_named)
             && !has(&self.matches.above[at])
             && !has(&self.matches.own[at])
-            && !(has_matter && is_told_beside())
+            && !is_told_near()
     }
 
     /// A decision with the sentences after it in its paragraph, up to the limit of an answer.

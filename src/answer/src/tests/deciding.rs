@@ -37,6 +37,12 @@ fn the_day_of_a_matter_is_not_taken_for_that_of_the_meeting() {
     assert!(answer.contains("in the yard") && !answer.contains("five"), "{answer}");
     let answer = told("What was decided on 20 June?", &minutes);
     assert_eq!(answer, ABSTENTION);
+    let text = "The board met on 3 May 2025 in the hall.\n\n1. Roof\nCy reports that it leaks. \
+        Decision: the roof is mended in June.\n\n2. Bar\nAda has the keys. Decision: the bar opens \
+        at five.\n";
+    let saved_later = [("minutes-2025-05-05.txt", text)];
+    let answer = told("What was decided on 3 May 2025?", &saved_later);
+    assert!(answer.contains("mended") && answer.contains("at five"), "{answer}");
 }
 
 /// A vote is told with what was voted on.
