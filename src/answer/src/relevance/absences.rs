@@ -103,7 +103,9 @@ impl Absences {
         let is_thing = |word: &&String| !is_entry(UNITS, word) && !is_common(word);
         // "How many voted" counts people, whom a text need not name.
         let has_plural = counted.first().is_some_and(|word| word.ends_with('s'));
-        let counts_things = has_plural && asked.contains(" how many ");
+        // "Who decides how many berths are let" asks for no number.
+        let asks_number = question.asked == Asked::Number && asked.contains(" how many ");
+        let counts_things = has_plural && asks_number;
         let things = counted.iter().filter(|_| counts_things).filter(is_thing);
         let begins = |list| entries(list).any(|words| asked.starts_with(&format!(" {words} ")));
         let last = asked.split_whitespace().next_back().unwrap_or_default();

@@ -29,6 +29,13 @@ fn a_number_in_other_words_is_told() {
 }
 
 #[test]
+fn a_number_within_another_question_need_not_be_told() {
+    let text = "The harbour master decides on the places, of which 40 are let at most.";
+    let answer = told("Who decides how many berths are let?", &[("harbour.md", text)]);
+    assert!(answer.contains("harbour master"), "{answer}");
+}
+
+#[test]
 fn the_holder_of_an_office_needs_a_word_for_one() {
     let text = "This contract is between Orrin Ferries Ltd., Quay Road, Tarn, and Ada Holm.";
     let answer = told("Who is the CEO of Orrin Ferries?", &[("contract.txt", text)]);
