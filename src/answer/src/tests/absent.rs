@@ -116,8 +116,8 @@ fn who_pays_is_told_with_the_cost() {
     assert!(answer.contains("harbour fund"), "{answer}");
     let answer = told("Who pays for painting the jetty?", &[("notice.md", NOTICE)]);
     assert!(!answer.contains("June"), "{answer}");
-    let text = "# Winch\n\nThe winch motor is renewed in May. The bar is open all day. The entrance \
-        fee is 4 EUR.\n";
+    let text = "# Winch\n\nThe winch motor is renewed in May. The bar is open all day. The \
+        entrance fee is 4 EUR.\n";
     let answer = told("Who pays for the winch motor?", &[("winch.md", text)]);
     assert!(!answer.contains("entrance"), "{answer}");
     let text = "The berth holder bears the price of the winch motor.";
