@@ -86,7 +86,7 @@ impl PageBlock {
         if let Some((range, _)) = self.areas.last_mut() {
             range.end = range.end.min(end);
         }
-        self.areas.pop_if(|(range, _)| range.is_empty());
+        self.areas.pop_if(|(range, _)| range.start >= range.end);
     }
 }
 
