@@ -4,6 +4,7 @@ mod absent;
 mod changing;
 mod columns;
 mod deciding;
+mod groups;
 mod headed;
 mod owners;
 mod phrasing;

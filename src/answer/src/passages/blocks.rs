@@ -7,6 +7,7 @@
 //! 1. Ring the office.             item of a list
 //! | Code | Meaning |              header
 //! | A1   | Low     |              row, cells Code: A1, Meaning: Low
+//! | Pumps |     |    |           of several columns: lead of the rows below it
 //!
 //! turnover .... the whole volume  record with one cell, in a list of such lines
 //!
@@ -33,6 +34,7 @@ mod records;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use self::forms::divider;
 use self::lines::{
     Line, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped, lines,
 };
@@ -306,6 +308,9 @@ impl Parser<'_> {
         let names = head.clone().map(|head| &self.text[head]);
         for line in from..to {
             let Line { bytes, content, .. } = self.lines[line].clone();
+            if head.is_some() && self.divides(line, to) {
+                continue;
+            }
             let cells = named_cells(names.unwrap_or_default(), content);
             if let Some(unit) = self.push(Kind::Row, bytes) {
                 unit.head.clone_from(&head);
@@ -313,6 +318,16 @@ impl Parser<'_> {
             }
         }
         self.lead = None;
+    }
+
+    /// Makes a row that only names the rows below it, up to `end`, their announcement; returns
+    /// whether it is one.
+    fn divides(&mut self, line: usize, end: usize) -> bool {
+        let Some(below) = self.lines[..end].get(line + 1) else { return false };
+        let row = &self.lines[line];
+        let Some(name) = divider(row.content, below.content) else { return false };
+        self.lead = Some(row.bytes.start + name.start..row.bytes.start + name.end);
+        true
     }
 
     fn list(&mut self, at: usize) -> usize {

@@ -68,7 +68,7 @@ impl Choice<'_> {
         let Some(first) = self.first() else {
             return Vec::new();
         };
-        if let Some(list) = self.named_list() {
+        if let Some(list) = self.named_list().or_else(|| self.list_of_asked()) {
             return vec![list];
         }
         let other = self.of_kind(first).or_else(|| self.of_thing(first));
@@ -85,7 +85,7 @@ impl Choice<'_> {
         }
         let other = self.of_other_edition(first);
         // From two compared editions, one passage each is shown instead of a whole list.
-        let whole = self.whole_of(first);
+        let whole = self.whole_of(first).or_else(|| self.list_of_items(first));
         if let Some(whole) = whole.filter(|_| other.is_none() || self.question.sides.is_none()) {
             return self.filtered(whole);
         }
@@ -106,6 +106,7 @@ impl Choice<'_> {
         }
         self.of_decisions(first)
             .or_else(|| self.of_payer(first))
+            .or_else(|| self.with_replies(first))
             .or_else(|| self.of_cause(first))
             .or_else(|| self.of_ground(first))
             .unwrap_or_else(|| self.sentences(first))

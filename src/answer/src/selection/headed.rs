@@ -12,7 +12,7 @@ use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::is_calendar_word;
 use crate::text::words::{
-    Asked, contains, contains_any, entries, is_entry, is_interrogative, spaced,
+    Asked, contains, contains_any, entries, is_entry, is_interrogative, spaced, tells_negation,
 };
 
 /// Headings of steps that do not say what the steps achieve; a heading above them does.
@@ -28,6 +28,12 @@ const STEP_HEADINGS: &str = "\
 const ASKING: &str = "\
     what|what's|which|list|show|was|welche|welches|que|quel|quelle|quels|quelles|qu'est|qué|cuál|\
     cuáles";
+/// Words that begin questions that several things may answer.
+const OPENINGS: &str = "\
+    what|which|who|was|welche|welches|wer|que|quel|quelle|quels|quelles|qui|qué|cuál|cuáles|quién|\
+    quiénes";
+/// Minimum share of a question in the heading of a list that answers as a whole.
+const HEADED_SHARE_MIN: f32 = 0.5;
 /// Words that ask what a version changed, and words beside them.
 const CHANGED: &str = "\
     changed|changes|change|new|geändert|änderungen|neu|neues|changé|changements|nouveau|nouveautés|\
@@ -73,11 +79,7 @@ impl Choice<'_> {
         let question = self.question;
         let asked = spaced(question.last());
         let begins = entries(ASKING).any(|word| asked.starts_with(&format!(" {word} ")));
-        let is_computed = question.extreme.is_some()
-            || question.total.is_some()
-            || question.counts
-            || question.compares
-            || !question.conditions.is_empty();
+        let is_computed = is_computed(question);
         let is_other = !matches!(question.wanted, Wanted::Fact | Wanted::List)
             || question.asked != Asked::Other
             || question.is_negated
@@ -99,6 +101,64 @@ impl Choice<'_> {
         let mut found = self.lists().filter(is_one);
         let one = found.next()?;
         found.next().is_none().then_some(one)
+    }
+
+    /// The list right below a heading that asks what the question asks, with the same first word:
+    /// "Who should not ride?" above a list, for "who should not ride the raft". `None` if several
+    /// texts have such a list.
+    pub(crate) fn list_of_asked(&self) -> Option<usize> {
+        let question = self.question;
+        let is_fit = matches!(question.wanted, Wanted::Fact | Wanted::List)
+            && matches!(question.asked, Asked::Other | Asked::Person)
+            && !is_computed(question);
+        let matter = matter(question);
+        if !is_fit || matter.is_empty() {
+            return None;
+        }
+        let opening = |text: &str| {
+            let words = spaced(text);
+            words
+                .split_whitespace()
+                .next()
+                .filter(|word| is_entry(OPENINGS, word))
+                .map(str::to_owned)
+        };
+        let asked = opening(question.last())?;
+        let is_one = |at: &usize| {
+            let list = self.candidate(*at);
+            list.opens_section
+                && opening(&list.heading).as_ref() == Some(&asked)
+                && tells_negation(&list.heading) == question.is_negated
+                && !terms(&list.heading).is_disjoint(&matter)
+                && matter.is_subset(&self.matches.above[*at])
+        };
+        let mut found = self.lists().filter(is_one);
+        let one = found.next()?;
+        found.next().is_none().then_some(one)
+    }
+
+    /// The whole list that the first passage is an item of, if the heading makes every item an
+    /// answer: it says most of what the question asks for, and the items say nothing of it.
+    pub(crate) fn list_of_items(&self, first: usize) -> Option<usize> {
+        let (question, one) = (self.question, self.candidate(first));
+        let matter = matter(question);
+        let asked = spaced(question.last());
+        let begins = entries(OPENINGS).any(|word| asked.starts_with(&format!(" {word} ")));
+        let is_fit = begins
+            && one.shape == Shape::Unit(Kind::Item)
+            && question.wanted == Wanted::Fact
+            && question.asked == Asked::Other
+            && !is_computed(question)
+            && !question.asks_where;
+        if !is_fit || matter.is_empty() {
+            return None;
+        }
+        let list = self.lists().find(|at| self.candidate(*at).is_beside(one))?;
+        let is_below = self.candidate(list).opens_section || !self.candidate(list).lead.is_empty();
+        let held = matter.intersection(&self.matches.above[list]);
+        let is_told = self.matches.weights.share(held) >= HEADED_SHARE_MIN;
+        let is_bare = self.matches.own[list].is_disjoint(&matter);
+        (is_below && is_told && is_bare).then_some(list)
     }
 
     /// All that is below the heading of a version, if the first passage is there and the question
@@ -140,6 +200,15 @@ impl Choice<'_> {
         let all = self.reading.candidates.iter().enumerate();
         all.filter(|(_, one)| one.shape == Shape::Whole(Form::List)).map(|(at, _)| at)
     }
+}
+
+/// Whether a question asks for rows or numbers that have to be computed.
+fn is_computed(question: &Question) -> bool {
+    question.extreme.is_some()
+        || question.total.is_some()
+        || question.counts
+        || question.compares
+        || !question.conditions.is_empty()
 }
 
 /// The terms of a question that say what it is about.

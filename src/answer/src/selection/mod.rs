@@ -7,12 +7,14 @@
 //! - `computed`: rows picked by computation
 //! - `conflicts`: passages that contradict each other
 //! - `decisions`: the decisions recorded in minutes
+//! - `divided`: the part of a table that a question names
 //! - `foreign`: passages in other languages, rendered in words of the question's language
 //! - `headed`: whole lists found by the headings above them
 //! - `identified`: the row that a question identifies by a code or a name
 //! - `kinds`: the table of the kind of things that is meant
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
+//! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
@@ -25,12 +27,14 @@ pub(crate) mod columns;
 pub(crate) mod computed;
 pub(crate) mod conflicts;
 pub(crate) mod decisions;
+pub(crate) mod divided;
 pub(crate) mod foreign;
 pub(crate) mod headed;
 pub(crate) mod identified;
 pub(crate) mod kinds;
 pub(crate) mod occasions;
 pub(crate) mod payers;
+pub(crate) mod replies;
 pub(crate) mod rows;
 pub(crate) mod sure;
 pub(crate) mod today;

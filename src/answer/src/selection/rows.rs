@@ -123,7 +123,7 @@ impl Choice<'_> {
             let other = self.candidate(*at);
             other.is_beside(self.candidate(of)) && other.has_values()
         };
-        (0..self.reading.candidates.len()).filter(is_mate).collect()
+        self.of_named_part((0..self.reading.candidates.len()).filter(is_mate).collect())
     }
 
     /// The rows of the first one's table that answer as well as the first one.

@@ -81,7 +81,10 @@ impl Parser<'_> {
         let most = rows.iter().map(|row| bars(row.content)).max().unwrap_or(0);
         let whole = if header.ends_with('|') { bars(header) } else { most };
         self.begin(Form::Table);
-        for row in &rows {
+        for (line, row) in rows.iter().enumerate() {
+            if self.divides(line, rows.len()) {
+                continue;
+            }
             // The first row may have been cut, and its values would get wrong names.
             let names = if bars(row.content) == whole { names } else { "" };
             let cells = named_cells(names, row.content);
@@ -89,6 +92,7 @@ impl Parser<'_> {
                 unit.cells = cells;
             }
         }
+        self.lead = None;
         rows.len()
     }
 }

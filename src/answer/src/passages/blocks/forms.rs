@@ -110,6 +110,19 @@ fn is_short(line: &str, label: &Range<usize>) -> bool {
     line[label.clone()].chars().count() <= LABEL_CHARS_MAX
 }
 
+/// The text of a row that names the rows below it: the only one in the row, in the first of three or
+/// more columns, above a row with values.
+pub(super) fn divider(row: &str, below: &str) -> Option<Range<usize>> {
+    let all: Vec<Range<usize>> = cells(row).collect();
+    let (from, to) = (usize::from(row.starts_with('|')), usize::from(row.ends_with('|')));
+    let (first, others) = all.get(from..all.len() - to)?.split_first()?;
+    let is_one = others.len() > 1
+        && row[first.clone()].contains(char::is_alphabetic)
+        && others.iter().all(Range::is_empty)
+        && filled(below).len() > 1;
+    is_one.then(|| first.clone())
+}
+
 /// Whether a line has one cell with a text, and others without.
 fn is_title(line: &str) -> bool {
     filled(line).len() == 1 && cells(line).filter(Range::is_empty).count() > 2

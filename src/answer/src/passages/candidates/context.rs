@@ -1,6 +1,8 @@
 //! Text around a passage without which it says something else, or nothing: the heading
 //! "Forbidden" above an item, the version above a change, the vote after a decision.
 
+use std::ops::Range;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Reader;
@@ -61,7 +63,7 @@ pub(crate) struct Above {
     /// Whether it is only a version or a day.
     pub(crate) is_edition: bool,
     /// The chunk that holds it and its characters there, if it was read.
-    pub(crate) place: Option<(usize, std::ops::Range<usize>)>,
+    pub(crate) place: Option<(usize, Range<usize>)>,
 }
 
 impl Reader<'_> {
@@ -73,6 +75,7 @@ impl Reader<'_> {
         let found = match unit.kind {
             Kind::Item => of_item(path, lead),
             Kind::Sentence => against(path, lead).filter(|_| !holds_any(own, VERBS)),
+            Kind::Row if is_divided(unit) => Some(vec![lead]),
             Kind::Row => against(path, lead),
             Kind::Record | Kind::Field => comment(path).or_else(|| against(path, lead)),
             Kind::Line => None,
@@ -86,12 +89,20 @@ impl Reader<'_> {
     }
 
     /// The place of the last line before a byte that ends with a heading.
-    fn place_above(&self, heading: &str, end: usize) -> Option<(usize, std::ops::Range<usize>)> {
+    fn place_above(&self, heading: &str, end: usize) -> Option<(usize, Range<usize>)> {
         let text = &self.stretch.text;
         let start = text[..end].rfind(&format!("{heading}\n"))?;
         let chars = self.offsets.chars(text, &(start..start + heading.len()));
         self.stretch.place(&chars).map(|placed| (placed.chunk, placed.in_chunk))
     }
+}
+
+/// Whether a row is announced by a line within its table.
+fn is_divided(unit: &Unit) -> bool {
+    let has_names = unit.cells.iter().any(|cell| !cell.name.is_empty());
+    let is_inside =
+        |lead: &Range<usize>| unit.head.as_ref().is_none_or(|head| lead.start > head.end);
+    has_names && unit.lead.as_ref().is_some_and(is_inside)
 }
 
 /// The headings that a list item needs: a version or day, and one that says in which sense the

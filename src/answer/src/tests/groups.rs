@@ -1,0 +1,66 @@
+//! Answers from lists below headings, parts of tables, and conversations.
+
+use super::*;
+
+const PITCHES: &str = "# Campsite: what guests ask\n\n## What is forbidden?\n\n\
+    - drones\n- fires on the grass\n- generators after nine\n- drums\n- tents by the weir\n\n\
+    ## Who should not take the big slide or the raft?\n\n\
+    - people with a weak heart\n- anybody under 8\n- wearers of glasses\n\n\
+    In doubt the guard says no, and nobody overrules the guard.\n\n\
+    ## Must be on each pitch card\n\n- name and car number\n- day of leaving\n- colour of the tent\n";
+
+/// Goal: a list below a heading that asks or says what is asked is told whole.
+#[test]
+fn a_list_below_its_question_is_told_whole() {
+    let asked = |question: &str| told(question, &[("campsite.md", PITCHES)]);
+    for (question, all) in [
+        (
+            "what is forbidden on the campsite",
+            &["drones", "fires", "generators", "drums", "weir"][..],
+        ),
+        ("who should not take the raft", &["weak heart", "under 8", "glasses"]),
+        ("what has to be written on every pitch card", &["car number", "leaving", "colour"]),
+    ] {
+        let answer = asked(question);
+        assert!(all.iter().all(|one| answer.contains(one)), "{question}: {answer}");
+        assert!(!answer.contains("guard"), "{question}: {answer}");
+    }
+}
+
+const REPAIRS: &str = "# Repairs\n\n| Repair | Minutes | Price | Done by |\n|---|---|---|---|\n\
+    | WHEELS | | | |\n| Standard | 30 | 24 | anyone |\n| New rim | 55 | 61 | Ada |\n\
+    | BRAKES AND GEARS | | | |\n| Standard | 20 | 19 | Bo |\n| New cable | 15 | 12 | anyone |\n\
+    | FRAMES | | | |\n| Paint | 90 | 140 | Ada |\n| Sticker | 5 | 4 | anyone |\n";
+
+/// Goal: a line that only names the rows below it is no row, and sets them apart.
+#[test]
+fn the_parts_of_a_table_are_told_apart() {
+    let asked = |question: &str| told(question, &[("repairs.md", REPAIRS)]);
+    let answer = asked("what is the cheapest repair of brakes and gears?");
+    assert!(answer.contains("New cable") && !answer.contains("Sticker"), "{answer}");
+    let answer = asked("how much is the standard repair of brakes and gears?");
+    assert!(answer.contains("19") && !answer.contains("24"), "{answer}");
+    assert!(answer.contains("BRAKES AND GEARS: Repair: Standard"), "{answer}");
+    let answer = asked("which repairs count as wheels?");
+    assert!(answer.contains("Standard") && answer.contains("New rim"), "{answer}");
+    assert!(!answer.contains("Paint") && !answer.contains("cable"), "{answer}");
+}
+
+const CHAT: &str = "[Export] group \"kilns\"\n\n\
+    12.03.2025, 08:10 - Ada: kiln 2 shows H7 and is cold\n\
+    12.03.2025, 08:14 - Bo (workshop): H7 is the door switch. open the door, blow the dust out, \
+    close it hard, then hold reset\n\
+    12.03.2025, 08:15 - Ada: thanks\n\
+    12.03.2025, 11:40 - Cem: clay arrives on friday, two pallets\n\
+    14.03.2025, 17:02 - Cem: the glaze on order 88 came out matt\n\
+    14.03.2025, 17:20 - Ada: cooled too fast, somebody opened the vent\n";
+
+/// Goal: the replies to a message about a problem are told with it.
+#[test]
+fn replies_are_told_with_the_message() {
+    let asked = |question: &str| told(question, &[("kilns.txt", CHAT)]);
+    let answer = asked("kiln 2 shows H7 what to do");
+    assert!(answer.contains("blow the dust out") && !answer.contains("pallets"), "{answer}");
+    let answer = asked("why did the glaze on order 88 come out matt");
+    assert!(answer.contains("opened the vent"), "{answer}");
+}
