@@ -157,11 +157,12 @@ impl Absences {
         shown: &str,
         above: &str,
     ) -> bool {
+        let tells_people = contains_any(&spaced(shown), PEOPLE)
+            || (self.counts_people && contains_any(&spaced(shown), NAMES_OF_PEOPLE));
         !self.counted.is_empty()
             && self.counted.iter().all(|term| unmet.contains(term) && !is_met(term))
             && !quantities(shown).is_empty()
-            && !contains_any(&spaced(shown), PEOPLE)
-            && !(self.counts_people && contains_any(&spaced(shown), NAMES_OF_PEOPLE))
+            && !tells_people
             && !are_related(&self.counted, &format!("{shown}\n{above}"))
     }
 

@@ -115,10 +115,11 @@ impl Choice<'_> {
         };
         let is_told_near = || {
             let one = self.candidate(at);
-            let mut near = self.reading.candidates.iter().zip(&self.matches.own).filter(|(it, _)| {
-                let is_first = it.stretch == one.stretch && it.group == 0;
-                is_first || (has_matter && it.shares_section(one))
-            });
+            let mut near =
+                self.reading.candidates.iter().zip(&self.matches.own).filter(|(it, _)| {
+                    let is_first = it.stretch == one.stretch && it.group == 0;
+                    is_first || (has_matter && it.shares_section(one))
+                });
             near.any(|(_, own)| has(own))
         };
         let mut days = self.question.days.iter().filter(|day| day.day.is_some()).peekable();

@@ -154,7 +154,9 @@ impl<'a> Earlier<'a> {
         for name in std::mem::take(lost) {
             let object = known.remove(&name).filter(|object| !damaged.contains(object));
             match object {
-                Some(object) if self.is_there(&object, LOST)? && self.is_sound(&object, LOST)? => {
+                Some(object)
+                    if self.is_there(&object, LOST)? && self.is_sound(&object, LOST)? =>
+                {
                     found.push(FileEntry(name, object));
                 }
                 object => {

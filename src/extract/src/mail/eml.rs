@@ -180,9 +180,8 @@ fn attachment_of<'b>(bytes: &'b [u8], part: &Part) -> Option<Attachment<'b>> {
     let kind = media_type.as_str();
     // Some programs attach files inline. The parts of a saved page have an address.
     let is_of_page = disposition.value.is_empty() || named(part, "content-location").is_some();
-    let is_display = kind.starts_with("image/")
-        || kind.contains("font")
-        || is_of_page && UNREAD.contains(&kind);
+    let is_display =
+        kind.starts_with("image/") || kind.contains("font") || is_of_page && UNREAD.contains(&kind);
     if UNNAMED.contains(&kind) || is_display && disposition.value != "attachment" {
         return None;
     }
