@@ -1,6 +1,7 @@
 //! Estimates of the memory and disk that a segment needs as input of a merge.
 //!
-//! While it writes, a merge holds the records of all sources plus one section at a time:
+//! While it writes, a merge holds one section at a time, and the details of all sources. A record is
+//! decoded when it is needed, because decoded metadata may take many times their stored size:
 //!
 //! | section | bytes in memory |
 //! |---|---|
@@ -8,7 +9,7 @@
 //! | texts | 8 per row: positions; the texts themselves are spooled to disk |
 //! | lists, one-bit codes | 250 per row: twelve nearest groups, distances, the codes |
 //! | graph | six times its size: a table of its names, and the section twice |
-//! | sources | four times their size: records, their stored form, the section twice |
+//! | sources | four times their size: what is stored of them, and the section twice as it grows |
 //! | columns | eight times their size: a value that occurs in a single row takes two allocations |
 //! | boxes, lines, contexts | twice their size |
 

@@ -14,13 +14,17 @@ use lodestone_types::{ChunkPlace, LineBox, PageBox, RowId, SourceRecord};
 /// Live rows of older segments, one segment after the other.
 pub(super) struct MergedRows<'a> {
     inputs: Vec<(&'a Segment, &'a TombstoneSet)>,
-    sources: Vec<(SourceRecord, u32)>,
+    /// The input of each source, and its number there.
+    sources: Vec<(u32, u32)>,
+    source_rows: Vec<u32>,
     rows: Vec<(u32, RowId)>,
+    /// The record that replaces that of the only source.
+    renewed: Option<SourceRecord>,
 }
 
 impl<'a> MergedRows<'a> {
     pub(super) fn new(inputs: Vec<(&'a Segment, &'a TombstoneSet)>) -> Result<Self, SegmentError> {
-        let mut sources = Vec::new();
+        let (mut sources, mut source_rows) = (Vec::new(), Vec::new());
         let mut rows = Vec::new();
         for (input, (segment, dead)) in inputs.iter().enumerate() {
             for source in 0..segment.source_count() {
@@ -30,7 +34,8 @@ impl<'a> MergedRows<'a> {
                 let before = rows.len();
                 let live = segment.rows_of(source).iter().filter(|row| !dead.rows.contains(**row));
                 rows.extend(live.map(|row| (input as u32, RowId(*row))));
-                sources.push((segment.record(source)?, (rows.len() - before) as u32));
+                sources.push((input as u32, source));
+                source_rows.push((rows.len() - before) as u32);
             }
         }
         let alive = |(segment, dead): &(&Segment, &TombstoneSet)| {
@@ -40,7 +45,7 @@ impl<'a> MergedRows<'a> {
             let problem = "rows of a dead source are alive".to_owned();
             return Err(SegmentError::BadInput { problem });
         }
-        Ok(Self { inputs, sources, rows })
+        Ok(Self { inputs, sources, source_rows, rows, renewed: None })
     }
 
     /// Takes the live rows of one source, under a new record.
@@ -52,8 +57,9 @@ impl<'a> MergedRows<'a> {
     ) -> Self {
         let live = segment.rows_of(source).iter().filter(|row| !dead.rows.contains(**row));
         let rows: Vec<(u32, RowId)> = live.map(|row| (0, RowId(*row))).collect();
-        let sources = vec![(record, rows.len() as u32)];
-        Self { inputs: vec![(segment, dead)], sources, rows }
+        let (sources, source_rows) = (vec![(0, source)], vec![rows.len() as u32]);
+        let inputs = vec![(segment, dead)];
+        Self { inputs, sources, source_rows, rows, renewed: Some(record) }
     }
 
     fn segment_of(&self, row: u32) -> (&'a Segment, RowId) {
@@ -63,8 +69,16 @@ impl<'a> MergedRows<'a> {
 }
 
 impl RowFeed for MergedRows<'_> {
-    fn sources(&self) -> &[(SourceRecord, u32)] {
-        &self.sources
+    fn source_rows(&self) -> &[u32] {
+        &self.source_rows
+    }
+
+    fn record(&self, source: usize) -> Result<Cow<'_, SourceRecord>, SegmentError> {
+        if let Some(record) = &self.renewed {
+            return Ok(Cow::Borrowed(record));
+        }
+        let (input, source) = self.sources[source];
+        self.inputs[input as usize].0.record(source).map(Cow::Owned)
     }
 
     fn entry(&self, row: u32) -> (u32, ChunkPlace) {

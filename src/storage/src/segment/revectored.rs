@@ -32,7 +32,7 @@ impl<'a> RevectoredRows<'a> {
         sparse: &'a [SparseRow],
     ) -> Result<Self, SegmentError> {
         let rows = MergedRows::new(vec![input])?;
-        let count: u32 = rows.sources().iter().map(|(_, rows)| rows).sum();
+        let count: u32 = rows.source_rows().iter().sum();
         let has_sparse = sparse.is_empty() || sparse.len() == vectors.len();
         if count as usize != vectors.len() || !has_sparse {
             let problem =
@@ -45,8 +45,12 @@ impl<'a> RevectoredRows<'a> {
 }
 
 impl RowFeed for RevectoredRows<'_> {
-    fn sources(&self) -> &[(SourceRecord, u32)] {
-        self.rows.sources()
+    fn source_rows(&self) -> &[u32] {
+        self.rows.source_rows()
+    }
+
+    fn record(&self, source: usize) -> Result<Cow<'_, SourceRecord>, SegmentError> {
+        self.rows.record(source)
     }
 
     fn entry(&self, row: u32) -> (u32, ChunkPlace) {

@@ -54,8 +54,11 @@ pub struct NewSource {
 
 /// Rows in the order in which they will be numbered, grouped by source.
 pub(super) trait RowFeed {
-    /// Sources in order, each with its number of rows.
-    fn sources(&self) -> &[(SourceRecord, u32)];
+    /// The number of rows of each source, in order.
+    fn source_rows(&self) -> &[u32];
+    /// The record of a source. A merge decodes it for each call, because decoded metadata take many
+    /// times their stored size.
+    fn record(&self, source: usize) -> Result<Cow<'_, SourceRecord>, SegmentError>;
     /// Index and place of a row.
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
     /// Rectangles of a row.
@@ -91,7 +94,7 @@ pub(super) type Scratch<'a> = dyn Fn() -> io::Result<File> + 'a;
 /// Builds the row table's entries for a feed.
 pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
     let mut entries = Vec::new();
-    for (source, (_, rows)) in feed.sources().iter().enumerate() {
+    for (source, rows) in feed.source_rows().iter().enumerate() {
         for _ in 0..*rows {
             let (index, place) = feed.entry(entries.len() as u32);
             entries.push(RowEntry { source: source as u32, place, index });
@@ -103,10 +106,11 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
 /// Builds the graph section of a feed; `None` if its rows and titles name no entity.
 pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, SegmentError> {
     let mut writer = GraphWriter::new();
-    let sources = feed.sources();
-    for (source, (record, source_rows)) in sources.iter().enumerate() {
-        if *source_rows > 0 && record.kind != SourceKind::Embeddings {
-            writer.add_title(source as u32, own_title(record));
+    let sources = feed.source_rows();
+    for (source, _) in sources.iter().enumerate().filter(|(_, rows)| **rows > 0) {
+        let record = feed.record(source)?;
+        if record.kind != SourceKind::Embeddings {
+            writer.add_title(source as u32, own_title(&record));
         }
     }
     for row in 0..rows {
@@ -130,9 +134,10 @@ pub(super) fn own_title(record: &SourceRecord) -> &str {
 pub(super) fn columns(feed: &dyn RowFeed) -> Result<Vec<u8>, SegmentError> {
     let mut builder = ColumnsBuilder::new();
     let mut next = 0;
-    for (record, rows) in feed.sources() {
+    for (source, rows) in feed.source_rows().iter().enumerate() {
+        let record = feed.record(source)?;
         let rows = next..next + rows;
-        builder.add_source(record, rows.clone());
+        builder.add_source(&record, rows.clone());
         next = rows.end;
         if record.kind != SourceKind::Embeddings {
             continue;
@@ -150,7 +155,8 @@ pub(super) fn columns(feed: &dyn RowFeed) -> Result<Vec<u8>, SegmentError> {
 
 /// The rows of fresh sources.
 pub(super) struct FreshRows<'a> {
-    sources: Vec<(SourceRecord, u32)>,
+    sources: &'a [NewSource],
+    source_rows: Vec<u32>,
     rows: Vec<(&'a NewSource, &'a NewRow)>,
     vectors: VectorColumns,
 }
@@ -162,7 +168,6 @@ impl<'a> FreshRows<'a> {
         input: &'a [NewSource],
     ) -> Result<Self, SegmentError> {
         let bad = |problem: String| SegmentError::BadInput { problem };
-        let mut sources = Vec::with_capacity(input.len());
         let mut rows = Vec::new();
         let mut names = BTreeSet::new();
         for source in input {
@@ -172,17 +177,21 @@ impl<'a> FreshRows<'a> {
             if !source.rows.is_sorted_by(|a, b| a.index < b.index) {
                 return Err(bad(format!("chunks of {:?} are not in order", source.record.id)));
             }
-            sources.push((source.record.clone(), source.rows.len() as u32));
             rows.extend(source.rows.iter().map(|row| (source, row)));
         }
         let vectors = vector_columns(kind, dimension, rows.iter().map(|(_, row)| &row.vector))?;
-        Ok(Self { sources, rows, vectors })
+        let source_rows = input.iter().map(|source| source.rows.len() as u32).collect();
+        Ok(Self { sources: input, source_rows, rows, vectors })
     }
 }
 
 impl RowFeed for FreshRows<'_> {
-    fn sources(&self) -> &[(SourceRecord, u32)] {
-        &self.sources
+    fn source_rows(&self) -> &[u32] {
+        &self.source_rows
+    }
+
+    fn record(&self, source: usize) -> Result<Cow<'_, SourceRecord>, SegmentError> {
+        Ok(Cow::Borrowed(&self.sources[source].record))
     }
 
     fn entry(&self, row: u32) -> (u32, ChunkPlace) {

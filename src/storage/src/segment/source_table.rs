@@ -4,6 +4,7 @@
 //! Metadata maps are stored as JSON; the filter columns hold them in searchable form. Details of
 //! application records have a section of their own, which segments without such records omit.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::mem::offset_of;
 use std::path::Path;
@@ -17,6 +18,7 @@ use rkyv::primitive::ArchivedU64;
 use rkyv::string::ArchivedString;
 use rkyv::util::AlignedVec;
 
+use crate::segment::SegmentError;
 use lodestone_io::Archive;
 use lodestone_types::{
     Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
@@ -104,26 +106,31 @@ impl StoredSource {
     }
 }
 
-/// Encodes the section of records.
-pub(super) fn encode<'a>(records: impl Iterator<Item = &'a SourceRecord>) -> AlignedVec {
-    let records: Vec<StoredSource> = records.map(StoredSource::of).collect();
-    let mut by_key: Vec<u32> = (0..records.len() as u32).collect();
+/// Encodes the section of records, and that of details if a source has any.
+///
+/// # Errors
+/// The first error of `records`.
+pub(super) fn encode<'a>(
+    records: impl Iterator<Item = Result<Cow<'a, SourceRecord>, SegmentError>>,
+) -> Result<(AlignedVec, Option<AlignedVec>), SegmentError> {
+    let (mut stored, mut sources, mut details) = (Vec::new(), Vec::new(), Vec::new());
+    for record in records {
+        let record = record?;
+        if !record.detail.is_empty() {
+            sources.push(stored.len() as u32);
+            let json = serde_json::to_string(&record.detail).expect("plain data always prints");
+            details.push(json);
+        }
+        stored.push(StoredSource::of(&record));
+    }
+    let mut by_key: Vec<u32> = (0..stored.len() as u32).collect();
     by_key.sort_unstable_by_key(|at| {
-        let record = &records[*at as usize];
+        let record = &stored[*at as usize];
         (&record.sub_tenant, &record.id)
     });
-    lodestone_io::encode(&StoredSources { records, by_key })
-}
-
-/// Encodes the section of details; `None` if no source has any.
-pub(super) fn encode_details<'a>(
-    records: impl Iterator<Item = &'a SourceRecord>,
-) -> Option<AlignedVec> {
-    let with_detail = records.zip(0_u32..).filter(|(record, _)| !record.detail.is_empty());
-    let json = |detail| serde_json::to_string(detail).expect("plain data always prints");
-    let (sources, details): (Vec<u32>, Vec<String>) =
-        with_detail.map(|(record, at)| (at, json(&record.detail))).unzip();
-    (!sources.is_empty()).then(|| lodestone_io::encode(&StoredDetails { sources, details }))
+    let details =
+        (!sources.is_empty()).then(|| lodestone_io::encode(&StoredDetails { sources, details }));
+    Ok((lodestone_io::encode(&StoredSources { records: stored, by_key }), details))
 }
 
 /// The two sections, read in place. If the file becomes unreadable after it was opened, an affected

@@ -133,14 +133,14 @@ fn write_feed(
     feed: &dyn RowFeed,
     backend: &dyn ComputeBackend,
 ) -> Result<SegmentMeta, SegmentError> {
-    let rows = feed.sources().iter().map(|(_, rows)| rows).sum();
+    let rows = feed.source_rows().iter().sum();
     let sparse_model = feed.sparse_model()?;
     let header = Header {
         version: if sparse_model.is_some() { SPARSE_VERSION } else { PLAIN_VERSION },
         collection: shape.collection,
         segment: shape.segment,
         rows,
-        sources: feed.sources().len() as u32,
+        sources: feed.source_rows().len() as u32,
         dimension: shape.dimension as u32,
         vector_kind: shape.vector_kind,
         has_payloads: feed.has_payloads(),
@@ -196,14 +196,16 @@ fn write_sections(
     backend: &dyn ComputeBackend,
     scratch: &Scratch<'_>,
 ) -> Result<(), Failure> {
-    let records = || feed.sources().iter().map(|(record, _)| record);
+    let records = (0..feed.source_rows().len()).map(|source| feed.record(source));
     out.write(&header.encode())?;
     out.begin(Section::Rows)?;
     out.write(&row_table::encode(&row_feed::entries(feed), header.sources))?;
     out.begin(Section::Texts)?;
     write_texts(out, header, feed, scratch)?;
+    let (sources, details) = source_table::encode(records)?;
     out.begin(Section::Sources)?;
-    out.write(&source_table::encode(records()))?;
+    out.write(&sources)?;
+    drop(sources);
     out.begin(Section::Columns)?;
     out.write(&row_feed::columns(feed)?)?;
 
@@ -218,7 +220,7 @@ fn write_sections(
         out.begin(Section::OneBit)?;
         out.write(&built.one_bit)?;
     }
-    if let Some(details) = source_table::encode_details(records()) {
+    if let Some(details) = details {
         out.begin(Section::Details)?;
         out.write(&details)?;
     }
