@@ -11,6 +11,7 @@ mod phrasing;
 mod reading;
 mod repeated;
 mod selecting;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

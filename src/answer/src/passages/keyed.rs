@@ -18,9 +18,12 @@ const FURTHER: Limits = Limits { chars: 80, words: 10 };
 /// Marks in a name besides letters and digits.
 const MARKS: &str = " ._-/()&'%€$£\":?#+°²³";
 /// Further marks in a name that several records repeat, and marks that may begin it.
-const RARE_MARKS: &str =
-    " ._-/()&'%€$£\"?#+°²³,;[]=<>*@~§×\u{2013}\u{2014}\u{2018}\u{2019}\u{201C}\u{201D}";
+const RARE_MARKS: &str = "\
+    \u{20}._-/()&'%€$£\"?#+°²³,;[]=<>*@~§×\u{2264}\u{2265}\u{2013}\u{2014}\u{2018}\u{2019}\u{201C}\
+    \u{201D}";
 const FIRST_MARKS: &str = "\"(%€$£°§";
+/// Marks of a bound, which begin a name before a digit.
+const BOUND_MARKS: [char; 4] = ['<', '>', '\u{2264}', '\u{2265}'];
 
 /// Minimum number of words in a value that may be a sentence.
 const PROSE_WORDS_MIN: usize = 3;
@@ -97,7 +100,8 @@ pub(crate) fn repeated_names<'t>(lines: impl Iterator<Item = &'t str>) -> BTreeS
     for line in lines {
         paragraph += usize::from(line.is_empty());
         let Some((name, _)) = line.split_once(": ") else { continue };
-        let begins = name.starts_with(|c: char| c.is_alphanumeric() || FIRST_MARKS.contains(c));
+        let begins = name.starts_with(|c: char| c.is_alphanumeric() || FIRST_MARKS.contains(c))
+            || is_bound(name);
         if begins
             && name.contains(char::is_alphabetic)
             && is_name(name, &FURTHER, RARE_MARKS)
@@ -107,6 +111,12 @@ pub(crate) fn repeated_names<'t>(lines: impl Iterator<Item = &'t str>) -> BTreeS
         }
     }
     repeated
+}
+
+/// Whether a name begins with the mark of a bound and a digit: "< 5 kg", but not "> said Ada".
+fn is_bound(name: &str) -> bool {
+    let bound = name.strip_prefix(BOUND_MARKS).map(str::trim_start);
+    bound.is_some_and(|bound| bound.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether a text is a name within the limits, of letters, digits and the given marks.
@@ -205,6 +215,12 @@ mod tests {
         let lines = || noted.lines().skip(10).map(|line| (0, line));
         assert_eq!(run("", lines(), &repeated).len(), 4);
         assert!(run("", lines(), &BTreeSet::new()).is_empty());
+        let loads = ["< 1 t", "1 - 3 t", "> 3 t", "\u{2265} 9 t"];
+        let record = |value: &str| loads.map(|name| format!("{name}: {value}")).join("\n");
+        let two = format!("van: A\n{}\n\nvan: B\n{}", record("12"), record("40"));
+        assert_eq!(keys(&two)[1..], loads);
+        let quoted = "van: A\n> From: Ada\n\n> From: Bo\n";
+        assert_eq!(keys(quoted), ["van"], "a mark of quotation is no bound");
         let talk = "Holm, Ada: the boat is in.\nTarn, Bo: good.\nHolm, Ada: it leaks.";
         assert!(keys(talk).is_empty(), "one paragraph");
         let notes = "room: 4\nDear Ada, please note: it is wet.\n\nMind this, all: it is wet.";

@@ -12,7 +12,7 @@ use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
 use crate::relevance::suppositions::supposes;
-use crate::rows::ranges::{range_holds, span_holds};
+use crate::rows::ranges::{is_out_of_range, span_holds};
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money};
 use crate::text::words::{Asked, contains, entries, holds, is_entry, spaced, tells_negation};
@@ -186,8 +186,7 @@ pub(crate) fn form(
     if question.is_negated && denies() {
         form += NEGATION_BONUS;
     }
-    let is_out = |one| range_holds(&candidate.cells, one) == Some(false);
-    if question.quantities.iter().any(is_out) {
+    if question.quantities.iter().any(|one| is_out_of_range(&candidate.cells, one)) {
         form -= RANGE_MALUS;
     }
     if question.days.iter().any(|day| span_holds(&candidate.cells, *day) == Some(false)) {

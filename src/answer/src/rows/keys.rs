@@ -8,9 +8,9 @@ use crate::passages::blocks::Cell;
 use crate::passages::candidates::Candidate;
 use crate::question::several::is_plural;
 use crate::question::wish::{Question, Wanted};
-use crate::rows::ranges::terms_of_columns;
+use crate::rows::ranges::{is_within, terms_of_columns};
 use crate::text::terms::terms;
-use crate::text::values::year;
+use crate::text::values::{Quantity, year};
 use crate::text::words::is_entry;
 use lodestone_text::HybridQuery;
 
@@ -107,7 +107,8 @@ impl Keys {
         (candidate.stretch, candidate.group, cell.value.to_lowercase())
     }
 
-    /// The bonus for cells that the question contains whole and that distinguish a row.
+    /// The bonus for cells that the question contains whole and that distinguish a row, and for
+    /// ranges that contain its numbers.
     pub(crate) fn bonus(
         &self,
         question: &Question,
@@ -135,7 +136,10 @@ impl Keys {
         if is_of_kind || one.cells.iter().any(|cell| is_named_letter(question, cell)) {
             return KEY_BONUS * KEYS_MAX as f32;
         }
-        KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32
+        let is_within = |asked: &&Quantity| is_within(&one.cells, asked);
+        let ranges = question.quantities.iter().filter(is_within).count();
+        let keys = one.cells.iter().filter(is_key).count() + ranges;
+        KEY_BONUS * keys.min(KEYS_MAX) as f32
     }
 }
 

@@ -8,6 +8,7 @@
 //! - `marks`: rows that say yes or no, are closed on a day, or lack a value
 //! - `ranges`: rows whose range contains a value
 //! - `states`: rows that are unfinished
+//! - `steps`: rows whose first values are bounds, and the one that a number means
 
 pub(crate) mod conditions;
 pub(crate) mod evaluate;
@@ -17,3 +18,4 @@ pub(crate) mod keys;
 pub(crate) mod marks;
 pub(crate) mod ranges;
 pub(crate) mod states;
+pub(crate) mod steps;

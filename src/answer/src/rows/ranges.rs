@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use time::{Date, Month};
 
 use crate::passages::blocks::Cell;
+use crate::question::scales::scaled;
 use crate::question::wish::Question;
 use crate::text::currencies::is_same_unit;
 use crate::text::values::{Day, Quantity, days, measure, quantities, words_of};
@@ -53,12 +54,15 @@ const ENDS: &[(&str, &str)] = &[
     ("inicio", "fin"),
 ];
 
+/// Numbers that are years if nothing else tells what they are.
+const YEARS: std::ops::RangeInclusive<f64> = 1500.0..=2199.0;
+
 /// Whether a row contains the number in one of its ranges; `None` if it has no range for it.
 pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
     let is_of_unit = |cell: &Cell| {
         asked.unit.is_empty()
-            || words_of(&cell.name).any(|word| is_same_unit(&word, &asked.unit))
-            || quantities(&cell.value).iter().any(|one| is_same_unit(&one.unit, &asked.unit))
+            || words_of(&cell.name).any(|word| is_unit(&word, &asked.unit))
+            || quantities(&cell.value).iter().any(|one| is_unit(&one.unit, &asked.unit))
     };
     let mut verdict = None;
     let ends = pairs(cells).filter_map(|(low, high)| {
@@ -74,12 +78,40 @@ pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
     verdict
 }
 
+/// Whether a number lies outside the ranges of a row that does not state it anywhere: 2207 is no
+/// number for "pins 1-16", unless they are those "for HV-2207". A year is outside ranges of years
+/// only.
+pub(crate) fn is_out_of_range(cells: &[Cell], asked: &Quantity) -> bool {
+    let numbers = |cell: &Cell| quantities(&cell.value).into_iter().map(|one| one.value);
+    let is_year = |value: f64| value.fract() == 0.0 && YEARS.contains(&value);
+    let is_it = |part: &str| part.parse() == Ok(asked.value);
+    let states = |cell: &Cell| cell.value.split(|c: char| !c.is_ascii_digit()).any(is_it);
+    let is_of_years = || cells.iter().flat_map(numbers).any(is_year);
+    range_holds(cells, asked) == Some(false)
+        && !cells.iter().any(states)
+        && (!asked.unit.is_empty() || !is_year(asked.value) || is_of_years())
+}
+
+/// Whether a row has a range with two ends that contains a number with a unit, and thus is the row
+/// of that number.
+pub(crate) fn is_within(cells: &[Cell], asked: &Quantity) -> bool {
+    let is_one = |cell: &Cell| {
+        let is_of_unit = words_of(&cell.name).any(|word| is_unit(&word, &asked.unit))
+            || quantities(&cell.value).iter().any(|one| is_unit(&one.unit, &asked.unit));
+        let stated = range(&cell.value).filter(|_| is_of_unit);
+        stated.is_some_and(|range| {
+            range.start().is_finite() && range.end().is_finite() && range.contains(&asked.value)
+        })
+    };
+    !asked.unit.is_empty() && cells.len() > 1 && cells.iter().any(is_one)
+}
+
 /// The terms of a question's numbers that choose among the columns of a row, because their names
 /// are ranges of that unit: "up to 25 guests", "26 to 100 guests". Such numbers do not identify a
 /// row.
 pub(crate) fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<String> {
     let is_of = |cell: &Cell, asked: &Quantity| {
-        words_of(&cell.name).any(|word| is_same_unit(&word, &asked.unit))
+        words_of(&cell.name).any(|word| as_unit(asked, &word).is_some())
             && range(&cell.name).is_some()
     };
     let chooses = |asked: &&Quantity| {
@@ -88,6 +120,32 @@ pub(crate) fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<St
     let chosen = question.quantities.iter().filter(chooses);
     let terms = |one: &Quantity| HybridQuery::analyse(&question.text[one.bytes.clone()]);
     chosen.flat_map(|one| terms(one).terms().to_vec()).collect()
+}
+
+/// Whether two lower-case units are the same: "t" and "tons".
+fn is_unit(one: &str, other: &str) -> bool {
+    let scale = |unit: &str| scaled(1.0, unit);
+    is_same_unit(one, other) || scale(one).is_some_and(|one| scale(other) == Some(one))
+}
+
+/// The number of a quantity in a unit; `None` if that is of another kind.
+fn as_unit(asked: &Quantity, unit: &str) -> Option<f64> {
+    if is_same_unit(unit, &asked.unit) {
+        return Some(asked.value);
+    }
+    let ((kind, value), (of_unit, one)) = (scaled(asked.value, &asked.unit)?, scaled(1.0, unit)?);
+    (kind == of_unit).then(|| value / one)
+}
+
+/// The number of a quantity in the unit that a cell names or states.
+pub(crate) fn in_unit(asked: &Quantity, cell: &Cell) -> Option<f64> {
+    let named = words_of(&cell.name).find_map(|word| as_unit(asked, &word));
+    named.or_else(|| quantities(&cell.value).iter().find_map(|one| as_unit(asked, &one.unit)))
+}
+
+/// Whether a row has adjacent columns with the two ends of a range.
+pub(crate) fn has_pairs(cells: &[Cell]) -> bool {
+    pairs(cells).next().is_some()
 }
 
 /// Whether a row contains the day in a span between two of its columns or within one; `None` if it
@@ -170,7 +228,7 @@ fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
 }
 
 /// The range stated in a text: "10-20 kg", "up to 8 cm", "25 kg and over".
-fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
+pub(crate) fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
     let lower = text.to_lowercase();
     let numbers = quantities(&lower);
     let has = |words: &[&str]| words.iter().any(|word| is_said(&lower, word));
@@ -223,6 +281,14 @@ mod tests {
         assert_eq!(of(&[("Weight", "not more than 10 kg")]), Some(false));
         assert_eq!(of(&[("Weight", "not less than 10 kg")]), Some(true));
         assert_eq!(of(&[("Thickness", "10-14 cm")]), None);
+        let pins = |size: &str| cells(&[("part", "pins 1-16"), ("for", size)]);
+        let asked = &quantities("pins for the 2207")[0];
+        assert!(is_out_of_range(&pins("HV-1900"), asked));
+        assert!(!is_out_of_range(&pins("HV-2207 HV-2214"), asked), "it is stated");
+        let party = cells(&[("Guests", "15\u{2013}24"), ("Discount", "9 %")]);
+        let asked = quantities("a party of 18 guests in 2027");
+        assert!(!is_out_of_range(&party, &asked[1]), "a year");
+        assert!(is_within(&party, &asked[0]) && !is_within(&party, &asked[1]));
         let sum = &quantities("a loan of 700 euros")[0];
         let of = |value: &str| range_holds(&cells(&[("Loan", value)]), sum);
         assert_eq!((of("up to 500 EUR"), of("500 to 900 \u{20AC}")), (Some(false), Some(true)));

@@ -16,6 +16,7 @@
 //! - `payers`: the sentence that says who bears a cost
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
+//! - `steps`: the row of a table by bounds that a number means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
 //! - `unfinished`: rows that state that they are unfinished
@@ -36,6 +37,7 @@ pub(crate) mod occasions;
 pub(crate) mod payers;
 pub(crate) mod replies;
 pub(crate) mod rows;
+pub(crate) mod steps;
 pub(crate) mod sure;
 pub(crate) mod today;
 pub(crate) mod unfinished;

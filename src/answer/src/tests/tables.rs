@@ -1,0 +1,49 @@
+//! The rows of tables that a question means: by bounds, by what has run out, by the sides of a
+//! comparison, by the actions of a meeting.
+
+use super::*;
+
+const FARES: &str = "# Who approves what\n\n| up to EUR | approved by | quotes |\n|---|---|---|\n\
+    | 300 | foreman | none |\n| 1,500 | head of the yard | 1 |\n\
+    | 9,000 | harbour master | 2 |\n| above | council | 3 |\n";
+
+/// Goal: a number between two bounds means the row of the higher one.
+#[test]
+fn an_amount_between_two_bounds_means_the_higher_one() {
+    let told = |question: &str| told(question, &[("approval.md", FARES)]);
+    let answer = told("purchase for 4000 euro who approves it");
+    assert!(answer.contains("harbour master") && !answer.contains("head of the"), "{answer}");
+    let answer = told("Who approves a purchase of 20,000 EUR?");
+    assert!(answer.contains("council") && !answer.contains("harbour master"), "{answer}");
+    let answer = told("Who approves a purchase of 1,500 EUR?");
+    assert!(answer.contains("head of the yard") && !answer.contains("foreman"), "{answer}");
+}
+
+/// Goal: the row of the range with a number goes before a row that counts as many.
+#[test]
+fn a_range_with_the_number_is_as_good_as_the_number() {
+    let rates = "## Cabins 2027\n\nRates 2027 a night, EUR\n\n\
+        Type: Bay\nCabins: 20\nLow: 90\nHigh: 120\n\nType: Reef\nCabins: 18\nLow: 110\n\
+        High: 150\n\nType: Cliff\nCabins: 4\nLow: 160\nHigh: 210\n\n\
+        Group discount\n\nCabins: 8\u{2013}14\nLow: 7 %\nHigh: 2 %\n\n\
+        Cabins: 15\u{2013}24\nLow: 11 %\nHigh: 4 %\n";
+    let question = "group of 18 cabins in low season 2027, how much discount";
+    let answer = told(question, &[("rates.xlsx", rates)]);
+    assert!(answer.contains("11 %") && !answer.contains("7 %"), "{answer}");
+}
+
+/// Goal: a column whose name is an open bound belongs to its record like any other.
+#[test]
+fn the_price_for_an_amount_is_in_the_row_of_the_thing() {
+    let one = |art: &str, low: &str, high: &str| {
+        format!(
+            "art: {art}\nrope: kernmantle\n< 1 t: {low}\n1 - 5 t: {high}\n\
+             > 5 t: on request\npack: reel\n"
+        )
+    };
+    let list = [one("K-104", "8.5", "7.9"), one("K-107", "9.5", "8.2"), one("K-108", "4.8", "3.1")];
+    let list = format!("Prices, EUR per kg\n\n{}", list.join("\n"));
+    let question = "what do we pay per kg K-107 if we order 2 tons";
+    let answer = told(question, &[("rope.xlsx", &list)]);
+    assert!(answer.contains("9.5") && answer.contains("1 - 5 t: 8.2"), "{answer}");
+}
