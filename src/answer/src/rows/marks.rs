@@ -23,9 +23,10 @@ use crate::question::wish::Question;
 use crate::rows::evaluate::{Column, columns};
 use crate::rows::hours::{CLOSED, OPEN, closed_on, is_closed, tells_hours};
 use crate::rows::states::is_blank;
+use crate::rows::stock::run_out;
 use crate::text::terms::is_common;
 use crate::text::values::weekday;
-use crate::text::words::{is_entry, is_interrogative};
+use crate::text::words::{is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
 /// First words of values that say yes, and of those that say no.
@@ -118,7 +119,12 @@ fn marks(question: &str, rows: &[&[Cell]]) -> Option<Marks> {
         marks.met.retain(|at| holds(rows[*at]));
         marks.terms.extend(places.iter().flat_map(|at| words[*at].terms.iter().cloned()));
     }
-    (!marks.terms.is_empty()).then_some(marks)
+    let run_out = run_out(&spaced(question), rows, &columns);
+    let is_of_stock = run_out.is_some();
+    if let Some(none) = run_out {
+        marks.met.retain(|at| none.contains(at));
+    }
+    (is_of_stock || !marks.terms.is_empty()).then_some(marks)
 }
 
 /// Keeps the rows that are closed, or open, on the days of the week named in the question, if it

@@ -9,6 +9,7 @@
 //! - `ranges`: rows whose range contains a value
 //! - `states`: rows that are unfinished
 //! - `steps`: rows whose first values are bounds, and the one that a number means
+//! - `stock`: rows of things of which none are left
 
 pub(crate) mod conditions;
 pub(crate) mod evaluate;
@@ -19,3 +20,4 @@ pub(crate) mod marks;
 pub(crate) mod ranges;
 pub(crate) mod states;
 pub(crate) mod steps;
+pub(crate) mod stock;

@@ -19,6 +19,20 @@ fn an_amount_between_two_bounds_means_the_higher_one() {
     assert!(answer.contains("head of the yard") && !answer.contains("foreman"), "{answer}");
 }
 
+/// Goal: all things with a stock of zero are told, and no others.
+#[test]
+fn everything_that_has_run_out_is_told() {
+    let seeds = "seed no: S-1\nname: rye\nstock: 0\nminimum: 3\n\n\
+        seed no: S-2\nname: oats\nstock: 12\nminimum: 0\n\n\
+        seed no: S-3\nname: peas\nstock: 0\nminimum: 5\n\n\
+        seed no: S-4\nname: vetch\nstock: 1\nminimum: 5\n";
+    for question in ["which seeds do we have none of", "Which seeds are out of stock?"] {
+        let answer = told(question, &[("seeds.csv", seeds)]);
+        assert!(answer.contains("S-1") && answer.contains("S-3"), "{question}: {answer}");
+        assert!(!answer.contains("S-2") && !answer.contains("S-4"), "{question}: {answer}");
+    }
+}
+
 /// Goal: the row of the range with a number goes before a row that counts as many.
 #[test]
 fn a_range_with_the_number_is_as_good_as_the_number() {
