@@ -12,6 +12,17 @@ const MOST: &str = "\
 const LEAST: &str = "\
     lowest|least|smallest|fewest|minimum|worst|niedrigste|niedrigsten|kleinste|kleinsten|\
     wenigsten|plus bas|plus petit|menor|más bajo|más pequeño";
+/// The words among these that judge rather than measure, and things of which the most is the worst.
+const BEST: &str = "best|beste";
+const WORST: &str = "worst";
+const BAD_THINGS: &str = "\
+    scrap|waste|reject|rejects|rejection|defect|defects|error|errors|fault|faults|failure|failures|\
+    bug|bugs|complaint|complaints|accident|accidents|incident|incidents|injury|injuries|loss|\
+    losses|deficit|delay|delays|waiting|wait|downtime|damage|breakage|breakages|leakage|absence|\
+    absences|absenteeism|sickness|theft|thefts|debt|debts|arrears|overdue|pollution|vacancy|\
+    dropout|churn|ausschuss|fehler|reklamationen|unfälle|verluste|ausfälle|verspätung|verspätungen";
+/// Maximum number of words from such a judgment to the thing it is about.
+const JUDGED_WORDS_MAX: usize = 3;
 /// Phrases that contain such a word but set a bound or degree: "how many at most".
 const NO_EXTREMES: &str =
     "at most|at the most|at least|at the least|at the latest|at best|at worst";
@@ -35,11 +46,21 @@ pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
         .fold(unbound.to_owned(), |words, phrase| words.replace(&format!(" {phrase} "), " "));
     let wants = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
     let (most, least) = is_most.map_or_else(|| (wants(MOST), wants(LEAST)), |most| (most, !most));
+    let (most, least) = if judges_bad(&words) { (least, most) } else { (most, least) };
     match (most, least) {
         (true, false) => Some(Extreme::Most),
         (false, true) => Some(Extreme::Least),
         _ => None,
     }
+}
+
+/// Whether words call something bad the best or the worst: the worst losses are the largest ones.
+fn judges_bad(words: &str) -> bool {
+    let is_bad = |judgment: &str| {
+        let behind = words.split_once(&format!(" {judgment} ")).map_or("", |(_, behind)| behind);
+        behind.split(' ').take(JUDGED_WORDS_MAX).any(|word| is_entry(BAD_THINGS, word))
+    };
+    entries(BEST).chain(entries(WORST)).any(is_bad)
 }
 
 /// All words that ask for the largest or smallest value of any quality.
@@ -71,4 +92,20 @@ pub(crate) fn behind<'q>(lower: &'q str, quality: Option<&'static Quality>) -> &
         lower.is_char_boundary(at).then_some(at)
     });
     ends.max().map_or(lower, |at| &lower[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::words::spaced;
+
+    /// Goal: the worst of something bad is the most of it.
+    #[test]
+    fn the_worst_losses_are_the_largest() {
+        let of = |question: &str| extreme(&spaced(question), None);
+        assert_eq!(of("Which shop had the worst losses?"), Some(Extreme::Most));
+        assert_eq!(of("Which route has the best delay record?"), Some(Extreme::Least));
+        assert_eq!(of("Which shop had the worst sales?"), Some(Extreme::Least));
+        assert_eq!(of("Which shop had the highest losses?"), Some(Extreme::Most));
+    }
 }

@@ -15,7 +15,7 @@ use crate::rows::states::is_blank;
 use crate::text::amounts::written_as;
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money, measure, quantities, words_of};
-use crate::text::words::{entries, is_entry, spaced};
+use crate::text::words::{contains, entries, is_entry, spaced};
 use lodestone_text::HybridQuery;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -34,6 +34,9 @@ const NUMBER_NAMES: &str = "no|nr|number|id|code|ext|phone|nummer|numéro|númer
 const AMOUNTS: &str = "\
     amount|total|price|value|sum|betrag|summe|preis|wert|montant|prix|valeur|somme|importe|precio|\
     valor|suma";
+/// Words for a share, which columns call "%".
+const SHARES: &str = "\
+    rate|share|percentage|percent|proportion|ratio|quote|anteil|taux|pourcentage|tasa|porcentaje";
 /// Words that ask for an age, if a column holds ages.
 const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
 
@@ -247,7 +250,14 @@ fn named_behind<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r s
         let terms = HybridQuery::analyse(&name.replace('_', " "));
         terms.terms().iter().filter_map(|term| words.iter().position(|word| word == term)).min()
     };
-    let named = columns.iter().filter_map(|(name, _)| Some((place(name)?, *name)));
+    // "The highest error rate": of "errors" and "errors %", the latter.
+    let asks_share = entries(SHARES).any(|word| contains(&spaced(asked), word));
+    let is_share = |(name, values): &Column<'_>| {
+        name.contains('%') || values.iter().any(|value| value.contains('%'))
+    };
+    let named = columns
+        .iter()
+        .filter_map(|one| Some(((place(one.0)?, asks_share && !is_share(one)), one.0)));
     named.min_by_key(|(place, _)| *place).map(|(_, name)| name)
 }
 
@@ -284,6 +294,14 @@ mod tests {
         let found = |question: &str| extreme_rows(&Question::new(question), &table, false);
         assert_eq!(found("Which shop had the highest share of booked sales?"), Some(vec![1]));
         assert_eq!(found("Which shop had the most visits?"), Some(vec![0]));
+        let lost = rows(
+            &["Shop", "Losses", "Losses %"],
+            &[&["North", "90", "2.1"], &["West", "40", "6.4"], &["South", "20", "3.0"]],
+        );
+        let lost: Vec<&[Cell]> = lost.iter().map(Vec::as_slice).collect();
+        let of_losses = |question: &str| extreme_rows(&Question::new(question), &lost, false);
+        assert_eq!(of_losses("Which shop had the worst loss rate?"), Some(vec![1]));
+        assert_eq!(of_losses("Which shop had the worst losses?"), Some(vec![0]));
         assert_eq!(found("Which shop has the lowest share?"), Some(vec![2]));
         assert_eq!(found("Which shop had the second highest share?"), Some(vec![0]));
         assert_eq!(found("Which is the oldest shop?"), Some(vec![1]));
