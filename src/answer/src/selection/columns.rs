@@ -119,7 +119,7 @@ impl Choice<'_> {
 
     /// The columns that tell what a row is about: the first one, and the next after one of
     /// numbers.
-    fn keys_of(&self, rows: &[usize]) -> BTreeSet<&str> {
+    pub(crate) fn keys_of(&self, rows: &[usize]) -> BTreeSet<&str> {
         let cells = rows.first().map_or(&[][..], |at| &self.candidate(*at).cells);
         let is_number = |cell: &Cell| is_code(&cell.value) || is_of_numbers(&cell.name);
         let has_codes = cells.first().is_some_and(is_number);

@@ -16,6 +16,7 @@
 //! - `payers`: the sentence that says who bears a cost
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
+//! - `sides`: the rows that a comparison names by their keys
 //! - `steps`: the row of a table by bounds that a number means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
@@ -37,6 +38,7 @@ pub(crate) mod occasions;
 pub(crate) mod payers;
 pub(crate) mod replies;
 pub(crate) mod rows;
+pub(crate) mod sides;
 pub(crate) mod steps;
 pub(crate) mod sure;
 pub(crate) mod today;

@@ -130,6 +130,7 @@ impl Choice<'_> {
     pub(crate) fn rows(&self, first: usize) -> Vec<usize> {
         let bounded = || self.selection(first).filter(|_| self.sets_bounds(first));
         let selected = self.computed(first).or_else(bounded);
+        let selected = selected.or_else(|| self.sides_by_key(first));
         let selected = selected.or_else(|| self.sides(first)).or_else(|| self.selection(first));
         if let Some(selected) = selected {
             return selected;

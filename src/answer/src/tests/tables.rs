@@ -33,6 +33,20 @@ fn everything_that_has_run_out_is_told() {
     }
 }
 
+/// Goal: a row whose name is part of another one's is a side of a comparison, too.
+#[test]
+fn both_sides_of_a_comparison_are_told() {
+    let tours = "| Tour | Hours | Price | Guide |\n|---|---|---|---|\n\
+        | Reef | 3 | 40 | Ada |\n| Long Reef | 6 | 75 | Bo |\n| Bay | 2 | 31 | Ada |\n";
+    for question in
+        ["price difference reef vs long reef tour", "price difference long reef vs reef tour"]
+    {
+        let answer = told(question, &[("tours.md", tours)]);
+        assert!(answer.contains("40") && answer.contains("75"), "{question}: {answer}");
+        assert!(!answer.contains("31"), "{question}: {answer}");
+    }
+}
+
 /// Goal: the row of the range with a number goes before a row that counts as many.
 #[test]
 fn a_range_with_the_number_is_as_good_as_the_number() {
