@@ -79,7 +79,7 @@ impl Choice<'_> {
         let first = self.of_day(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
-        if let Some(rows) = self.of_step(first) {
+        if let Some(rows) = self.of_step(first).or_else(|| self.of_actions(first)) {
             return rows;
         }
         let whole = self.of_today(first).or_else(|| self.of_version(first));

@@ -1,5 +1,6 @@
 //! Selection: turns scored passages into the passages of an answer.
 //!
+//! - `actions`: the actions agreed at a meeting, from the table in its minutes
 //! - `beside`: sentences beside a passage that belong to it
 //! - `causes`: passages that tell why something happened
 //! - `choose`: the entry point, for whole lists, meant rows and up to three sentences
@@ -22,6 +23,7 @@
 //! - `today`: rows of a day named relative to today
 //! - `unfinished`: rows that state that they are unfinished
 
+pub(crate) mod actions;
 pub(crate) mod beside;
 pub(crate) mod causes;
 pub(crate) mod choose;

@@ -47,6 +47,30 @@ fn both_sides_of_a_comparison_are_told() {
     }
 }
 
+const MINUTES: &str = "# Minutes, crew meeting, Thu 12.9.24, boat house\n\n\
+    Present: Ada Holm (harbour), Bo Tarn (boats), Cy Marsh\n\n\
+    **1. Pump** The pump is loud. Decision: it gets a cover.\n\n\
+    | action | who | until |\n|---|---|---|\n\
+    | order a cover for the pump | Bo | 20 Sept |\n\
+    | tell the club about the buoys | Ada | 13.9. |\n\
+    | paint the slip | Cy | wk 40 |\n\
+    | put the rota to the crew meeting | Bo | Oct |\n\nNext: 10 Oct\n";
+
+/// Goal: the actions of a meeting are all rows of its table, those of a person only that one's.
+#[test]
+fn all_actions_of_a_meeting_are_told() {
+    let told = |question: &str| told(question, &[("minutes-crew-2024-09-12.md", MINUTES)]);
+    let answer = told("action items of the september crew meeting");
+    for one in ["cover", "buoys", "slip", "rota"] {
+        assert!(answer.contains(one), "{one}: {answer}");
+    }
+    let answer = told("what did bo have to do after the crew meeting");
+    assert!(answer.contains("cover") && answer.contains("rota"), "{answer}");
+    assert!(!answer.contains("buoys") && !answer.contains("Present"), "{answer}");
+    let answer = told("Which actions are about the pump?");
+    assert!(answer.contains("cover") && !answer.contains("slip"), "{answer}");
+}
+
 /// Goal: the row of the range with a number goes before a row that counts as many.
 #[test]
 fn a_range_with_the_number_is_as_good_as_the_number() {
