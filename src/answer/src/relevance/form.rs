@@ -63,11 +63,11 @@ pub(crate) const EXCLUDED_MALUS: f32 = 0.4;
 /// A row whose range does not contain the number asked for is about something else.
 const RANGE_MALUS: f32 = 0.5;
 
-/// Names of the lines in a mail header, and of the line that only mails have.
+/// Names of the lines in a mail header, and of the lines that only mails have.
 const MAIL_HEAD: &str = "\
     from|to|cc|bcc|subject|date|sent|reply to|von|an|betreff|datum|gesendet|de|à|objet|envoyé|para|\
     asunto|fecha|enviado";
-const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
+const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto|sent|gesendet|envoyé|enviado";
 
 /// Characters that begin a line of JSON.
 const JSON: [char; 3] = ['"', '{', '['];
@@ -128,7 +128,7 @@ pub(crate) fn form(
 ) -> f32 {
     let shown = candidate.shown();
     let mut form = -value_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
-    form -= value_if(!question.is_of_mail && is_mail_head(candidate), MAIL_HEAD_MALUS);
+    form -= value_if(!question.is_of_mail && is_of_mail_head(candidate), MAIL_HEAD_MALUS);
     let holds_kind = match question.asked {
         Asked::Person if candidate.has_values() => {
             candidate.cells.iter().any(|cell| tells_somebody(cell, &question.lower))
@@ -270,12 +270,6 @@ fn points_elsewhere(text: &str) -> bool {
         && !text.contains(|c: char| c.is_ascii_digit())
         && entries(POINTERS).any(|phrase| contains(&said, phrase))
         && entries(ELSEWHERE).any(|word| contains(&said, word))
-}
-
-/// Whether a passage is the header of a mail, with its subject.
-pub(crate) fn is_mail_head(candidate: &Candidate) -> bool {
-    let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
-    names.any(|name| is_entry(MAIL_SUBJECT, &name)) && is_of_mail_head(candidate)
 }
 
 /// Whether a passage consists only of mail header lines.

@@ -71,6 +71,17 @@ fn all_actions_of_a_meeting_are_told() {
     assert!(answer.contains("cover") && !answer.contains("slip"), "{answer}");
 }
 
+/// Goal: a head without a subject line is a head of a mail all the same.
+#[test]
+fn the_head_of_a_mail_answers_nothing_but_who_sent_it() {
+    let mail = "From: \"Ada Holm\" <ada@reef.example>\nTo: claims@bay.example\n\
+        Date: Tue, 22 Apr 2025 09:14:00 +0200\n\n\
+        Dear Bo,\n\nthe claim for the reef sail has these limits: the reply is due in 3 days, \
+        the repair in 10 days.\n";
+    let answer = told("limits of the reef sail claim of ada holm", &[("claim.eml", mail)]);
+    assert!(!answer.contains("From:") && answer.contains("3 days"), "{answer}");
+}
+
 /// Goal: the row of the range with a number goes before a row that counts as many.
 #[test]
 fn a_range_with_the_number_is_as_good_as_the_number() {
