@@ -7,6 +7,13 @@ use crate::text::words::is_entry;
 const BEHIND_NOUN: &str = "after|for|of|in|at|on|against|before|during|with|nach|für|gegen|bei|de";
 /// Words after a noun in keywords that ask for all of its kind.
 const BEHIND_ALL: &str = "that|which|still|not";
+/// Verbs of a clause about a noun at the start of keywords: "dates the club wants".
+const WANTING: &str = "\
+    wants|wanted|needs|needed|asks|asked|expects|expected|demands|demanded|requires|required|\
+    requests|requested|sets|gave|gives|offers|offered|proposes|proposed|promised|verlangt|fordert|\
+    erwartet|exige|demande|pide";
+/// Maximum number of words between the noun and such a verb.
+const WANTING_WORDS_MAX: usize = 3;
 /// Verbs after a noun of which several are asked for.
 const BEHIND_SEVERAL: &str = "\
     are|were|have|do|can|may|must|need|should|will|aren't|weren't|haven't|don't|\
@@ -33,7 +40,9 @@ pub(crate) fn wants_several(spaced: &str) -> bool {
         return is_plural(word(1)) || (2..=SEVERAL_WORDS_MAX).any(is_noun);
     }
     let is_of_all = |at: usize| is_plural(word(at)) && is_entry(BEHIND_ALL, word(at + 1));
+    let is_wanted = |at: usize| is_plural(word(0)) && is_entry(WANTING, word(at));
     (1..words.len()).any(is_asked)
+        || (2..=1 + WANTING_WORDS_MAX).any(is_wanted)
         || (is_plural(word(0)) && is_entry(BEHIND_NOUN, word(1)))
         || (0..SEVERAL_WORDS_MAX).any(is_of_all)
 }

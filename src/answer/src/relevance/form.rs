@@ -11,6 +11,7 @@ use crate::question::phrases::ENDED;
 use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
+use crate::relevance::stated::states_each;
 use crate::relevance::suppositions::supposes;
 use crate::rows::ranges::{is_out_of_range, span_holds};
 use crate::text::terms::terms;
@@ -169,8 +170,9 @@ pub(crate) fn form(
     if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
         // A list must be of the kind named above it.
         let noun = question.noun.as_deref().map(terms);
-        let is_of_noun =
-            noun.is_none_or(|noun| !noun.is_disjoint(above)) || is_of_deeds(question, candidate);
+        let is_of_noun = noun.is_none_or(|noun| !noun.is_disjoint(above))
+            || is_of_deeds(question, candidate)
+            || states_each(question, candidate);
         // "What must I not bring?" is not answered by a list of everything one must bring.
         let is_of_other = question.is_negated && question.wanted == Wanted::List && {
             let told = [&candidate.heading, &candidate.lead, &shown];

@@ -8,6 +8,7 @@
 //! - `owners`: passages that state the fact asked for of another thing
 //! - `score`: all of these combined
 //! - `siblings`: passages about another thing of the same kind
+//! - `stated`: lists whose items state what is asked for
 //! - `suppositions`: sentences that suppose what is asked for
 //! - `synonyms`: other words for those of a question
 //! - `weights`: the weight of each term of a question
@@ -20,6 +21,7 @@ pub(crate) mod form;
 pub(crate) mod owners;
 pub(crate) mod score;
 pub(crate) mod siblings;
+pub(crate) mod stated;
 pub(crate) mod suppositions;
 pub(crate) mod synonyms;
 pub(crate) mod weights;

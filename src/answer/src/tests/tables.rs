@@ -82,6 +82,22 @@ fn the_head_of_a_mail_answers_nothing_but_who_sent_it() {
     assert!(!answer.contains("From:") && answer.contains("3 days"), "{answer}");
 }
 
+/// Goal: a list whose items all state a time answers a question for limits without their name.
+#[test]
+fn a_list_of_days_is_one_of_deadlines() {
+    let mail = "From: \"Ada Holm\" <ada@reef.example>\nTo: claims@bay.example\n\
+        Subject: Claim Q-71 / sail, torn\nDate: Tue, 22 Apr 2025 09:14:00 +0200\n\nDear Bo,\n\n\
+        the sail of the yawl tore on the first day. It has two tears.\n\n\
+        According to our contract we expect:\n- a new sail on loan: within 24 hours\n\
+        - the first report: 3 working days\n- the repair: 10 working days\n\n\
+        The rig was not hurt.\n\nAda\n\n-----\n> From: Bo Tarn\n> Sent: 22 April 2025 11:40\n\
+        > To: Ada Holm\n>\n> Dear Ada, received, the sail of the claim is here.\n";
+    let answer = told("deadlines reef wants in the torn sail claim", &[("claim.eml", mail)]);
+    for one in ["24 hours", "3 working days", "10 working days"] {
+        assert!(answer.contains(one), "{one}: {answer}");
+    }
+}
+
 /// Goal: the row of the range with a number goes before a row that counts as many.
 #[test]
 fn a_range_with_the_number_is_as_good_as_the_number() {
