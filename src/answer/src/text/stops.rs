@@ -16,7 +16,7 @@ const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
     "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "tab",
     "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°", "c", "max", "min", "mon",
-    "tue", "tues", "wed", "thu", "thurs", "fri", "sat", "sun",
+    "tue", "tues", "wed", "thu", "thurs", "fri", "sat", "sun", "ed", "edn", "éd", "aufl", "ausg",
 ];
 /// Abbreviations that may end a sentence, but do so only if the next word is one of [`OPENERS`].
 const SELDOM_LAST: &[&str] = &[

@@ -556,6 +556,30 @@ mod tests {
         assert!(!Editions::read("How long is a turn?", &both, NOW).are_compared(0, 1));
     }
 
+    /// Goal: a notice that withdraws another document by its code is in force, the document is not,
+    /// unless the notice names another edition of it.
+    #[test]
+    fn a_notice_ends_the_document_that_it_names() {
+        let notice = |edition: &str| {
+            let text = format!(
+                "NOTICE  25-3        Tarnbridge, 5 Nov. 2024\nfrom: Safety\n\n\
+                 WITHDRAWN WITH IMMEDIATE EFFECT:  RG-DK-04 ed. {edition} (splicing)\n\n\
+                 What to do instead until RG-DK-09 is out:\n- ask the rigger\n- use a shackle"
+            );
+            titled("notice_withdrawal_RG-DK-04.txt", "Notice 25-3", &text)
+        };
+        let rules = "RG-DK-04  Splicing on deck\ned. 2, valid from 09/2021\n\n1. Cut the rope.";
+        let rules = titled("RG-DK-04_splicing.md", "RG-DK-04 Splicing on deck", rules);
+        let other = "RG-TL-04  Tallow\ned. 2, valid from 09/2021\n\n1. Warm it.";
+        let other = titled("RG-TL-04_tallow.md", "RG-TL-04 Tallow", other);
+        let all = [notice("2"), rules.clone(), other];
+        assert_eq!(standing("How do I splice a rope?", &all), "+-+");
+        assert_eq!(standing("Is RG-DK-04 still valid?", &all), "+-+");
+        assert_eq!(standing("How do I splice a rope?", &[notice("1"), rules]), "++");
+        let stamped = "WITHDRAWN: RG-DK-04, see RG-DK-09\n\n1. Cut the rope.";
+        assert_eq!(standing("How?", &[titled("RG-DK-04.md", "RG-DK-04", stamped)]), "?");
+    }
+
     #[test]
     fn whether_a_document_still_holds_is_told_by_the_one_that_replaces_it() {
         let orders = [

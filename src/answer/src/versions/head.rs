@@ -1,8 +1,10 @@
 //! The first sentences of a text, in which documents state what they are and from when they apply.
 
 use crate::text::dates::{self, Dated};
+use crate::text::sentences::pieces;
 use crate::text::words::{contains_any, entries, spaced};
-use crate::versions::notices::{OF_DOCUMENT, WITHDRAWN, codes, numbers};
+use crate::versions::notices::{OF_DOCUMENT, numbers};
+use crate::versions::withdrawals::{Ended, is_ending};
 
 /// Characters at the beginning of a text that may state what is in force.
 const HEAD_CHARS: usize = 400;
@@ -33,21 +35,28 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn of(text: &str) -> Self {
         let end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
-        let pieces = text[..end].split(['\n', ';']).flat_map(|line| line.split(". "));
+        let lines = text[..end].split(['\n', ';']);
+        let pieces = lines.flat_map(|line| pieces(line).into_iter().map(|piece| &line[piece]));
         let pieces = pieces.filter(|piece| piece.contains(char::is_alphanumeric));
         Self { sentences: pieces.take(HEAD_SENTENCES).map(str::to_owned).collect() }
     }
 
     /// Whether a sentence uses a phrase of `list` about the document itself. Sentences about
-    /// earlier editions do not count, nor do those with a day before `begun`, the document's own.
-    pub(super) fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
+    /// earlier editions do not count, nor do those that are of others or have a day before `begun`,
+    /// the document's own.
+    pub(super) fn says_of_itself(
+        &self,
+        list: &str,
+        begun: Option<Dated>,
+        is_of_other: impl Fn(&str) -> bool,
+    ) -> bool {
         let is_of_older = |sentence: &&String| {
             let dated = dates::first(sentence);
             let words = spaced(sentence);
             (contains_any(&words, OLDER) && !contains_any(&words, ITSELF))
                 || dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
         };
-        let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
+        let own = self.sentences.iter().filter(|one| !is_of_older(one) && !is_of_other(one));
         own.map(|sentence| spaced(sentence)).any(|sentence| {
             let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
             begins
@@ -89,13 +98,11 @@ impl Head {
         self.sentences.first().map_or("", String::as_str)
     }
 
-    /// The codes of other documents in sentences about something that is no longer in force.
-    pub(super) fn ends(&self) -> Vec<String> {
-        let is_ending = |sentence: &&String| {
-            let sentence = spaced(sentence);
-            contains_any(&sentence, WITHDRAWN) || contains_any(&sentence, REPLACES)
-        };
-        self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
+    /// The documents that sentences about something no longer in force name by their codes.
+    pub(super) fn ends(&self) -> Vec<Ended> {
+        let is_one =
+            |sentence: &&String| is_ending(sentence) || contains_any(&spaced(sentence), REPLACES);
+        self.sentences.iter().filter(is_one).flat_map(|one| Ended::in_sentence(one)).collect()
     }
 
     pub(super) fn replaces(&self) -> String {

@@ -5,9 +5,11 @@
 //! - `editions`: the edition in force among several
 //! - `head`: the first sentences of a text
 //! - `notices`: statements of sources about themselves
+//! - `withdrawals`: statements of sources about others that no longer hold
 
 pub(crate) mod amendments;
 pub(crate) mod dated;
 pub(crate) mod editions;
 mod head;
 pub(crate) mod notices;
+mod withdrawals;

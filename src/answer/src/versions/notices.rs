@@ -10,6 +10,7 @@ use crate::text::terms::terms;
 use crate::text::words::{contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::Changes;
 use crate::versions::head::{FROM, Head, UNTIL};
+use crate::versions::withdrawals::{Ended, is_ending, is_notice};
 use lodestone_types::SourceRecord;
 
 /// Words in names and titles that distinguish editions rather than documents.
@@ -72,8 +73,8 @@ pub(crate) struct Notice {
     pub(crate) changes: Option<Changes>,
     /// Codes of documents in its names and first line: "LG-1" is `lg1`.
     codes: Vec<String>,
-    /// Codes of documents that it declares no longer in force.
-    ends: Vec<String>,
+    /// Documents that it declares no longer in force.
+    ends: Vec<Ended>,
 }
 
 /// A name without the marks that distinguish editions.
@@ -108,7 +109,14 @@ impl Notice {
         let status = spaced(&told("status").unwrap_or_default());
         let is_replaced = ["superseded_by", "replaced_by"].iter().any(|key| told(key).is_some());
         let begun = head.behind(FROM).or(file.date).or(title.date);
-        let said = |list| contains_any(&status, list) || head.says_of_itself(list, begun);
+        let ends = head.ends();
+        let names = [bare, source.title.as_str(), head.first()];
+        let is_notice = !ends.is_empty() && is_notice(names);
+        // A notice that ends another document is not withdrawn itself.
+        let is_of_other =
+            |one: &str| is_notice && is_ending(one) && !Ended::in_sentence(one).is_empty();
+        let said =
+            |list| contains_any(&status, list) || head.says_of_itself(list, begun, is_of_other);
         let state = match () {
             () if is_replaced || said(WITHDRAWN) => State::Withdrawn,
             () if said(DRAFT) => State::Draft,
@@ -135,11 +143,12 @@ impl Notice {
             name_terms: OnceLock::new(),
             replaces,
             changes: Changes::told_by(&head.sentences),
-            codes: [bare, source.title.as_str(), head.first()]
+            codes: names
                 .into_iter()
                 .flat_map(codes)
+                .filter(|code| !(is_notice && ends.iter().any(|ended| ended.code == *code)))
                 .collect(),
-            ends: head.ends(),
+            ends,
             written: [bare, &source.title, head.first()].map(str::to_owned),
             file,
             title,
@@ -167,7 +176,11 @@ impl Notice {
 
     /// Whether it says that it replaces the other, by title, by code, or by kind and day.
     pub(crate) fn is_replacing(&self, other: &Self) -> bool {
-        let is_other = |code: &String| other.codes.contains(code) && !self.codes.contains(code);
+        let is_other = |ended: &Ended| {
+            other.codes.contains(&ended.code)
+                && !self.codes.contains(&ended.code)
+                && ended.is_of(&other.version)
+        };
         self.ends.iter().any(is_other)
             || self.replaces_title_of(other)
             || self.replaces_by_time(other)
@@ -274,6 +287,7 @@ fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
             mark,
             "v" | "ver"
                 | "rev"
+                | "ed"
                 | "version"
                 | "revision"
                 | "ausgabe"
@@ -299,22 +313,33 @@ fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
     (Vec::new(), Vec::new())
 }
 
-/// The document codes in a text: capitals with a number ("LG-1", "SOP 12"), or letters and digits
-/// in one word ("lg1"). Versions and years are excluded.
+/// The document codes in a text: capitals with a number ("LG-1", "SOP 12", "RG-DK-04"), or letters
+/// and digits in one word ("lg1"). Versions and years are excluded.
 pub(super) fn codes(text: &str) -> Vec<String> {
-    let words: Vec<&str> =
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<(usize, &str)> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(|word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
+        .collect();
     let is_number = |word: &str| word.len() < 4 && word.bytes().all(|byte| byte.is_ascii_digit());
     let is_short =
         |word: &str| word.len() <= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-    let pairs = words.windows(2).filter(|pair| is_short(pair[0]) && is_number(pair[1]));
-    let pairs = pairs.map(|pair| format!("{}{}", pair[0], pair[1]).to_lowercase());
-    let is_mixed = |word: &&&str| {
+    // "RG-DK-04": capitals before those next to the number belong to the code if joined to them.
+    let is_joined = |at: &usize| {
+        let ((start, word), (next, _)) = (words[*at], words[*at + 1]);
+        is_short(word) && matches!(&text[start + word.len()..next], "-" | "_" | "/" | ".")
+    };
+    let is_pair = |at: &usize| is_short(words[*at].1) && is_number(words[*at + 1].1);
+    let pairs = (0..words.len().saturating_sub(1)).filter(is_pair).map(|at| {
+        let first = (0..at).rev().take_while(is_joined).last().unwrap_or(at);
+        words[first..=at + 1].iter().map(|(_, word)| word.to_lowercase()).collect()
+    });
+    let is_mixed = |word: &&str| {
         let digits = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let letters = word.len() - digits.len();
         (2..=5).contains(&letters) && is_number(digits) && !digits.is_empty()
     };
-    let mixed = words.iter().filter(is_mixed).map(|word| word.to_lowercase());
+    let mixed = words.iter().map(|(_, word)| *word).filter(is_mixed).map(str::to_lowercase);
     let is_version = |code: &String| numbered(std::slice::from_ref(code)).0.is_empty();
     pairs.chain(mixed).filter(is_version).collect()
 }

@@ -1,0 +1,94 @@
+//! Notices of withdrawal: documents about another one, which they name by its code and its edition
+//! and end, as in "NOTICE 7: withdrawn with immediate effect: SOP-12 ed. 3".
+
+use crate::text::words::{contains_any, entries, spaced};
+use crate::versions::notices::{WITHDRAWN, codes, numbers};
+
+/// Names of documents that tell of others.
+const NOTICES: &str = "\
+    notice|notices|notification|announcement|withdrawal|withdrawals|recall|circular|bulletin|\
+    mitteilung|bekanntmachung|rundschreiben|aushang|widerruf|rücknahme|avis|circulaire|retrait|\
+    aviso|comunicado|retirada";
+/// Phrases that end a document named beside them, apart from those by which documents speak of
+/// themselves.
+const ENDED: &str = "\
+    withdraws|revokes|repeals|rescinds|repealed|rescinded|cancelled|canceled|taken out of use|\
+    must not be used any more|must no longer be used|no longer in use";
+/// Words before the number of an edition.
+const EDITIONS: &str = "ed|edition|rev|revision|v|version|ausgabe|fassung|édition|versión|edición";
+/// Phrases before the document that takes the place of the ended one.
+const SUCCESSORS: &str = "\
+    replaced by|superseded by|see|use|follow|instead|ersetzt durch|abgelöst durch|siehe|\
+    remplacé par|remplacée par|voir|sustituido por|véase";
+/// Maximum number of characters after a code that may name its edition.
+const EDITION_CHARS_MAX: usize = 16;
+
+/// A document that another one ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) code: String,
+    /// The edition, if one is named.
+    version: Vec<u32>,
+}
+
+impl Ended {
+    /// Finds the documents that a sentence about the end or the replacement of one names.
+    pub(super) fn in_sentence(sentence: &str) -> Vec<Self> {
+        let lower = sentence.to_lowercase();
+        let places = entries(SUCCESSORS).filter_map(|words| lower.find(&format!(" {words} ")));
+        // The offset is of the original text only if lower-casing kept its length.
+        let end = places.min().filter(|_| lower.len() == sentence.len());
+        let sentence = &sentence[..end.unwrap_or(sentence.len())];
+        let found = codes(sentence).into_iter();
+        found.map(|code| Self { version: edition_of(&code, sentence), code }).collect()
+    }
+
+    /// Whether a document of this version may be the one that is ended.
+    pub(super) fn is_of(&self, version: &[u32]) -> bool {
+        self.version.is_empty() || version.is_empty() || version.starts_with(&self.version)
+    }
+}
+
+/// Whether a sentence says that something is no longer in force.
+pub(super) fn is_ending(sentence: &str) -> bool {
+    let said = spaced(sentence);
+    contains_any(&said, WITHDRAWN) || contains_any(&said, ENDED)
+}
+
+/// Whether a document with these names tells of others.
+pub(super) fn is_notice<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
+    names.into_iter().any(|name| contains_any(&spaced(&name.replace('_', " ")), NOTICES))
+}
+
+/// The version named right after a code in a sentence.
+fn edition_of(code: &str, sentence: &str) -> Vec<u32> {
+    let mut letters = sentence.char_indices().filter(|(_, c)| c.is_alphanumeric());
+    let code: Vec<char> = code.chars().collect();
+    let mut window: Vec<char> = Vec::new();
+    let end = letters.find_map(|(at, c)| {
+        window.extend(c.to_lowercase());
+        window.ends_with(&code).then_some(at + c.len_utf8())
+    });
+    let behind: String = end.map_or_else(String::new, |end| {
+        let rest = sentence[end..].split(['(', ',', ';']).next().unwrap_or_default();
+        rest.chars().take(EDITION_CHARS_MAX).collect()
+    });
+    let names_one = entries(EDITIONS).any(|word| spaced(&behind).contains(&format!(" {word}")));
+    if names_one { numbers(&behind) } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_edition_of_a_code_is_told() {
+        let ended = |text: &str| -> Vec<(String, Vec<u32>)> {
+            let found = Ended::in_sentence(text).into_iter();
+            found.map(|one| (one.code, one.version)).collect()
+        };
+        assert_eq!(ended("WITHDRAWN: SOP-12 ed. 3 (knots)"), [("sop12".to_owned(), vec![3])]);
+        assert_eq!(ended("WITHDRAWN: SOP-12, see SOP-14"), [("sop12".to_owned(), vec![])]);
+        assert_eq!(ended("Form RG-DK-04 v2.1 is withdrawn"), [("rgdk04".to_owned(), vec![2, 1])]);
+    }
+}
