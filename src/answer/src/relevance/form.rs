@@ -64,11 +64,12 @@ pub(crate) const EXCLUDED_MALUS: f32 = 0.4;
 /// A row whose range does not contain the number asked for is about something else.
 const RANGE_MALUS: f32 = 0.5;
 
-/// Names of the lines in a mail header, and of the lines that only mails have.
+/// Names of the lines in a mail header, and of the two that only mails have.
 const MAIL_HEAD: &str = "\
     from|to|cc|bcc|subject|date|sent|reply to|von|an|betreff|datum|gesendet|de|à|objet|envoyé|para|\
     asunto|fecha|enviado";
-const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto|sent|gesendet|envoyé|enviado";
+const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
+const MAIL_SENT: &str = "sent|gesendet|envoyé|enviado";
 
 /// Characters that begin a line of JSON.
 const JSON: [char; 3] = ['"', '{', '['];
@@ -129,7 +130,7 @@ pub(crate) fn form(
 ) -> f32 {
     let shown = candidate.shown();
     let mut form = -value_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
-    form -= value_if(!question.is_of_mail && is_of_mail_head(candidate), MAIL_HEAD_MALUS);
+    form -= value_if(is_poor_head(question, candidate), MAIL_HEAD_MALUS);
     let holds_kind = match question.asked {
         Asked::Person if candidate.has_values() => {
             candidate.cells.iter().any(|cell| tells_somebody(cell, &question.lower))
@@ -274,13 +275,23 @@ fn points_elsewhere(text: &str) -> bool {
         && entries(ELSEWHERE).any(|word| contains(&said, word))
 }
 
+/// Whether a passage is the head of a mail without anything that the question may ask for: a head
+/// without a subject tells who wrote and when, and nothing else.
+fn is_poor_head(question: &Question, candidate: &Candidate) -> bool {
+    let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
+    let asks_of_head = matches!(question.asked, Asked::Person | Asked::Date);
+    !question.is_of_mail
+        && is_of_mail_head(candidate)
+        && (!asks_of_head || names.any(|name| is_entry(MAIL_SUBJECT, &name)))
+}
+
 /// Whether a passage consists only of mail header lines.
 pub(crate) fn is_of_mail_head(candidate: &Candidate) -> bool {
     let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
     let has_address = candidate.cells.iter().any(|cell| cell.value.contains('@'));
-    let has_subject = || names.clone().any(|name| is_entry(MAIL_SUBJECT, &name));
+    let is_of_mail = |name: &String| is_entry(MAIL_SUBJECT, name) || is_entry(MAIL_SENT, name);
     candidate.cells.len() > 1
-        && (has_address || has_subject())
+        && (has_address || names.clone().any(|name| is_of_mail(&name)))
         && names.all(|name| is_entry(MAIL_HEAD, &name))
 }
 

@@ -80,6 +80,8 @@ fn the_head_of_a_mail_answers_nothing_but_who_sent_it() {
         the repair in 10 days.\n";
     let answer = told("limits of the reef sail claim of ada holm", &[("claim.eml", mail)]);
     assert!(!answer.contains("From:") && answer.contains("3 days"), "{answer}");
+    let answer = told("who claims a new reef sail", &[("claim.eml", mail)]);
+    assert!(answer.contains("Ada Holm"), "{answer}");
 }
 
 /// Goal: a list whose items all state a time answers a question for limits without their name.
