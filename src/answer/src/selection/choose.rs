@@ -78,10 +78,10 @@ impl Choice<'_> {
         let first = self.later(first).unwrap_or(first);
         let first = self.of_day(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
-        let Some(first) = self.within_bounds(first) else { return Vec::new() };
         if let Some(rows) = self.of_step(first).or_else(|| self.of_actions(first)) {
             return rows;
         }
+        let Some(first) = self.within_bounds(first) else { return Vec::new() };
         let whole = self.of_today(first).or_else(|| self.of_version(first));
         if let Some(whole) = whole.or_else(|| self.of_condition(first)) {
             return whole;

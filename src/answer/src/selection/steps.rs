@@ -1,33 +1,57 @@
 //! The row of a table by bounds that a number of the question means: "who approves 620 EUR" where
 //! the first column is "up to EUR".
 
+use crate::passages::blocks::Cell;
+use crate::question::condition::{Bound, Condition, Relation};
 use crate::question::wish::Question;
 use crate::rows::steps::step_of;
-use crate::selection::choose::Choice;
+use crate::selection::choose::{Choice, ROWS_MAX};
+use crate::text::values::Quantity;
+
+/// Factor that puts a number just above a bound.
+const ABOVE: f64 = 1.0 + 1e-9;
 
 impl Choice<'_> {
     /// The row for a number of the question if the first passage belongs to a table by bounds, and
-    /// the question names no row of it otherwise.
+    /// the question names no row of it otherwise; from that row on for "over" a number.
     pub(crate) fn of_step(&self, first: usize) -> Option<Vec<usize>> {
         let mates = self.mates(first);
         if computes(self.question) || mates.len() < 2 {
             return None;
         }
         let rows = self.cells(&mates);
-        let earlier = self.question.text.len() - self.question.last().len();
-        let asked = self.question.quantities.iter().filter(|one| one.bytes.start >= earlier);
-        let step = asked.filter_map(|one| step_of(one, &rows)).next()?;
+        let (step, is_open) = match self.question.conditions[..] {
+            [] => (self.step(&rows)?, false),
+            [ref one] => (step_of(&over(one)?, &rows)?, true),
+            _ => return None,
+        };
         let bounds = &rows[step].first()?.name;
         let names_other = self.whole_values(&mates).iter().any(|(_, column, _)| column != bounds);
-        (!names_other).then(|| vec![mates[step]])
+        let end = if is_open { rows.len() } else { step + 1 };
+        let found = &mates[step..end];
+        (!names_other && found.len() <= ROWS_MAX).then(|| found.to_vec())
     }
+
+    /// The position of the row for the first number of the last question that has one.
+    fn step(&self, rows: &[&[Cell]]) -> Option<usize> {
+        let earlier = self.question.text.len() - self.question.last().len();
+        let asked = self.question.quantities.iter().filter(|one| one.bytes.start >= earlier);
+        asked.filter_map(|one| step_of(one, rows)).next()
+    }
+}
+
+/// The number from which on a condition holds; `None` if it has none.
+fn over(condition: &Condition) -> Option<Quantity> {
+    let Bound::Number { value, unit } = &condition.bound else { return None };
+    let value = match condition.relation {
+        Relation::Over => value * ABOVE,
+        Relation::From => *value,
+        Relation::Under | Relation::UpTo | Relation::Exactly => return None,
+    };
+    Some(Quantity { value, unit: unit.clone(), bytes: condition.bytes.clone() })
 }
 
 /// Whether a question asks for rows by a comparison or a computation.
 fn computes(question: &Question) -> bool {
-    question.extreme.is_some()
-        || question.total.is_some()
-        || question.counts
-        || question.compares
-        || !question.conditions.is_empty()
+    question.extreme.is_some() || question.total.is_some() || question.counts || question.compares
 }

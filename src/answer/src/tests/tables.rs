@@ -15,6 +15,11 @@ fn an_amount_between_two_bounds_means_the_higher_one() {
     assert!(answer.contains("harbour master") && !answer.contains("head of the"), "{answer}");
     let answer = told("Who approves a purchase of 20,000 EUR?");
     assert!(answer.contains("council") && !answer.contains("harbour master"), "{answer}");
+    let answer = told("Who approves purchases over 1,500 EUR?");
+    assert!(answer.contains("harbour master") && answer.contains("council"), "{answer}");
+    assert!(!answer.contains("foreman") && !answer.contains("head of"), "{answer}");
+    let answer = told("Who approves purchases over 9,000 EUR?");
+    assert!(answer.contains("council") && !answer.contains("harbour master"), "{answer}");
     let answer = told("Who approves a purchase of 1,500 EUR?");
     assert!(answer.contains("head of the yard") && !answer.contains("foreman"), "{answer}");
 }
