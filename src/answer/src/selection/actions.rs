@@ -1,13 +1,20 @@
-//! Actions: who has to do what after a meeting, from the table in its minutes.
+//! Actions: who has to do what after a meeting, from the table or the list in its minutes.
+//!
+//! ```text
+//! | action      | who | until |    Actions
+//! | order paint | Ada | 3 May |    - Ada: order paint, by 3 May
+//! | book a slip | Bo  | June  |    - Bo books a slip
+//! ```
 
 use std::collections::BTreeSet;
 
-use crate::passages::blocks::Cell;
+use crate::passages::blocks::{Cell, Kind};
+use crate::passages::candidates::{Candidate, Shape};
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::selection::choose::Choice;
 use crate::selection::rows::SELECTED_MAX;
-use crate::text::terms::terms;
-use crate::text::values::is_calendar_word;
+use crate::text::terms::{is_common, terms};
+use crate::text::values::{is_calendar_word, month};
 use crate::text::words::{contains, entries, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -38,54 +45,101 @@ const EVERYBODY: &str = "all|everybody|everyone|alle|tous|todos";
 /// Minimum number of actions in a table of them.
 const ACTIONS_MIN: usize = 2;
 
+/// Headings of lists of actions.
+const HEADINGS: &str = "\
+    action|actions|action items|action points|action list|to do|to dos|todo|todos|tasks|next steps|\
+    who does what|who has to do what|aufgaben|maßnahmen|wer macht was|tâches|actions à mener|\
+    tareas|acciones";
+/// Marks between a name and what that person has to do.
+const BEHIND_NAME: [&str; 5] = [":", " - ", " \u{2013} ", " \u{2014} ", " \u{2192} "];
+
 impl Choice<'_> {
-    /// All actions from the table in the document of the first passage, if the question asks for
-    /// those of a meeting; those of one person, if it asks what that person has to do.
+    /// All actions from the table or list in the document of the first passage, if the question
+    /// asks for those of a meeting; those of one person, if it asks what that person has to do.
     pub(crate) fn of_actions(&self, first: usize) -> Option<Vec<usize>> {
         let asked = spaced(self.question.last());
         let has = |list: &str| entries(list).any(|phrase| contains(&asked, phrase));
         let (asks_all, asks_deeds) = (has(ACTIONS), has(HAS_TO_DO));
-        if !asks_all && !asks_deeds || self.question.counts || self.question.selects_open() {
+        let is_other = self.question.counts || self.question.selects_open();
+        if !(asks_all || asks_deeds) || is_other || self.is_of_other_month(first) {
             return None;
         }
-        let rows = self.action_rows(first)?;
-        let of_person: Vec<usize> =
-            rows.iter().copied().filter(|at| self.is_of_person(*at, &asked)).collect();
+        let actions = self.action_rows(first).or_else(|| self.action_items(first))?;
+        let of_person = actions.iter().copied().filter(|at| self.is_of_person(*at, &asked));
+        let of_person: Vec<usize> = of_person.collect();
         let found = match () {
             () if !of_person.is_empty() => of_person,
-            () if asks_all && !has(DUE) && self.are_of_nothing_else(&rows) => rows,
+            () if asks_all && !has(DUE) && self.are_of_nothing_else(&actions) => actions,
             () => return None,
         };
         (found.len() <= SELECTED_MAX).then_some(found)
     }
 
-    /// The rows of the only table of actions in the document of the first passage.
-    fn action_rows(&self, first: usize) -> Option<Vec<usize>> {
-        let one = self.candidate(first);
-        let is_of = |list: &str, cell: &Cell| is_entry(list, spaced(&cell.name).trim());
-        let is_action = |at: &usize| {
-            let other = self.candidate(*at);
-            let column = |list| other.cells.iter().position(|cell| is_of(list, cell));
-            other.stretch == one.stretch
-                && other.has_values()
-                && column(WHAT).zip(column(WHO)).is_some_and(|(what, who)| what != who)
-        };
-        let all: Vec<usize> = (0..self.reading.candidates.len()).filter(is_action).collect();
-        let head = *all.first()?;
-        let is_one_table = all.iter().all(|at| self.candidate(*at).is_beside(self.candidate(head)));
-        (is_one_table && all.len() >= ACTIONS_MIN).then_some(all)
+    /// Whether the question names a month, and the document of a passage is named after a day of
+    /// another one.
+    fn is_of_other_month(&self, at: usize) -> bool {
+        let months: Vec<u32> = self.question.last().unicode_words().filter_map(month).collect();
+        let Some(named) = self.editions.named_day(self.candidate(at).hit) else { return false };
+        // "12-09" may be either in December or in September.
+        let is_named = |month: &u32| [named.month, named.day].contains(month);
+        !months.is_empty() && !months.iter().any(is_named)
     }
 
-    /// Whether the question names the person, or one of the people, who have to do an action.
+    /// The rows of the only table of actions in the document of the first passage.
+    fn action_rows(&self, first: usize) -> Option<Vec<usize>> {
+        let is_of = |list: &str, cell: &Cell| is_entry(list, spaced(&cell.name).trim());
+        self.only_group(first, &|one| {
+            let column = |list| one.cells.iter().position(|cell| is_of(list, cell));
+            one.has_values() && column(WHAT).zip(column(WHO)).is_some_and(|(what, who)| what != who)
+        })
+    }
+
+    /// The items of the only list below a heading for actions in the document of the first passage.
+    fn action_items(&self, first: usize) -> Option<Vec<usize>> {
+        self.only_group(first, &|one| {
+            let announced = [&one.heading, &one.lead].map(|text| spaced(text));
+            one.shape == Shape::Unit(Kind::Item)
+                && announced.iter().any(|text| is_entry(HEADINGS, text.trim()))
+        })
+    }
+
+    /// The passages that `is_one` accepts in the document of the first passage, if all of them
+    /// belong to one table or list.
+    fn only_group(&self, first: usize, is_one: &dyn Fn(&Candidate) -> bool) -> Option<Vec<usize>> {
+        let stretch = self.candidate(first).stretch;
+        let is_action = |at: &usize| {
+            let one = self.candidate(*at);
+            one.stretch == stretch && is_one(one)
+        };
+        let all: Vec<usize> = (0..self.reading.candidates.len()).filter(is_action).collect();
+        let head = self.candidate(*all.first()?);
+        let is_one_group = all.iter().all(|at| self.candidate(*at).is_beside(head));
+        (is_one_group && all.len() >= ACTIONS_MIN).then_some(all)
+    }
+
+    /// Whether the question names the person, or one of the people, who have to do an action: those
+    /// in their column, or at the beginning or in brackets at the end of an item.
     fn is_of_person(&self, at: usize, asked: &str) -> bool {
+        let one = self.candidate(at);
         let is_who = |cell: &&Cell| is_entry(WHO, spaced(&cell.name).trim());
-        let who = self.candidate(at).cells.iter().find(is_who);
         let is_named = |name: &str| {
             let name = spaced(name);
             let name = name.trim();
             !name.is_empty() && !is_entry(EVERYBODY, name) && contains(asked, name)
         };
-        who.is_some_and(|who| who.value.split([',', '/', '+', '&']).any(is_named))
+        let are_named = |names: &str| names.split([',', '/', '+', '&']).any(is_named);
+        if one.has_values() {
+            return one.cells.iter().find(is_who).is_some_and(|who| are_named(&who.value));
+        }
+        let item = one.shown();
+        let labels = BEHIND_NAME.iter().filter_map(|mark| item.split_once(mark));
+        let mut labels = labels.map(|(label, _)| label);
+        let opening = item.unicode_words().next().filter(|word| {
+            word.starts_with(char::is_uppercase) && !is_common(&word.to_lowercase())
+        });
+        let ending = item.trim_end_matches(['.', ' ']).strip_suffix(')');
+        let ending = ending.and_then(|item| item.rsplit_once('(')).map(|(_, name)| name);
+        labels.any(are_named) || opening.is_some_and(is_named) || ending.is_some_and(are_named)
     }
 
     /// Whether the question says nothing about `rows` but what their headings and title say.

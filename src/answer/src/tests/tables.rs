@@ -74,6 +74,30 @@ fn all_actions_of_a_meeting_are_told() {
     assert!(!answer.contains("buoys") && !answer.contains("Present"), "{answer}");
     let answer = told("Which actions are about the pump?");
     assert!(answer.contains("cover") && !answer.contains("slip"), "{answer}");
+    let answer = told("action items of the may crew meeting in May");
+    assert!(!(answer.contains("cover") && answer.contains("slip")), "another month: {answer}");
+}
+
+/// Goal: actions in a list are told like those in a table.
+#[test]
+fn actions_in_a_list_belong_to_people_as_well() {
+    let minutes = "# Minutes, crew meeting, 12 September 2024\n\n\
+        Present: Ada Holm (harbour), Bo Tarn (boats), Cy Marsh\n\n\
+        1. Pump. The pump is loud.\n\n## Actions\n\n\
+        - Bo: order a cover for the pump, by 20 Sept\n- Ada tells the club about the buoys\n\
+        - paint the slip (Cy, week 40)\n- Bo / Cy: put the rota up\n";
+    let told = |question: &str| told(question, &[("minutes-crew-2024-09-12.md", minutes)]);
+    let answer = told("action items of the crew meeting of 12 September 2024");
+    for one in ["cover", "buoys", "slip", "rota"] {
+        assert!(answer.contains(one), "{one}: {answer}");
+    }
+    for (person, all) in [("bo", ["cover", "rota"]), ("cy", ["slip", "rota"])] {
+        let answer = told(&format!("what did {person} have to do after the crew meeting"));
+        assert!(all.iter().all(|one| answer.contains(one)), "{person}: {answer}");
+        assert!(!answer.contains("buoys") && !answer.contains("Present"), "{person}: {answer}");
+    }
+    let answer = told("what does ada have to do after the crew meeting");
+    assert!(answer.contains("buoys") && !answer.contains("cover"), "{answer}");
 }
 
 /// Goal: a head without a subject line is a head of a mail all the same.
