@@ -24,8 +24,10 @@ const BAD_THINGS: &str = "\
 /// Maximum number of words from such a judgment to the thing it is about.
 const JUDGED_WORDS_MAX: usize = 3;
 /// Phrases that contain such a word but set a bound or degree: "how many at most".
-const NO_EXTREMES: &str =
-    "at most|at the most|at least|at the least|at the latest|at best|at worst";
+const NO_EXTREMES: &str = "\
+    at most|at the most|at least|at the least|at the latest|at best|at worst|below minimum|\
+    below the minimum|below their minimum|under minimum|under the minimum|under their minimum|\
+    less than the minimum|fewer than the minimum";
 /// Words directly before a superlative that ask for the second or the third.
 const RANKS: [&str; 2] =
     ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];

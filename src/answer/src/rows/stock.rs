@@ -1,4 +1,4 @@
-//! Rows of things of which none are left, by the number in their column of stock.
+//! Rows of things of which none are left, or too few, by the number in their column of stock.
 
 use crate::passages::blocks::Cell;
 use crate::rows::evaluate::{Column, cell};
@@ -20,31 +20,59 @@ const STOCKS: &str = "\
 /// Two words of such a name.
 const ON_HAND: [&str; 2] = ["on", "hand"];
 
-/// Positions of the rows of which none are left, if a question in `spaced` words asks for those and
-/// exactly one column holds their numbers.
+/// Phrases of questions for things of which there are too few.
+const TOO_FEW: &str = "\
+    below minimum|below the minimum|below their minimum|below min|under minimum|\
+    under the minimum|under their minimum|less than the minimum|fewer than the minimum|\
+    below the reorder level|below reorder level|need reordering|be reordered|\
+    unter mindestbestand|unter dem mindestbestand|sous le minimum|sous le stock minimum|\
+    bajo el mínimo|por debajo del mínimo";
+/// Words in the names of columns that hold the least number there should be.
+const LEASTS: &str =
+    "min|minimum|mindestbestand|mindestmenge|reorder|meldebestand|seuil|mínimo|minimo";
+
+/// Positions of the rows of which none are left, or fewer than their minimum, if a question in
+/// `spaced` words asks for those and exactly one column holds each number.
 pub(crate) fn run_out(
     spaced: &str,
     rows: &[&[Cell]],
     columns: &[Column<'_>],
 ) -> Option<Vec<usize>> {
-    if !entries(RUN_OUT).any(|phrase| contains(spaced, phrase)) {
+    let asks = |list: &str| entries(list).any(|phrase| contains(spaced, phrase));
+    let (asks_none, asks_few) = (asks(RUN_OUT), asks(TOO_FEW));
+    if !(asks_none || asks_few) || rows.len() < 2 {
         return None;
     }
-    let is_stock = |(name, values): &&Column<'_>| {
+    let stock = only_column(columns, &|words| {
+        words.iter().any(|word| is_entry(STOCKS, word) && !is_least(words))
+            || words.windows(2).any(|two| two == ON_HAND)
+    })?;
+    let left = |row: &[Cell], name: &str| {
+        let value = cell(row, name)?;
+        if is_blank(value) { Some(0.0) } else { measure(value) }
+    };
+    let least = only_column(columns, &is_least).filter(|_| !asks_none);
+    let is_one = |row: &[Cell]| match least {
+        Some(least) => left(row, stock).zip(left(row, least)).is_some_and(|(is, least)| is < least),
+        None => left(row, stock) == Some(0.0),
+    };
+    (asks_none || least.is_some()).then(|| (0..rows.len()).filter(|at| is_one(rows[*at])).collect())
+}
+
+/// Whether the words of a column's name say that it holds minima.
+fn is_least(words: &[String]) -> bool {
+    words.iter().any(|word| is_entry(LEASTS, word))
+}
+
+/// The only column of numbers whose name has words that `is_one` accepts.
+fn only_column<'r>(columns: &[Column<'r>], is_one: &dyn Fn(&[String]) -> bool) -> Option<&'r str> {
+    let is_of = |(name, values): &&Column<'_>| {
         let words: Vec<String> = words_of(name).collect();
-        let is_named = words.iter().any(|word| is_entry(STOCKS, word))
-            || words.windows(2).any(|two| two == ON_HAND);
-        is_named && values.iter().all(|value| is_blank(value) || measure(value).is_some())
+        is_one(&words) && values.iter().all(|value| is_blank(value) || measure(value).is_some())
     };
-    let mut stocks = columns.iter().filter(is_stock);
-    let (name, _) = stocks.next().filter(|_| rows.len() > 1)?;
-    if stocks.next().is_some() {
-        return None;
-    }
-    let is_none = |row: &[Cell]| {
-        cell(row, name).is_some_and(|value| is_blank(value) || measure(value) == Some(0.0))
-    };
-    Some((0..rows.len()).filter(|at| is_none(rows[*at])).collect())
+    let mut found = columns.iter().filter(is_of);
+    let (name, _) = found.next()?;
+    found.next().is_none().then_some(*name)
 }
 
 #[cfg(test)]
@@ -53,20 +81,23 @@ mod tests {
     use crate::rows::evaluate::columns;
     use crate::text::words::spaced;
 
-    /// Goal: the column of stock tells what has run out, whatever other columns hold a zero.
+    /// Goal: the column of stock tells what has run out, whatever other columns hold a zero; beside
+    /// the column of minima it tells what is scarce.
     #[test]
     fn things_with_a_stock_of_zero_have_run_out() {
-        let row = |values: [&str; 3]| {
-            let named = ["seed", "stock", "reserved"].into_iter().zip(values);
+        let row = |values: [&str; 4]| {
+            let named = ["seed", "stock", "reserved", "min stock"].into_iter().zip(values);
             let cell =
                 |(name, value): (&str, &str)| Cell { name: name.into(), value: value.into() };
             named.map(cell).collect::<Vec<_>>()
         };
-        let rows = [["rye", "0", "2"], ["oats", "12", "0"], ["peas", "0 kg", "0"]].map(row);
+        let rows = [["rye", "0", "2", "0"], ["oats", "12", "0", "20"], ["peas", "0 kg", "0", "5"]]
+            .map(row);
         let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
         let found = |question: &str| run_out(&spaced(question), &rows, &columns(&rows));
         assert_eq!(found("Which seeds are out of stock?"), Some(vec![0, 2]));
         assert_eq!(found("Which seeds do we have none of?"), Some(vec![0, 2]));
+        assert_eq!(found("Which seeds are below the minimum?"), Some(vec![1, 2]));
         assert_eq!(found("Which seeds are in stock?"), None);
     }
 }

@@ -36,6 +36,9 @@ fn everything_that_has_run_out_is_told() {
         assert!(answer.contains("S-1") && answer.contains("S-3"), "{question}: {answer}");
         assert!(!answer.contains("S-2") && !answer.contains("S-4"), "{question}: {answer}");
     }
+    let answer = told("which seeds are below the minimum", &[("seeds.csv", seeds)]);
+    assert!(["S-1", "S-3", "S-4"].iter().all(|one| answer.contains(one)), "{answer}");
+    assert!(!answer.contains("S-2"), "{answer}");
 }
 
 /// Goal: a row whose name is part of another one's is a side of a comparison, too.
