@@ -1,6 +1,7 @@
 //! Extractive answers: passages quoted from the retrieved chunks.
 
 mod verdicts;
+mod withdrawn;
 
 use std::sync::Arc;
 
@@ -114,7 +115,11 @@ impl Answerer {
         let mut reading = read(context, &chunks, read_hits, |chunk| editions.holds(chunk))
             .map_err(EmbedError::from)?;
         without_changed(&mut reading, &editions);
-        let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
+        let of_withdrawn = self.of_withdrawn(context, question, (&chunks, read_hits), &editions)?;
+        let mut chosen = match of_withdrawn {
+            Some(chosen) => chosen,
+            None => self.chosen(context, question, &chunks, &reading, &editions)?,
+        };
         if chosen.parts.is_empty() && (0..chunks.len()).any(is_doubtful) {
             reading = read(context, &chunks, read_hits, is_doubtful).map_err(EmbedError::from)?;
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;

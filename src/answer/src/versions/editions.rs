@@ -200,6 +200,25 @@ impl Editions {
     /// Whether a passage is in a part that a later document has changed, judged by the headings
     /// above it or by its own number.
     pub(crate) fn is_changed(&self, chunk: usize, headings: &[String], text: &str) -> bool {
+    /// The notice in force that ends the document of a chunk, if the question does not want this
+    /// document all the same.
+    pub(crate) fn notice_ending(&self, chunk: usize) -> Option<usize> {
+        let this = &self.notices[self.of_chunk[chunk]];
+        let is_one = |one: &Notice| one.is_ending(this) && is_in_force(one, self.today);
+        let mut all = self.notices.iter().enumerate().filter(|(_, one)| is_one(one));
+        all.next().map(|(at, _)| at).filter(|_| self.of(chunk) == Standing::Overtaken)
+    }
+
+    /// Whether a chunk belongs to a notice.
+    pub(crate) fn is_of(&self, chunk: usize, notice: usize) -> bool {
+        self.of_chunk[chunk] == notice
+    }
+
+    /// Whether a text says that a document ends that a notice ends.
+    pub(crate) fn is_ending(&self, notice: usize, text: &str) -> bool {
+        self.notices[notice].is_ended_in(text)
+    }
+
         let changed = &self.changed[self.of_chunk[chunk]];
         let texts = headings.iter().map(String::as_str);
         let mut texts = texts.chain(is_numbered(text).then_some(text));

@@ -73,6 +73,8 @@ pub(crate) struct Notice {
     pub(crate) changes: Option<Changes>,
     /// Codes of documents in its names and first line: "LG-1" is `lg1`.
     codes: Vec<String>,
+    /// Whether it is a notice about others, which it ends.
+    is_notice: bool,
     /// Documents that it declares no longer in force.
     ends: Vec<Ended>,
 }
@@ -148,6 +150,7 @@ impl Notice {
                 .flat_map(codes)
                 .filter(|code| !(is_notice && ends.iter().any(|ended| ended.code == *code)))
                 .collect(),
+            is_notice,
             ends,
             written: [bare, &source.title, head.first()].map(str::to_owned),
             file,
@@ -174,16 +177,29 @@ impl Notice {
         (of_names && !is_series) || self.is_replacing(other) || other.is_replacing(self)
     }
 
-    /// Whether it says that it replaces the other, by title, by code, or by kind and day.
-    pub(crate) fn is_replacing(&self, other: &Self) -> bool {
+    /// Whether it is a notice that ends the other, which it names by its code.
+    pub(crate) fn is_ending(&self, other: &Self) -> bool {
+        self.is_notice && self.ends_code_of(other)
+    }
+
+    /// Whether a text says that something ends which it names, as one of the documents ended here.
+    pub(crate) fn is_ended_in(&self, text: &str) -> bool {
+        let is_one = |one: &Ended| self.ends.iter().any(|ended| ended.code == one.code);
+        is_ending(text) && Ended::in_sentence(text).iter().any(is_one)
+    }
+
+    fn ends_code_of(&self, other: &Self) -> bool {
         let is_other = |ended: &Ended| {
             other.codes.contains(&ended.code)
                 && !self.codes.contains(&ended.code)
                 && ended.is_of(&other.version)
         };
         self.ends.iter().any(is_other)
-            || self.replaces_title_of(other)
-            || self.replaces_by_time(other)
+    }
+
+    /// Whether it says that it replaces the other, by title, by code, or by kind and day.
+    pub(crate) fn is_replacing(&self, other: &Self) -> bool {
+        self.ends_code_of(other) || self.replaces_title_of(other) || self.replaces_by_time(other)
     }
 
     fn replaces_title_of(&self, other: &Self) -> bool {

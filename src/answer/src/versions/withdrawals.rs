@@ -81,6 +81,7 @@ fn edition_of(code: &str, sentence: &str) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    /// Goal: an edition behind a code is read, a successor is not ended.
     #[test]
     fn the_edition_of_a_code_is_told() {
         let ended = |text: &str| -> Vec<(String, Vec<u32>)> {
