@@ -68,6 +68,10 @@ const BEFORE_ONE: &str = "\
 const LARGE: &str = "hundert|tausend|cent|cents|mille|cientos|cien|mil";
 /// Words before the Spanish "once" (eleven); in the English "at least once" it is not a number.
 const BEFORE_ONCE: &str = "de|menos|mínimo|máximo|hasta|entre|y|exactamente";
+/// Words for editions and rules, which a year before them names.
+const EDITIONS: &str = "\
+    edition|version|rules|rule|policy|terms|contract|agreement|plan|scheme|act|law|fassung|\
+    ausgabe|regeln|regelung|vertrag|édition|règlement|contrat|edición|versión|reglamento|contrato";
 /// Maximum number of conditions taken from a question.
 const CONDITIONS_MAX: usize = 8;
 /// Words allowed between the phrase and the number.
@@ -130,6 +134,10 @@ fn in_words(question: &str) -> Vec<Quantity> {
 /// Whether the bound starting at a byte means a number rather than an article, as in "under one
 /// roof".
 fn is_likely(question: &str, start: usize, one: &Quantity) -> bool {
+    // "Under the 2023 edition" names the edition.
+    if is_entry(EDITIONS, &one.unit) {
+        return false;
+    }
     let is_article = question[one.bytes.start..].starts_with(char::is_alphabetic);
     let phrase = question.get(start..one.bytes.start).unwrap_or_default().trim();
     !is_article || one.value != 1.0 || phrase.contains(' ') || is_entry(BEFORE_ONE, phrase)

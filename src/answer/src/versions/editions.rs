@@ -14,6 +14,7 @@ use crate::text::dates::{self, Dated, Day, Grain};
 use crate::text::values::year;
 use crate::text::words::{contains, contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::{is_numbered, part_number};
+use crate::versions::asked::{relative_year, years_of_editions};
 use crate::versions::dated::Named;
 use crate::versions::notices::{Notice, OF_DOCUMENT, State, numbers};
 use lodestone_types::{RetrievedChunk, Timestamp};
@@ -53,14 +54,6 @@ const TODAY: &str = "now|today|currently|these days|jetzt|heute|maintenant|aujou
 /// Openings that want all editions if a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
 const CHANGE: &str = "change|changed|differ|develop|developed";
-
-/// Phrases for the previous year, and for the next.
-const LAST_YEAR: &str = "\
-    last year|last year's|letztes jahr|letzten jahr|letzten jahres|vorjahr|\
-    l'année dernière|l'an dernier|l'an passé|el año pasado";
-const NEXT_YEAR: &str = "\
-    next year|next year's|nächstes jahr|nächsten jahr|nächsten jahres|l'année prochaine|\
-    l'an prochain|el año que viene|el próximo año";
 
 /// Phrases that ask whether a document is in force.
 const VALIDITY: &str = "\
@@ -200,6 +193,13 @@ impl Editions {
     /// Whether a passage is in a part that a later document has changed, judged by the headings
     /// above it or by its own number.
     pub(crate) fn is_changed(&self, chunk: usize, headings: &[String], text: &str) -> bool {
+        let changed = &self.changed[self.of_chunk[chunk]];
+        let texts = headings.iter().map(String::as_str);
+        let mut texts = texts.chain(is_numbered(text).then_some(text));
+        let is_one = |text| part_number(text).is_some_and(|number| changed.contains(&number));
+        !changed.is_empty() && texts.any(is_one)
+    }
+
     /// The notice in force that ends the document of a chunk, if the question does not want this
     /// document all the same.
     pub(crate) fn notice_ending(&self, chunk: usize) -> Option<usize> {
@@ -217,13 +217,6 @@ impl Editions {
     /// Whether a text says that a document ends that a notice ends.
     pub(crate) fn is_ending(&self, notice: usize, text: &str) -> bool {
         self.notices[notice].is_ended_in(text)
-    }
-
-        let changed = &self.changed[self.of_chunk[chunk]];
-        let texts = headings.iter().map(String::as_str);
-        let mut texts = texts.chain(is_numbered(text).then_some(text));
-        let is_one = |text| part_number(text).is_some_and(|number| changed.contains(&number));
-        !changed.is_empty() && texts.any(is_one)
     }
 
     fn of(&self, chunk: usize) -> Standing {
@@ -275,7 +268,10 @@ impl Wish {
     /// Derives the wish from a question that names the days and years `asked`.
     fn of(question: &str, asked: &[Dated]) -> Self {
         let words = spaced(question);
-        let mut years: Vec<u32> = asked.iter().map(|dated| dated.day.year).collect();
+        let mut years = years_of_editions(question);
+        if years.is_empty() {
+            years = asked.iter().map(|dated| dated.day.year).collect();
+        }
         years.dedup();
         let is_of_version = ["version", "v", "revision", "edition", "fassung", "versión"]
             .iter()
@@ -367,17 +363,6 @@ fn asks_then_and_now(spaced: &str) -> bool {
     spaced.split_once(" and ").is_some_and(|(then, now)| {
         contains_any(&format!("{then} "), THEN) && contains_any(&format!(" {now}"), TODAY)
     })
-}
-
-/// The year that a question names relative to today: "last year".
-fn relative_year(question: &str, today: Day) -> Option<Dated> {
-    let words = spaced(question);
-    let year = match (contains_any(&words, LAST_YEAR), contains_any(&words, NEXT_YEAR)) {
-        (true, false) => today.year - 1,
-        (false, true) => today.year + 1,
-        _ => return None,
-    };
-    Some(Dated { day: Day { year, month: 1, day: 1 }, grain: Grain::Year })
 }
 
 /// Whether a document is in force today, as far as it states.
