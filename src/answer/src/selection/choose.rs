@@ -86,6 +86,7 @@ impl Choice<'_> {
         if let Some(whole) = whole.or_else(|| self.of_condition(first)) {
             return whole;
         }
+        let whole = whole.or_else(|| self.of_changes(first)).or_else(|| self.of_topic(first));
         let other = self.of_other_edition(first);
         // From two compared editions, one passage each is shown instead of a whole list.
         let whole = self.whole_of(first).or_else(|| self.list_of_items(first));

@@ -3,6 +3,7 @@
 //! - `actions`: the actions agreed at a meeting, from the table in its minutes
 //! - `beside`: sentences beside a passage that belong to it
 //! - `causes`: passages that tell why something happened
+//! - `changes`: the section of an edition that tells what is new
 //! - `choose`: the entry point, for whole lists, meant rows and up to three sentences
 //! - `columns`: the columns in which a question means a name
 //! - `computed`: rows picked by computation
@@ -25,10 +26,12 @@
 
 pub(crate) mod actions;
 pub(crate) mod beside;
+//! - `topics`: what is said below the heading that a question names
 pub(crate) mod causes;
 pub(crate) mod choose;
 pub(crate) mod columns;
 pub(crate) mod computed;
+pub(crate) mod changes;
 pub(crate) mod conflicts;
 pub(crate) mod decisions;
 pub(crate) mod divided;
@@ -45,3 +48,4 @@ pub(crate) mod steps;
 pub(crate) mod sure;
 pub(crate) mod today;
 pub(crate) mod unfinished;
+pub(crate) mod topics;
