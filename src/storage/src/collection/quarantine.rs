@@ -183,7 +183,7 @@ impl Collection {
 
     /// Writes the source list of a segment. Costs two fsyncs.
     pub(super) fn write_list(&self, segment: &Segment) -> Result<(), CollectionError> {
-        let bytes = SourceList::of(segment)?.encode(self.id, segment.id());
+        let bytes = SourceList::file_of(segment, self.id)?;
         Ok(self.store.put(&layout::source_list(self.id, segment.id()), &bytes)?)
     }
 
@@ -201,7 +201,15 @@ impl Collection {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             list => list?,
         };
-        if list != SourceList::of(segment)? {
+        let mut listed = list.sources().iter();
+        let mut is_listed = list.sources().len() == segment.source_count() as usize;
+        for record in source_list::records(segment) {
+            let (record, rows) = record?;
+            let one = listed.next();
+            is_listed &=
+                one.is_some_and(|one| one.record == record && one.rows().len() == rows as usize);
+        }
+        if !is_listed {
             let (segment, problem) =
                 (segment.id(), "it lists other sources than the segment".to_owned());
             return Err(CollectionError::BadList { segment, problem });

@@ -113,19 +113,7 @@ impl SourceList {
     /// # Errors
     /// [`SegmentError::Damaged`] if a record is invalid or rows are out of order.
     pub(super) fn of(segment: &Segment) -> Result<Self, SegmentError> {
-        let mut sources = Vec::with_capacity(segment.source_count() as usize);
-        let mut next_row = 0;
-        for source in 0..segment.source_count() {
-            let rows = segment.rows_of(source);
-            if rows.iter().copied().ne(next_row..next_row + rows.len() as u32) {
-                let problem = format!("the rows of source {source} do not follow each other");
-                return Err(segment.damaged(problem));
-            }
-            next_row += rows.len() as u32;
-            let record = SourceRecord { description: String::new(), ..segment.record(source)? };
-            sources.push((record, rows.len() as u32));
-        }
-        Ok(Self::new(sources))
+        Ok(Self::new(records(segment).collect::<Result<_, _>>()?))
     }
 
     /// Derives the list of a segment if it is short enough for a manifest; `None` otherwise.
@@ -136,7 +124,8 @@ impl SourceList {
         if segment.source_count() > SMALL_SOURCES_MAX {
             return Ok(None);
         }
-        let list = SmallList(Self::of(segment)?.stored());
+        let stored = records(segment).map(|one| one.map(StoredSource::of));
+        let list = SmallList(stored.collect::<Result<_, _>>()?);
         let bytes = serde_json::to_vec(&list).expect("plain data always prints").len();
         Ok((bytes <= SMALL_BYTES_MAX).then_some(list))
     }
@@ -149,10 +138,6 @@ impl SourceList {
         Self::of_stored(list.0.clone(), entry)
     }
 
-    fn stored(&self) -> Vec<StoredSource> {
-        self.sources.iter().map(StoredSource::of).collect()
-    }
-
     /// The sources, as the segment numbers them.
     pub(super) fn sources(&self) -> &[ListedSource] {
         &self.sources
@@ -163,13 +148,23 @@ impl SourceList {
         self.by_key.get(&(sub_tenant.to_owned(), id.to_owned())).copied()
     }
 
-    /// Encodes the file.
+    /// Encodes the file for an open segment. Records are decoded one at a time, because decoded
+    /// metadata take many times their stored size.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(super) fn file_of(
+        segment: &Segment,
+        collection: CollectionId,
+    ) -> Result<Vec<u8>, SegmentError> {
+        sealed_list(collection, segment.id(), records(segment))
+    }
+
+    /// Encodes the file for this list.
+    #[cfg(test)]
     pub(super) fn encode(&self, collection: CollectionId, segment: SegmentId) -> Vec<u8> {
-        let sources = self.stored();
-        let stored = StoredList { collection: collection.0, segment: segment.0, sources };
-        let json = serde_json::to_vec(&stored).expect("plain data always prints");
-        let body = zstd::bulk::compress(&json, LEVEL).expect("zstd packs any bytes");
-        sealed::seal(FIRST_WORDS, &body)
+        let records = self.sources.iter().map(|one| Ok((one.record.clone(), one.rows)));
+        sealed_list(collection, segment, records).expect("no record is read from a segment")
     }
 
     /// The format number of a list that a later release has written.
@@ -208,6 +203,44 @@ impl SourceList {
     }
 }
 
+/// The records of an open segment, without descriptions, with their row counts.
+pub(super) fn records(
+    segment: &Segment,
+) -> impl Iterator<Item = Result<(SourceRecord, u32), SegmentError>> {
+    let mut next_row = 0;
+    (0..segment.source_count()).map(move |source| {
+        let rows = segment.rows_of(source);
+        if rows.iter().copied().ne(next_row..next_row + rows.len() as u32) {
+            let problem = format!("the rows of source {source} do not follow each other");
+            return Err(segment.damaged(problem));
+        }
+        next_row += rows.len() as u32;
+        let record = SourceRecord { description: String::new(), ..segment.record(source)? };
+        Ok((record, rows.len() as u32))
+    })
+}
+
+/// Encodes the file of a list, source by source.
+fn sealed_list(
+    collection: CollectionId,
+    segment: SegmentId,
+    records: impl Iterator<Item = Result<(SourceRecord, u32), SegmentError>>,
+) -> Result<Vec<u8>, SegmentError> {
+    let empty = StoredList { collection: collection.0, segment: segment.0, sources: Vec::new() };
+    let mut json = serde_json::to_vec(&empty).expect("plain data always prints");
+    // The sources are the last field; their array ends before the last two bytes.
+    let end = json.split_off(json.len() - 2);
+    for (at, record) in records.enumerate() {
+        if at > 0 {
+            json.push(b',');
+        }
+        serde_json::to_writer(&mut json, &StoredSource::of(record?)).expect("memory takes bytes");
+    }
+    json.extend(end);
+    let body = zstd::bulk::compress(&json, LEVEL).expect("zstd packs any bytes");
+    Ok(sealed::seal(FIRST_WORDS, &body))
+}
+
 /// Decompresses a body of at most `bytes_max` bytes; of a longer one no more than that is read.
 fn unpack(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut json = Vec::new();
@@ -219,10 +252,9 @@ fn unpack(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
 }
 
 impl StoredSource {
-    fn of(listed: &ListedSource) -> Self {
-        let record = listed.record.clone();
+    fn of((record, rows): (SourceRecord, u32)) -> Self {
         Self {
-            rows: listed.rows,
+            rows,
             sub_tenant: record.sub_tenant.to_string(),
             id: record.id.to_string(),
             kind: record.kind.as_str().to_owned(),
