@@ -71,6 +71,9 @@ impl Choice<'_> {
         if let Some(list) = self.named_list().or_else(|| self.list_of_asked()) {
             return vec![list];
         }
+        if let Some(entry) = self.of_legend() {
+            return vec![entry];
+        }
         let other = self.of_kind(first).or_else(|| self.of_thing(first));
         let Some(first) = other.or_else(|| self.of_what_is_named(first)) else {
             return Vec::new();

@@ -14,6 +14,7 @@
 //! - `headed`: whole lists found by the headings above them
 //! - `identified`: the row that a question identifies by a code or a name
 //! - `kinds`: the table of the kind of things that is meant
+//! - `legends`: entries that say what a sign means
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
 //! - `replies`: the replies to a message of a chat
@@ -42,6 +43,7 @@ pub(crate) mod kinds;
 pub(crate) mod occasions;
 pub(crate) mod payers;
 pub(crate) mod replies;
+pub(crate) mod legends;
 pub(crate) mod rows;
 pub(crate) mod sides;
 pub(crate) mod steps;
