@@ -86,10 +86,10 @@ impl Choice<'_> {
         }
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
         let whole = self.of_today(first).or_else(|| self.of_version(first));
+        let whole = whole.or_else(|| self.of_changes(first)).or_else(|| self.of_topic(first));
         if let Some(whole) = whole.or_else(|| self.of_condition(first)) {
             return whole;
         }
-        let whole = whole.or_else(|| self.of_changes(first)).or_else(|| self.of_topic(first));
         let other = self.of_other_edition(first);
         // From two compared editions, one passage each is shown instead of a whole list.
         let whole = self.whole_of(first).or_else(|| self.list_of_items(first));
@@ -113,8 +113,9 @@ impl Choice<'_> {
         }
         self.of_decisions(first)
             .or_else(|| self.of_payer(first))
-            .or_else(|| self.with_replies(first))
             .or_else(|| self.of_cause(first))
+            .or_else(|| self.with_replies(first))
+            .or_else(|| self.of_place(first))
             .or_else(|| self.of_ground(first))
             .unwrap_or_else(|| self.sentences(first))
     }

@@ -17,22 +17,23 @@
 //! - `legends`: entries that say what a sign means
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
+//! - `placed`: the sentence that names the place meant by "there"
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
 //! - `sides`: the rows that a comparison names by their keys
 //! - `steps`: the row of a table by bounds that a number means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
+//! - `topics`: what is said below the heading that a question names
 //! - `unfinished`: rows that state that they are unfinished
 
 pub(crate) mod actions;
 pub(crate) mod beside;
-//! - `topics`: what is said below the heading that a question names
 pub(crate) mod causes;
+pub(crate) mod changes;
 pub(crate) mod choose;
 pub(crate) mod columns;
 pub(crate) mod computed;
-pub(crate) mod changes;
 pub(crate) mod conflicts;
 pub(crate) mod decisions;
 pub(crate) mod divided;
@@ -40,14 +41,15 @@ pub(crate) mod foreign;
 pub(crate) mod headed;
 pub(crate) mod identified;
 pub(crate) mod kinds;
+pub(crate) mod legends;
 pub(crate) mod occasions;
 pub(crate) mod payers;
+pub(crate) mod placed;
 pub(crate) mod replies;
-pub(crate) mod legends;
 pub(crate) mod rows;
 pub(crate) mod sides;
 pub(crate) mod steps;
 pub(crate) mod sure;
 pub(crate) mod today;
-pub(crate) mod unfinished;
 pub(crate) mod topics;
+pub(crate) mod unfinished;

@@ -7,6 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
 use crate::question::wish::Wanted;
+use crate::relevance::causes::tells_cause;
 use crate::selection::choose::Choice;
 use crate::text::words::{is_entry, is_interrogative};
 
@@ -16,6 +17,8 @@ const GAP_MINUTES_MAX: u32 = 30;
 const REPLIES_MAX: usize = 3;
 /// Minimum number of words in a message that tells more than "ok, thanks".
 const WORDS_MIN: usize = 4;
+/// Maximum drop in relevance of a message that reports what happened.
+const REPORT_DROP_MAX: f32 = 0.25;
 /// Maximum number of words in the name of a sender.
 const SENDER_WORDS_MAX: usize = 4;
 /// Words that a log has in the place of a sender.
@@ -30,14 +33,18 @@ struct Message<'t> {
 }
 
 impl Choice<'_> {
-    /// The first passage and the replies to it, if it is a message of a chat and the question asks
-    /// what to do or why, or tells of a problem itself.
+    /// A message of a chat and the replies to it: the first passage if the question asks what to do
+    /// or tells of a problem itself; one that reports what happened if it asks why.
     pub(crate) fn with_replies(&self, first: usize) -> Option<Vec<usize>> {
+        let mut words = self.question.last().unicode_words().map(str::to_lowercase);
+        let first = match self.question.wanted {
+            Wanted::Cause => self.report(first)?,
+            Wanted::Steps => first,
+            _ if words.any(|word| is_interrogative(&word)) => return None,
+            _ => first,
+        };
         let one = self.candidate(first);
-        let words = self.question.last().unicode_words().map(str::to_lowercase);
-        let asks = words.into_iter().any(|word| is_interrogative(&word));
-        let is_meant = matches!(self.question.wanted, Wanted::Steps | Wanted::Cause) || !asks;
-        if !is_meant || one.shape != Shape::Unit(Kind::Line) {
+        if one.shape != Shape::Unit(Kind::Line) {
             return None;
         }
         let shown = |at: usize| self.candidate(at).shown();
@@ -58,6 +65,22 @@ impl Choice<'_> {
             }
         }
         (chosen.len() > 1).then_some(chosen)
+    }
+
+    /// A message about as relevant as the first passage, if neither tells a cause.
+    fn report(&self, first: usize) -> Option<usize> {
+        if tells_cause(&self.candidate(first).shown()) {
+            return None;
+        }
+        self.best(|at| {
+            let shown = self.candidate(at).shown();
+            let reports = self.candidate(at).shape == Shape::Unit(Kind::Line)
+                && message(&shown).is_some()
+                && !tells_cause(&shown)
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.relevance(at) >= self.relevance(first) - REPORT_DROP_MAX;
+            reports.then(|| self.relevance(at))
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 //!   numbers
 //! - `opposites`: words with opposite meanings; `terms`: analysed words; `words`: words that give a
 //!   question its form
+//! - `places`: places taken from the sentence before
 //! - `quotes`: quote marks before lines
 //! - `sentences`: splitting text into sentences; `stops`: full stops that end no sentence
 //! - `shown`: passages as answers show them; `snippet`: the part of a text that shows why it was
@@ -18,6 +19,7 @@ pub(crate) mod currencies;
 pub(crate) mod dates;
 pub(crate) mod notes;
 pub(crate) mod opposites;
+pub(crate) mod places;
 pub(crate) mod quotes;
 pub(crate) mod sentences;
 pub(crate) mod shown;
