@@ -64,8 +64,13 @@ pub(crate) const EITHER: &str = "or|oder|ou|o";
 /// Words that ask for a cause.
 const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
-    what is the reason|what was the reason|what made|what led to|how come|how did it come|\
+    what is the reason|what was the reason|what was the problem|what went wrong|what made|\
+    what led to|how come|how did it come|\
     warum|weshalb|wieso|woran lag|pourquoi|por qué|a qué se debe";
+/// Openings that name the cause asked for.
+const REASONS: &str = "\
+    reason for|reason why|reason that|the reason for|the reason why|the cause of|\
+    cause of|grund für|ursache für|raison de|raison pour|motivo de|motivo para";
 /// Openings that ask for a cause if a word of happening follows.
 const HOW_DID: &str = "how did|how could|how can it";
 const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
@@ -75,5 +80,6 @@ const COME: &str = "happen|occur|come about|come to|come into|get into|get in|ge
 pub(crate) fn asks_cause(spaced: &str, opening: &str) -> bool {
     let begins = |phrase: &str| opening.starts_with(&format!(" {phrase} "));
     entries(CAUSES).any(|phrase| contains(spaced, phrase))
+        || entries(REASONS).any(begins)
         || (entries(HOW_DID).any(begins) && entries(COME).any(|word| contains(spaced, word)))
 }

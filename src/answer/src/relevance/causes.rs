@@ -4,8 +4,11 @@ use crate::text::words::{contains, entries, is_entry, spaced};
 
 const CAUSE_WORDS: &str = "\
     because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
-    thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
+    thanks to|weil|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|en raison|à cause|\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
+
+/// Conjunctions after a comma; elsewhere, a car is a vehicle.
+const CONJUNCTIONS: &str = "da|car";
 
 /// Phrases that refer to a cause stated elsewhere.
 const CAUSES_ELSEWHERE: &str = "\
@@ -20,6 +23,10 @@ pub(crate) const CAUSE_LABELS: &str = "\
 
 /// Whether the text contains a word that states a cause.
 pub(crate) fn tells_cause(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    if entries(CONJUNCTIONS).any(|word| lower.contains(&format!(", {word} "))) {
+        return true;
+    }
     // "The same cause as K-12" tells none.
     let text = spaced(text);
     let text = entries(CAUSES_ELSEWHERE).fold(text, |text, words| text.replace(words, ""));

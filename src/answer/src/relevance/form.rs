@@ -49,7 +49,8 @@ const BELOW_BONUS: f32 = 0.1;
 const SUPPOSED_MALUS: f32 = 0.15;
 /// A passage in exactly the form asked for gains as much as for a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
-/// Bonus for a passage that states a negation, or has one above it, if one is asked for.
+/// Bonus for a passage that states a negation, or has one above it, if one is asked for. "Why could
+/// he not get in" asks for a cause instead.
 const NEGATION_BONUS: f32 = 0.2;
 /// Bonus that puts a whole list or procedure, if asked for, ahead of each of its items.
 const WHOLE_BONUS: f32 = 0.25;
@@ -186,7 +187,7 @@ pub(crate) fn form(
     let denies = || {
         [&shown, &candidate.heading, &candidate.lead].into_iter().any(|text| tells_negation(text))
     };
-    if question.is_negated && denies() {
+    if question.is_negated && question.wanted != Wanted::Cause && denies() {
         form += NEGATION_BONUS;
     }
     if question.quantities.iter().any(|one| is_out_of_range(&candidate.cells, one)) {

@@ -25,6 +25,15 @@ const PAST: &str = "\
 /// Minimum number of words before a colon that tell what happened, and are no label.
 const DEED_WORDS_MIN: usize = 3;
 
+/// Final words of a heading for a cause: "What was moved and why".
+const WHY: &str = "why|warum|weshalb|pourquoi|por qué";
+
+/// Whether a heading ends in the word for why; "Why we do not sell" has a matter of its own.
+fn ends_in_why(heading: &str) -> bool {
+    let words = spaced(heading);
+    entries(WHY).any(|word| words.ends_with(&format!(" {word} ")))
+}
+
 impl Choice<'_> {
     /// For a question about a cause: the passages headed or labelled as the cause in the source of
     /// the first passage, or in another source whose passage is about as relevant.
@@ -126,7 +135,7 @@ impl Choice<'_> {
         let headings = &self.reading.blocks[one.stretch].sections[one.section];
         headings.last().is_some_and(|heading| {
             is_entry(CAUSE_LABELS, spaced(heading).trim())
-                || (one.section > TITLE_SECTION && tells_cause(heading))
+                || (one.section > TITLE_SECTION && (tells_cause(heading) || ends_in_why(heading)))
         })
     }
 
