@@ -5,6 +5,7 @@
 //! - `declining`: reasons against an answer
 //! - `evidence`: whether the evidence for an answer suffices
 //! - `form`: signs for and against a passage besides its words
+//! - `inflections`: irregular verbs
 //! - `owners`: passages that state the fact asked for of another thing
 //! - `score`: all of these combined
 //! - `siblings`: passages about another thing of the same kind
@@ -19,6 +20,7 @@ pub(crate) mod declining;
 pub(crate) mod evidence;
 pub(crate) mod form;
 pub(crate) mod owners;
+mod inflections;
 pub(crate) mod score;
 pub(crate) mod siblings;
 pub(crate) mod stated;

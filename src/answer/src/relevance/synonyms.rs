@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::relevance::inflections::forms;
 use crate::text::abbreviations::abbreviations;
 use crate::text::terms::terms;
 use crate::text::words::{contains, spaced};
@@ -29,6 +30,7 @@ impl<'q> Lens<'q> {
         chunks: &[&RetrievedChunk],
     ) -> Self {
         let mut synonyms = Synonyms::of(question, wanted);
+        synonyms.inflect(question, wanted);
         for chunk in chunks {
             synonyms.define(&chunk.text, wanted);
             synonyms.define_initials(&chunk.source.title, question, wanted);
@@ -89,6 +91,16 @@ impl Synonyms {
             }
         }
         Self(found)
+    }
+
+    /// Adds the other forms of irregular verbs, which serve like definitions.
+    fn inflect(&mut self, question: &str, wanted: &BTreeSet<String>) {
+        for (word, form) in forms(question) {
+            let (asked, other) = (analysed(word), analysed(form));
+            if asked.is_subset(wanted) && !other.is_subset(wanted) {
+                self.0.push(Synonym { asked, other, is_defined: true });
+            }
+        }
     }
 
     /// Adds the abbreviations defined in a text, in both directions, and "version 2" for "v2".
