@@ -12,6 +12,7 @@ mod reading;
 mod repeated;
 mod selecting;
 mod tables;
+mod withdrawing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

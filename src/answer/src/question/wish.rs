@@ -76,8 +76,8 @@ const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
 /// Maximum number of days, and of other numbers, taken from a question.
 const VALUES_MAX: usize = 16;
 const AMOUNTS: &str = "\
-    how much|what does|what do|what is the|what's the|what are the|wie viel|was kostet|was kosten|\
-    wie hoch|combien|quel est le|cuánto|cuál es el";
+    how much|what does|what do|what did|what is the|what's the|what are the|wie viel|was kostet|\
+    was kosten|wie hoch|combien|quel est le|cuánto|cuál es el";
 const OVER: &str = "\
     run out|runs out|expire|expires|end|ends|until when|terminate|terminates|valid until|läuft aus|\
     endet|bis wann|expire|prend fin|jusqu'à quand|vence|termina|hasta cuándo";

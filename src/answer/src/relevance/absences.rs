@@ -12,6 +12,7 @@ use crate::passages::candidates::{Candidate, Shape};
 use crate::question::measures::Measure;
 use crate::question::named::Named;
 use crate::question::wish::{Question, Wanted};
+use crate::relevance::priced::priced;
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::quantities;
@@ -89,6 +90,8 @@ pub(crate) struct Absences {
     /// The terms of its names.
     names: BTreeSet<String>,
     measure: Option<Measure>,
+    /// The terms of the thing whose price it asks for.
+    priced: BTreeSet<String>,
 }
 
 impl Absences {
@@ -125,6 +128,10 @@ impl Absences {
             asks_making: question.asked == Asked::Date
                 && begins("when was|when were")
                 && is_entry(MADE, last),
+            priced: priced(question.last())
+                .filter(|noun| is_plain && question.is_of_money && !is_common(noun))
+                .map(|noun| HybridQuery::analyse(&noun).terms().iter().cloned().collect())
+                .unwrap_or_default(),
             matter,
             names,
             measure: question.measure,
@@ -145,7 +152,8 @@ impl Absences {
             || self.lacks_counted(is_met, unmet, &shown, above) || self.lacks_office(&shown, above);
         let is_absent = (is_prose && lacks())
             || (self.asks_making && !tells_making(&shown, above))
-            || self.lacks_matter(is_met, passage, above);
+            || self.lacks_matter(is_met, passage, above)
+            || self.lacks_priced(is_met, unmet, passage, above);
         if is_absent { ABSENT_MALUS } else { 0.0 }
     }
 
@@ -164,6 +172,22 @@ impl Absences {
             && !quantities(shown).is_empty()
             && !tells_people
             && !are_related(&self.counted, &format!("{shown}\n{above}"))
+    }
+
+    /// Whether the price of a thing is asked for that is mentioned nowhere, and a row has the price
+    /// of another thing.
+    fn lacks_priced(
+        &self,
+        is_met: Holds<'_>,
+        unmet: &BTreeSet<String>,
+        passage: &Candidate,
+        above: &str,
+    ) -> bool {
+        !self.priced.is_empty()
+            && matches!(passage.shape, Shape::Unit(Kind::Row | Kind::Record))
+            && passage.cells.len() > 1
+            && self.priced.iter().all(|term| unmet.contains(term) && !is_met(term))
+            && !are_related(&self.priced, &format!("{}\n{above}", passage.shown()))
     }
 
     /// Whether an office is asked for and a sentence names none.

@@ -7,6 +7,7 @@
 //! - `form`: signs for and against a passage besides its words
 //! - `inflections`: irregular verbs
 //! - `owners`: passages that state the fact asked for of another thing
+//! - `priced`: the thing whose price is asked for
 //! - `score`: all of these combined
 //! - `siblings`: passages about another thing of the same kind
 //! - `stated`: lists whose items state what is asked for
@@ -19,8 +20,9 @@ pub(crate) mod causes;
 pub(crate) mod declining;
 pub(crate) mod evidence;
 pub(crate) mod form;
-pub(crate) mod owners;
 mod inflections;
+pub(crate) mod owners;
+mod priced;
 pub(crate) mod score;
 pub(crate) mod siblings;
 pub(crate) mod stated;
