@@ -37,14 +37,16 @@ impl Choice<'_> {
     pub(crate) fn of_changes(&self, first: usize) -> Option<Vec<usize>> {
         let asked = spaced(self.question.last());
         let one = self.candidate(first);
-        let title = spaced(&self.editions.names(one.hit).join(" "));
+        let sections = &self.reading.blocks[one.stretch].sections;
+        let headline = sections.iter().find_map(|path| path.first()).map_or("", String::as_str);
+        let [file, title] = self.editions.names(one.hit);
+        let title = spaced(&format!("{file} {title} {headline}"));
         let is_about = |word: &str| is_of_form(word) || contains_any(&title, word);
         let names_edition = contains_any(&asked, EDITIONS) || contains_any(&asked, OF_DOCUMENT);
         let is_asked = contains_any(&asked, ASKED) && names_edition;
         if !is_asked || !asked.split_whitespace().all(is_about) {
             return None;
         }
-        let sections = &self.reading.blocks[one.stretch].sections;
         let is_told = |at: &usize| {
             let other = self.candidate(*at);
             other.stretch == one.stretch
