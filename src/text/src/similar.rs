@@ -68,9 +68,9 @@ impl TextIndex {
     }
 }
 
-/// Selects the nearest words, and of equally near ones those in most rows of the mask. `similar` has
-/// their rows in all scopes. Words of other scopes must not take the places of those in this one,
-/// nor pass for its written form.
+/// Selects the nearest words, and of equally near ones those in most rows of the mask. `similar`
+/// has their rows in all scopes. Words of other scopes must not take the places of those in this
+/// one, nor pass for its written form.
 fn best(
     field: &OpenField,
     mask: &RowMask<'_>,

@@ -218,14 +218,14 @@ fn german(words: &[&str], lower: &[&str], at: usize) -> Option<Kind> {
     let is_in_clause = is_entry(GERMAN_CLAUSES, before) && has_name(&words[..at]);
     match lower[at] {
         "es" if beside(BESIDE_ES) => None,
-        // "Was zahlen Gäste, wenn sie absagen?"
+        // "Was zahlen Leute, wenn sie absagen?"
         word if is_in_clause && is_entry(GERMAN_PRONOUNS, word) => None,
         word if is_entry(NEAR, word) && beside(OTHER_TIMES) => None,
         word if is_entry(PLACES, word) => Some(Kind::Place),
         word if is_entry(GERMAN, word) => Some(Kind::Either),
         // "Sein" is also a verb, and "ihr" also means "you".
         word if is_entry(POSSESSIVES, word) => {
-            // "Können Gäste ihre Hunde mitbringen?", but not "der Umsatz ihrer Firma".
+            // "Wollen Kunden ihre Hunde mitbringen?", but not "der Umsatz ihrer Firma".
             let is_named = at > 1 && is_capital(at - 1) && !is_entry(GERMAN_GENITIVES, word);
             let has_noun = is_capital(at + 1) || is_capital(at + 2);
             (has_noun && !is_named).then_some(Kind::Either)

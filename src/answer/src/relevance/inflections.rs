@@ -16,8 +16,8 @@ const VERBS: &[&str] = &[
     "freeze|freezes|froze|frozen", "feed|feeds|fed", "sleep|sleeps|slept", "hang|hangs|hung",
 ];
 
-/// For each past form of a verb in a text: the word, and the verb itself, which is often a noun too.
-/// Not the reverse, because "was worn" tells less of what to wear.
+/// For each past form of a verb in a text: the word, and the verb itself, which is often a noun
+/// too. Not the reverse, because "was worn" tells less of what to wear.
 pub(super) fn forms(text: &str) -> impl Iterator<Item = (&str, &'static str)> {
     let verb = |word: &str| VERBS.iter().find(|verb| is_entry(verb, word));
     text.unicode_words().filter_map(move |word| {

@@ -172,7 +172,7 @@ fn the_sentences_before_a_decision_tell_why() {
     assert!(answer.starts_with("Mole did worst: the poster"), "{answer}");
 }
 
-/// What stands before a rule seldom explains it.
+/// Sentences before a rule seldom explain it.
 #[test]
 fn the_sentences_before_a_rule_are_not_its_reason() {
     let text = "Visitors ring the bell. Dogs stay outside. The gate is locked at night. Ada has a \

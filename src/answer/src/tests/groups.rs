@@ -7,7 +7,8 @@ const PITCHES: &str = "# Campsite: what guests ask\n\n## What is forbidden?\n\n\
     ## Who should not take the big slide or the raft?\n\n\
     - people with a weak heart\n- anybody under 8\n- wearers of glasses\n\n\
     In doubt the guard says no, and nobody overrules the guard.\n\n\
-    ## Must be on each pitch card\n\n- name and car number\n- day of leaving\n- colour of the tent\n";
+    ## Must be on each pitch card\n\n- name and car number\n- day of leaving\n\
+    - colour of the tent\n";
 
 /// Goal: a list below a heading that asks or says what is asked is told whole.
 #[test]

@@ -1,7 +1,7 @@
 //! Estimates of the memory and disk that a segment needs as input of a merge.
 //!
-//! While it writes, a merge holds one section at a time, and the details of all sources. A record is
-//! decoded when it is needed, because decoded metadata may take many times their stored size:
+//! While it writes, a merge holds one section at a time, and the details of all sources. A record
+//! is decoded when it is needed, because decoded metadata may take many times their stored size:
 //!
 //! | section | bytes in memory |
 //! |---|---|

@@ -110,8 +110,8 @@ fn is_short(line: &str, label: &Range<usize>) -> bool {
     line[label.clone()].chars().count() <= LABEL_CHARS_MAX
 }
 
-/// The text of a row that names the rows below it: the only one in the row, in the first of three or
-/// more columns, above a row with values.
+/// The text of a row that names the rows below it: the only one in the row, in the first of three
+/// or more columns, above a row with values.
 pub(super) fn divider(row: &str, below: &str) -> Option<Range<usize>> {
     let all: Vec<Range<usize>> = cells(row).collect();
     let (from, to) = (usize::from(row.starts_with('|')), usize::from(row.ends_with('|')));
