@@ -12,7 +12,8 @@
 //! |---|---|
 //! | 0 | it may have visible sources that are not known |
 //! | 1 | all are known |
-//! | 2 | all are known, and a batch of vectors may count that is not stored |
+//! | 2 | all are known, and the batch of vectors reserved last may count without being stored |
+//! | 3 | all are known, and other batches may, too |
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -90,7 +91,8 @@ impl Catalog {
 
     /// Records that all batches of vectors that count are stored.
     pub fn all_stored(&self, collection: CollectionId) -> Result<()> {
-        self.write(move |connection| all_stored(connection, collection))
+        let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1 AND sources_known > 1";
+        self.write(move |connection| connection.run(sql, [blob(collection)]))
     }
 
     /// Sources of a collection that count, accepted after `sequence`, each with the sequence of its
@@ -136,7 +138,7 @@ impl Catalog {
 
     /// Records that all sources of a collection are known. A batch may just be being stored.
     pub fn all_known(&self, collection: CollectionId) -> Result<()> {
-        let sql = "UPDATE tenants SET sources_known = 2 WHERE collection = ?1";
+        let sql = "UPDATE tenants SET sources_known = 3 WHERE collection = ?1";
         self.write(move |connection| connection.run(sql, [blob(collection)]))
     }
 }
@@ -186,12 +188,13 @@ pub(super) fn add(
 
 /// Notes within a transaction that a batch of vectors counts that is not stored yet.
 pub(super) fn note_unstored(connection: &Connection, collection: CollectionId) -> Result<()> {
-    let sql = "UPDATE tenants SET sources_known = 2 WHERE collection = ?1 AND sources_known = 1";
+    let sql = "UPDATE tenants SET sources_known = min(sources_known + 1, 3)
+        WHERE collection = ?1 AND sources_known > 0";
     connection.run(sql, [blob(collection)])
 }
 
-/// Notes within a transaction that all batches of vectors that count are stored.
-pub(super) fn all_stored(connection: &Connection, collection: CollectionId) -> Result<()> {
+/// Notes within a transaction that the batch of vectors reserved last is stored.
+pub(super) fn last_stored(connection: &Connection, collection: CollectionId) -> Result<()> {
     let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1 AND sources_known = 2";
     connection.run(sql, [blob(collection)])
 }

@@ -201,7 +201,7 @@ impl Catalog {
     pub fn record_batch(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
         self.write(move |connection| {
             store_head(connection, collection, head)?;
-            known::all_stored(connection, collection)
+            known::last_stored(connection, collection)
         })
     }
 

@@ -74,7 +74,7 @@ CREATE TABLE session_use (
 INSERT INTO session_use SELECT collection, count(*), sum(bytes) FROM sessions GROUP BY collection;
 
 -- Earlier releases left batches of vectors counted whose upload was cut off: see known.rs.
-UPDATE tenants SET sources_known = 2 WHERE sources_known = 1;
+UPDATE tenants SET sources_known = 3 WHERE sources_known = 1;
 
 CREATE TRIGGER session_use_in AFTER INSERT ON sessions BEGIN
     INSERT INTO session_use VALUES (NEW.collection, 1, NEW.bytes)

@@ -168,6 +168,12 @@ fn a_batch_that_counts_is_noted_until_it_is_stored() {
     fixture.catalog.record_batch(of, head(2)).unwrap();
     assert_eq!(fixture.catalog.head(of).unwrap(), Some(head(2)));
     may(false);
+    reserve("cut off", Some(8));
+    reserve("w", Some(8));
+    fixture.catalog.record_batch(of, head(3)).unwrap();
+    may(true);
+    fixture.catalog.all_stored(of).unwrap();
+    may(false);
     let last = reserve("w", Some(8));
     fixture.catalog.all_stored(of).unwrap();
     may(false);
