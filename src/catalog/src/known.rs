@@ -91,7 +91,8 @@ impl Catalog {
 
     /// Records that all batches of vectors that count are stored.
     pub fn all_stored(&self, collection: CollectionId) -> Result<()> {
-        let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1 AND sources_known > 1";
+        let sql =
+            "UPDATE tenants SET sources_known = 1 WHERE collection = ?1 AND sources_known > 1";
         self.write(move |connection| connection.run(sql, [blob(collection)]))
     }
 

@@ -191,10 +191,11 @@ const QUALITIES: &[Quality] = &[
     },
     Quality {
         kind: Kind::Money,
-        most: "most expensive|priciest|dearest|costliest|teuerste|teuersten|plus cher|plus chère|\
-               más caro|más cara",
-        least: "cheapest|least expensive|billigste|billigsten|günstigste|günstigsten|moins cher|\
-                moins chère|más barato|más barata",
+        most: "most expensive|priciest|dearest|costliest|cost most|costs most|cost the most|\
+               costs the most|teuerste|teuersten|plus cher|plus chère|más caro|más cara",
+        least: "cheapest|least expensive|cost least|costs least|cost the least|costs the least|\
+                billigste|billigsten|günstigste|günstigsten|moins cher|moins chère|más barato|\
+                más barata",
         others: MONEY,
         names: MONEY,
         units: "",
@@ -391,6 +392,7 @@ mod tests {
         assert_eq!(meant("the thinnest rope"), Some(vec!["diameter_mm"]));
         assert_eq!(meant("the heaviest rope"), Some(vec!["load"]));
         assert_eq!(meant("which rope is cheapest"), Some(vec!["price_eur"]));
+        assert_eq!(meant("which rope cost most"), Some(vec!["price_eur"]));
         assert_eq!(meant("the oldest rope"), Some(vec!["bought"]));
         assert_eq!(meant("the shop that closes last"), Some(vec!["closes"]));
         assert_eq!(meant("the loudest rope"), Some(vec![]));

@@ -28,7 +28,8 @@ const STEPS: &str = "\
     walk me through|talk me through|take me through|guide me through|how to|how is|how are|\
     what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
-    which steps|the steps|next steps|steps to|needs doing|what is done|what's done|\
+    which steps|the steps|next steps|steps to|steps for|steps of|steps when|steps if|steps after|\
+    first steps|two steps|three steps|four steps|needs doing|what is done|what's done|\
     what has to happen|how does one|what comes first|what do you do|\
     what's the procedure|the procedure for|what is the process|what's the process|\
     was ist der ablauf|wie läuft|quelle est la procédure|cuál es el procedimiento|\
@@ -40,6 +41,8 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
+/// Words at the end of a question that ask for steps: "roll back a release, how?".
+const STEPS_LAST: &str = "how|steps|procedure|wie|schritte|pasos|étapes";
 /// Openings that ask what was done about something, and the noun they stand for.
 const DONE: &str = "\
     what was to be done|what was done|what has been done|what have we done|what did we do|\
@@ -291,6 +294,7 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     } else if begins(LISTS) || begins(DONE) || wants_several(spaced) || is_of_pairs(spaced) {
         Wanted::List
     } else if has(STEPS)
+        || ends_in(spaced, STEPS_LAST)
         || begins(INDIRECT_STEPS)
         || is_order(opening)
         || asks_how(opening)

@@ -65,3 +65,16 @@ fn replies_are_told_with_the_message() {
     let answer = asked("why did the glaze on order 88 come out matt");
     assert!(answer.contains("opened the vent"), "{answer}");
 }
+
+/// Goal: "steps when ..." and a question that ends in "how" are answered by the whole procedure.
+#[test]
+fn a_procedure_asked_for_in_few_words_is_told_whole() {
+    let text = "# Boathouse questions\n\n## My boat was stolen. What then?\n\n1. Ring Ada on 71.\n\
+        2. Write down the number of the boat.\n3. Report it to the harbour police.\n\
+        4. Send Bo the number of the report.\n\n## Paint\n\nPaint is in the shed.\n";
+    for question in ["steps when my boat gets stolen", "boat stolen, report it how"] {
+        let answer = told(question, &[("boats.md", text)]);
+        let steps = ["1. Ring", "2. Write", "3. Report", "4. Send"].map(|step| answer.find(step));
+        assert!(steps.iter().all(Option::is_some) && steps.is_sorted(), "{question}: {answer}");
+    }
+}
