@@ -25,6 +25,9 @@ const PREAMBLE_MAX: usize = 14;
 /// Rows read before deciding which one holds the column names.
 const HEAD_ROWS: usize = 20;
 
+/// Minimum number of columns of a table with notes, and of words in a note.
+const NOTE_COLUMNS_MIN: usize = 3;
+const NOTE_WORDS_MIN: usize = 5;
 /// Columns considered when deciding which row holds the column names.
 const WIDTH_MAX: usize = 1024;
 /// Maximum columns of a table, as in spreadsheet programs.
@@ -76,6 +79,10 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
             }
             return flow.finish();
         };
+        if let Some(note) = names.as_ref().and_then(|names| note(&row, names.len())) {
+            flow.block(BlockKind::Paragraph, note)?;
+            continue;
+        }
         has_rows = true;
         content.clear();
         match &names {
@@ -84,6 +91,16 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
         }
         flow.block(BlockKind::Record, &content)?;
     }
+}
+
+/// The text of a row that is a note on the table: a sentence alone in the first of several columns.
+fn note(row: &csv::StringRecord, columns: usize) -> Option<&str> {
+    let mut cells = row.iter().map(str::trim);
+    let first = cells.next()?;
+    let is_note = columns >= NOTE_COLUMNS_MIN
+        && first.split_whitespace().count() >= NOTE_WORDS_MIN
+        && cells.all(str::is_empty);
+    is_note.then_some(first)
 }
 
 /// Number of leading rows that are above the table: titles and, if there is such a row or one with

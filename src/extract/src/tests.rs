@@ -415,6 +415,11 @@ fn rows_carry_the_names_of_their_columns() {
     let expected = "Test sheet, North, 02/06/2025\n\n\
         time: 08:05\nbasin: main\nCl: 0.7\npH: 7.5\nby: PN\nnote: low";
     assert_eq!(extract(Format::Csv, sheet).unwrap().text, expected, "a title of several cells");
+    let noted = b"stop,first,last\nHarbour,6:10,23:40\n\
+        Sundays begin an hour later.,,\nMill Lane,6:20,23:50\n\"Mind the step, it is high.\"\n";
+    let expected = "stop: Harbour\nfirst: 6:10\nlast: 23:40\n\nSundays begin an hour later.\n\n\
+        stop: Mill Lane\nfirst: 6:20\nlast: 23:50\n\nMind the step, it is high.";
+    assert_eq!(extract(Format::Csv, noted).unwrap().text, expected, "sentences alone are notes");
     let gaps = b"PRICES 2025,,\nvalid from May,in EUR,\nservice,up to kg,zone A\nSmall,3,5.40\n\
         Large,10,7.15\n";
     let expected = "PRICES 2025\n\nvalid from May, in EUR\n\n\

@@ -1,6 +1,8 @@
 //! Sentences beside a passage that belong to it: the vote after a decision, and what else an
 //! edition says on a matter.
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
 use crate::passages::candidates::context::is_vote;
@@ -23,6 +25,24 @@ impl Choice<'_> {
                 && shown.strip_prefix(&before).is_some_and(|vote| is_vote(vote.trim_start()))
         };
         (0..self.reading.candidates.len()).find(is_voted).unwrap_or(first)
+    }
+
+    /// A passage of a single word, such as "No.", with the sentence after it, which says more.
+    pub(crate) fn with_more(&self, chosen: Vec<usize>) -> Vec<usize> {
+        let [first] = chosen[..] else { return chosen };
+        let one = self.candidate(first);
+        if one.shown().unicode_words().count() != 1 {
+            return chosen;
+        }
+        let is_next = |at: &usize| {
+            let other = self.candidate(*at);
+            let is_sentence = other.shape == Shape::Unit(Kind::Sentence) && !other.is_lead;
+            is_sentence && other.is_beside(one) && other.unit == one.unit + 1
+        };
+        match (0..self.reading.candidates.len()).find(is_next) {
+            Some(next) if self.candidate(next).repeats(one) => vec![next],
+            next => [first].into_iter().chain(next).collect(),
+        }
     }
 
     /// A passage of one edition, with the sentences right before and after it on the matter that

@@ -320,7 +320,7 @@ impl Choice<'_> {
     /// Each further sentence maximises relevance minus similarity to those already chosen (maximal
     /// marginal relevance; Carbonell and Goldstein 1998).
     fn sentences(&self, first: usize) -> Vec<usize> {
-        let mut chosen = self.with_kind(self.with_vote(first));
+        let mut chosen = self.with_more(self.with_kind(self.with_vote(first)));
         let relevance = self.relevance(first);
         let vector = |at: usize| {
             let position = self.compared.binary_search(&at).ok();

@@ -78,3 +78,13 @@ fn a_procedure_asked_for_in_few_words_is_told_whole() {
         assert!(steps.iter().all(Option::is_some) && steps.is_sorted(), "{question}: {answer}");
     }
 }
+
+/// Goal: a "No." is told with the sentence that says more.
+#[test]
+fn a_mere_no_is_told_with_what_follows() {
+    let text = "# Invoices\n\nQuestions of clients, answered by the office.\n\n\
+        Is there a discount for early payment?\n\nNo. We used to give 2 % and stopped in 2023 \
+        because many deducted it even when late.\n\nWhen is the bill due?\n\nAfter 21 days.\n";
+    let answer = told("why no discount for early payment any more", &[("invoices.md", text)]);
+    assert!(answer.contains("even when late"), "{answer}");
+}
