@@ -326,6 +326,10 @@ fn verify(backups: &dyn BackupStore, at: Option<&str>) -> Result<(), Box<dyn Err
     for problem in &checked.problems {
         println!("{problem}");
     }
+    for (id, tenants, originals) in &checked.lacking {
+        let lacking = lacking(*tenants, *originals).unwrap_or_default();
+        println!("{id} lacks {lacking}, which were lost or damaged when it was made");
+    }
     let (backups, files) = (counted(checked.backups, "backup"), counted(checked.files, "file"));
     match checked.problems.len() as u64 {
         0 => {

@@ -262,6 +262,8 @@ fn a_backup_that_lacks_something_fails_and_says_so() {
     assert!(said.contains("originals are lost"), "{said}");
     let (_, listed) = run(&["backup", "ls", text(&to)]);
     assert!(listed.contains("lacks 1 tenant and 1 original"), "{listed}");
+    let (is_sound, said) = run(&["backup", "verify", text(&to)]);
+    assert!(is_sound && said.contains(" lacks 1 tenant and 1 original, which were"), "{said}");
     let copy = another(&installation);
     let (is_done, said) = restore(&to, &copy.data(), &[]);
     assert!(!is_done && said.contains("1 tenant restored"), "{said}");

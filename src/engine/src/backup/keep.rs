@@ -49,6 +49,9 @@ pub struct Checked {
     pub bytes: u64,
     /// All problems, each with the file concerned.
     pub problems: Vec<String>,
+    /// Ids of the backups that never held everything, with the numbers of tenants and of originals
+    /// that they lack.
+    pub lacking: Vec<(String, u64, u64)>,
 }
 
 /// Reads every file of the backups, or only of the backup `at`, and compares it with its hash. A
@@ -71,6 +74,10 @@ pub fn check(backups: &dyn BackupStore, at: Option<&str>) -> Result<Checked, Bac
             }
         };
         checked.backups += 1;
+        if !manifest.lacks_nothing() {
+            let originals = manifest.missing_originals().map(|(_, count)| count).sum();
+            checked.lacking.push((id, manifest.left_out.len() as u64, originals));
+        }
         for tenant in &manifest.tenants {
             let of_tenant =
                 check_lists(backups, [&tenant.rows, &tenant.files], &mut seen, &mut checked)
