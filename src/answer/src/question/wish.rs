@@ -349,6 +349,16 @@ impl Question {
         matches!(self.wanted, Wanted::Fact | Wanted::List)
     }
 
+    /// Whether it asks for an extreme, a total, a count or a comparison.
+    pub(crate) fn computes(&self) -> bool {
+        self.extreme.is_some() || self.total.is_some() || self.counts || self.compares
+    }
+
+    /// Whether it asks for that, or bounds values.
+    pub(crate) fn is_computed(&self) -> bool {
+        self.computes() || !self.conditions.is_empty()
+    }
+
     /// Whether it asks for the unfinished ones among several things.
     pub(crate) fn selects_open(&self) -> bool {
         self.is_of_open && (self.wanted == Wanted::List || self.counts)

@@ -113,10 +113,8 @@ impl Absences {
         let begins = |list| entries(list).any(|words| asked.starts_with(&format!(" {words} ")));
         let last = asked.split_whitespace().next_back().unwrap_or_default();
         let is_plain = matches!(question.wanted, Wanted::Fact)
-            && question.extreme.is_none()
-            && question.total.is_none()
-            && question.conditions.is_empty()
-            && !(question.is_of_list || question.compares || question.counts);
+            && !question.is_computed()
+            && !question.is_of_list;
         let names = named.iter().filter(|(_, kind)| **kind == Named::Name);
         let names: BTreeSet<String> = names.map(|(name, _)| name.clone()).collect();
         let mut matter = &wanted_terms(question) - &light_terms(question);

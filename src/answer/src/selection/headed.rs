@@ -79,13 +79,12 @@ impl Choice<'_> {
         let question = self.question;
         let asked = spaced(question.last());
         let begins = entries(ASKING).any(|word| asked.starts_with(&format!(" {word} ")));
-        let is_computed = is_computed(question);
         let is_other = !matches!(question.wanted, Wanted::Fact | Wanted::List)
             || question.asked != Asked::Other
             || question.is_negated
             || question.is_of_past
             || question.asks_where;
-        if !begins || is_computed || is_other {
+        if !begins || question.is_computed() || is_other {
             return None;
         }
         let matter = matter(question);
@@ -110,7 +109,7 @@ impl Choice<'_> {
         let question = self.question;
         let is_fit = matches!(question.wanted, Wanted::Fact | Wanted::List)
             && matches!(question.asked, Asked::Other | Asked::Person)
-            && !is_computed(question);
+            && !question.is_computed();
         let matter = matter(question);
         if !is_fit || matter.is_empty() {
             return None;
@@ -148,7 +147,7 @@ impl Choice<'_> {
             && one.shape == Shape::Unit(Kind::Item)
             && question.wanted == Wanted::Fact
             && question.asked == Asked::Other
-            && !is_computed(question)
+            && !question.is_computed()
             && !question.asks_where;
         if !is_fit || matter.is_empty() {
             return None;
@@ -200,15 +199,6 @@ impl Choice<'_> {
         let all = self.reading.candidates.iter().enumerate();
         all.filter(|(_, one)| one.shape == Shape::Whole(Form::List)).map(|(at, _)| at)
     }
-}
-
-/// Whether a question asks for rows or numbers that have to be computed.
-fn is_computed(question: &Question) -> bool {
-    question.extreme.is_some()
-        || question.total.is_some()
-        || question.counts
-        || question.compares
-        || !question.conditions.is_empty()
 }
 
 /// The terms of a question that say what it is about.

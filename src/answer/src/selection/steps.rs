@@ -3,7 +3,6 @@
 
 use crate::passages::blocks::Cell;
 use crate::question::condition::{Bound, Condition, Relation};
-use crate::question::wish::Question;
 use crate::rows::steps::step_of;
 use crate::selection::choose::{Choice, ROWS_MAX};
 use crate::text::values::Quantity;
@@ -16,7 +15,7 @@ impl Choice<'_> {
     /// the question names no row of it otherwise; from that row on for "over" a number.
     pub(crate) fn of_step(&self, first: usize) -> Option<Vec<usize>> {
         let mates = self.mates(first);
-        if computes(self.question) || mates.len() < 2 {
+        if self.question.computes() || mates.len() < 2 {
             return None;
         }
         let rows = self.cells(&mates);
@@ -49,9 +48,4 @@ fn over(condition: &Condition) -> Option<Quantity> {
         Relation::Under | Relation::UpTo | Relation::Exactly => return None,
     };
     Some(Quantity { value, unit: unit.clone(), bytes: condition.bytes.clone() })
-}
-
-/// Whether a question asks for rows by a comparison or a computation.
-fn computes(question: &Question) -> bool {
-    question.extreme.is_some() || question.total.is_some() || question.counts || question.compares
 }

@@ -110,16 +110,23 @@ fn a_manifest_of_another_history_is_not_restored() {
     assert!(!data.exists());
 }
 
-/// Goal: an original that the server has lost stays in new backups; one that no backup has either
-/// makes a backup incomplete. Manifests of earlier releases, which do not count them, are read.
-#[test]
-fn an_original_that_is_lost_stays_in_backups() {
+/// A server with a document and a backup of it; a directory, the backups in it, the first backup,
+/// and the name of the original.
+fn backed_up() -> (Rig, tempfile::TempDir, Folder, BackupManifest, String) {
     let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
     let to = Folder::create(&place.path().join("backups")).unwrap();
     rig.upload("doc", "some words");
     let first = back_up(&rig, &to);
     let raw_key =
         rig.engine.original(&access(&rig.engine), &id("doc")).unwrap().record.raw_key.clone();
+    (rig, place, to, first, raw_key)
+}
+
+/// Goal: an original that the server has lost stays in new backups; one that no backup has either
+/// makes a backup incomplete. Manifests of earlier releases, which do not count them, are read.
+#[test]
+fn an_original_that_is_lost_stays_in_backups() {
+    let (rig, place, to, first, raw_key) = backed_up();
     let path = rig.engine.data.root().join(&raw_key);
     let original = std::fs::read(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -149,12 +156,7 @@ fn an_original_that_is_lost_stays_in_backups() {
 /// restore counts what is missing, although earlier releases did not.
 #[test]
 fn a_backup_without_an_original_hides_none_of_an_earlier_one() {
-    let (rig, place) = (Rig::new(), tempfile::tempdir().unwrap());
-    let to = Folder::create(&place.path().join("backups")).unwrap();
-    rig.upload("doc", "some words");
-    let first = back_up(&rig, &to);
-    let raw_key =
-        rig.engine.original(&access(&rig.engine), &id("doc")).unwrap().record.raw_key.clone();
+    let (rig, place, to, first, raw_key) = backed_up();
     std::fs::remove_file(rig.engine.data.root().join(&raw_key)).unwrap();
     // As an earlier release wrote it, which neither took over the original nor counted it.
     let mut second = back_up(&rig, &to);

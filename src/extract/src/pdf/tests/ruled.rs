@@ -151,9 +151,8 @@ fn a_header_above_the_first_rule_stays_with_its_table() {
     assert_eq!(text_of(&page(&(full(&edges, &ys[1..]) + &text))), expected);
 }
 
-#[test]
-fn a_header_of_two_rows_is_one() {
-    let xs = [72.0, 172.0, 272.0, 372.0];
+/// A table of three columns, two of which have a name in common above their own.
+fn under_two_names() -> String {
     let cells = [
         (76.0, 696.0, "Country"),
         (176.0, 706.0, "Numbers"),
@@ -166,7 +165,13 @@ fn a_header_of_two_rows_is_one() {
         (176.0, 646.0, "67"),
         (276.0, 646.0, "643"),
     ];
-    let text: String = cells.iter().map(|(x, y, text)| line("F1", 10, *x, *y, text)).collect();
+    cells.iter().map(|(x, y, text)| line("F1", 10, *x, *y, text)).collect()
+}
+
+#[test]
+fn a_header_of_two_rows_is_one() {
+    let xs = [72.0, 172.0, 272.0, 372.0];
+    let text = under_two_names();
     let mut rules: String = [720.0, 680.0, 660.0, 640.0].map(|y| level(72.0, 372.0, y)).concat();
     rules += &level(172.0, 372.0, 700.0);
     rules += &[xs[0], xs[1], xs[3]].map(|x| upright(x, 720.0, 640.0)).concat();
@@ -199,19 +204,7 @@ fn a_column_without_rules_between_its_rows_is_not_one_cell() {
         + &ys[2..4].iter().map(|y| level(172.0, 372.0, *y)).collect::<String>();
     assert_eq!(text_of(&page(&(rules + &box_around + &text))), plain);
     // A name stands above those of two columns.
-    let cells = [
-        (76.0, 696.0, "Country"),
-        (176.0, 706.0, "Numbers"),
-        (176.0, 686.0, "People"),
-        (276.0, 686.0, "Area"),
-        (76.0, 666.0, "Germany"),
-        (176.0, 666.0, "83"),
-        (276.0, 666.0, "357"),
-        (76.0, 646.0, "France"),
-        (176.0, 646.0, "67"),
-        (276.0, 646.0, "643"),
-    ];
-    let text: String = cells.iter().map(|(x, y, text)| line("F1", 10, *x, *y, text)).collect();
+    let text = under_two_names();
     let mut rules: String = [720.0, 640.0].map(|y| level(72.0, 372.0, y)).concat();
     rules += &[700.0, 680.0, 660.0].map(|y| level(172.0, 372.0, y)).concat();
     rules += &[72.0, 172.0, 372.0].map(|x| upright(x, 720.0, 640.0)).concat();
