@@ -7,6 +7,7 @@ use crate::passages::blocks::Cell;
 use crate::passages::candidates::Candidate;
 use crate::question::phrases::MONEY;
 use crate::question::qualities::unit;
+use crate::question::scales::is_of_time;
 use crate::text::values::{Quantity, has_money, quantities};
 use crate::text::words::{
     Asked, PROGRESS, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,
@@ -84,12 +85,6 @@ const ASKING: &str = "\
 
 const TEMPERATURE_UNITS: &[&str] =
     &["°", "°c", "°f", "c", "f", "degrees", "degree", "grad", "degrés", "grados"];
-/// Units of time, whose numbers are no amounts of money.
-const TIMES: &str = "\
-    second|seconds|minute|minutes|min|hour|hours|day|days|week|weeks|month|months|year|years|\
-    sekunden|minuten|stunde|stunden|tag|tage|tagen|woche|wochen|monat|monate|jahr|jahre|jahren|\
-    heure|heures|jour|jours|semaine|semaines|mois|an|ans|hora|horas|minuto|minutos|día|días|\
-    semana|semanas|mes|meses|año|años";
 const LENGTH_UNITS: &[&str] = &[
     "m", "cm", "mm", "km", "ft", "foot", "feet", "in", "inch", "inches", "yd", "yards", "mile",
     "miles", "metre", "metres", "meter", "meters", "centimetres", "millimetres", "kilometres",
@@ -141,7 +136,8 @@ impl Measure {
     /// Whether a text without such a value may still state it: an amount by a bare number, or by
     /// saying that there is none.
     pub(crate) fn may_be_told_by(self, text: &str) -> bool {
-        let is_bare = |one: &Quantity| !entries(TIMES).any(|unit| unit == one.unit);
+        // Minutes are no amount of money.
+        let is_bare = |one: &Quantity| !is_of_time(&one.unit);
         self != Self::Money || quantities(text).iter().any(is_bare) || tells_negation(text)
     }
 

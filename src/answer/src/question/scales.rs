@@ -31,6 +31,7 @@ const SCALES: &[&[(&str, f64)]] = &[
     &[
         ("s", 1.0),
         ("sec", 1.0),
+        ("second", 1.0),
         ("seconds", 1.0),
         ("sekunden", 1.0),
         ("min", 60.0),
@@ -44,6 +45,7 @@ const SCALES: &[&[(&str, f64)]] = &[
         ("stunde", 3600.0),
         ("stunden", 3600.0),
         ("minutos", 60.0),
+        ("minuto", 60.0),
         ("heure", 3600.0),
         ("heures", 3600.0),
         ("hora", 3600.0),
@@ -56,18 +58,39 @@ const SCALES: &[&[(&str, f64)]] = &[
         ("days", 86_400.0),
         ("tag", 86_400.0),
         ("tage", 86_400.0),
+        ("tagen", 86_400.0),
         ("week", 604_800.0),
         ("weeks", 604_800.0),
         ("woche", 604_800.0),
         ("wochen", 604_800.0),
+        ("semaine", 604_800.0),
+        ("semaines", 604_800.0),
+        ("semana", 604_800.0),
+        ("semanas", 604_800.0),
         ("month", 2_629_746.0),
         ("months", 2_629_746.0),
         ("monate", 2_629_746.0),
+        ("monat", 2_629_746.0),
+        ("monaten", 2_629_746.0),
+        ("mois", 2_629_746.0),
+        ("mes", 2_629_746.0),
+        ("meses", 2_629_746.0),
         ("year", 31_556_952.0),
         ("years", 31_556_952.0),
         ("jahre", 31_556_952.0),
+        ("jahr", 31_556_952.0),
+        ("jahren", 31_556_952.0),
+        ("ans", 31_556_952.0),
+        ("año", 31_556_952.0),
+        ("años", 31_556_952.0),
     ],
 ];
+
+/// Whether a unit is one of time.
+pub(crate) fn is_of_time(unit: &str) -> bool {
+    let kind = |unit| scaled(1.0, unit).map(|(kind, _)| kind);
+    kind(unit).is_some_and(|of| kind("s") == Some(of))
+}
 
 /// Converts a quantity to the first unit of its kind and returns the kind with it; `None` for other
 /// units.
