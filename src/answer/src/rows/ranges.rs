@@ -59,11 +59,7 @@ const YEARS: std::ops::RangeInclusive<f64> = 1500.0..=2199.0;
 
 /// Whether a row contains the number in one of its ranges; `None` if it has no range for it.
 pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
-    let is_of_unit = |cell: &Cell| {
-        asked.unit.is_empty()
-            || words_of(&cell.name).any(|word| is_unit(&word, &asked.unit))
-            || quantities(&cell.value).iter().any(|one| is_unit(&one.unit, &asked.unit))
-    };
+    let is_of_unit = |cell: &Cell| asked.unit.is_empty() || has_unit(cell, &asked.unit);
     let mut verdict = None;
     let ends = pairs(cells).filter_map(|(low, high)| {
         let is_meant = is_of_unit(low) || is_of_unit(high);
@@ -96,9 +92,7 @@ pub(crate) fn is_out_of_range(cells: &[Cell], asked: &Quantity) -> bool {
 /// of that number.
 pub(crate) fn is_within(cells: &[Cell], asked: &Quantity) -> bool {
     let is_one = |cell: &Cell| {
-        let is_of_unit = words_of(&cell.name).any(|word| is_unit(&word, &asked.unit))
-            || quantities(&cell.value).iter().any(|one| is_unit(&one.unit, &asked.unit));
-        let stated = range(&cell.value).filter(|_| is_of_unit);
+        let stated = range(&cell.value).filter(|_| has_unit(cell, &asked.unit));
         stated.is_some_and(|range| {
             range.start().is_finite() && range.end().is_finite() && range.contains(&asked.value)
         })
@@ -120,6 +114,12 @@ pub(crate) fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<St
     let chosen = question.quantities.iter().filter(chooses);
     let terms = |one: &Quantity| HybridQuery::analyse(&question.text[one.bytes.clone()]);
     chosen.flat_map(|one| terms(one).terms().to_vec()).collect()
+}
+
+/// Whether the name or the value of a cell has a unit.
+fn has_unit(cell: &Cell, unit: &str) -> bool {
+    words_of(&cell.name).any(|word| is_unit(&word, unit))
+        || quantities(&cell.value).iter().any(|one| is_unit(&one.unit, unit))
 }
 
 /// Whether two lower-case units are the same: "t" and "tons".
