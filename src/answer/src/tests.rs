@@ -9,6 +9,7 @@ mod headed;
 mod owners;
 mod phrasing;
 mod reading;
+mod refusing;
 mod repeated;
 mod selecting;
 mod tables;

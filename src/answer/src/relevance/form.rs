@@ -98,7 +98,7 @@ const ELSEWHERE: &str = "\
 const POINTER_WORDS_MAX: usize = 12;
 
 /// Nouns for measures taken after an event, and headings above them.
-const DEED_NOUNS: &str = "\
+pub(crate) const DEED_NOUNS: &str = "\
     measures|actions|changes|consequences|improvements|lessons|remedies|tasks|duties|steps|\
     massnahmen|maßnahmen|aufgaben|mesures|tâches|medidas|acciones|tareas";
 const DEED_HEADINGS: &str = "\

@@ -74,6 +74,9 @@ impl Choice<'_> {
         if let Some(entry) = self.of_legend() {
             return vec![entry];
         }
+        if let Some(told) = self.of_deeds().or_else(|| self.of_exclusion(first)) {
+            return told;
+        }
         let other = self.of_kind(first).or_else(|| self.of_thing(first));
         let Some(first) = other.or_else(|| self.of_what_is_named(first)) else {
             return Vec::new();

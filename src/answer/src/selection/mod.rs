@@ -9,6 +9,7 @@
 //! - `computed`: rows picked by computation
 //! - `conflicts`: passages that contradict each other
 //! - `decisions`: the decisions recorded in minutes
+//! - `deeds`: the measures of a report
 //! - `divided`: the part of a table that a question names
 //! - `foreign`: passages in other languages, rendered in words of the question's language
 //! - `headed`: whole lists found by the headings above them
@@ -18,6 +19,7 @@
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
 //! - `placed`: the sentence that names the place meant by "there"
+//! - `refused`: what a text leaves out, refuses or forbids
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
 //! - `sides`: the rows that a comparison names by their keys
@@ -36,6 +38,7 @@ pub(crate) mod columns;
 pub(crate) mod computed;
 pub(crate) mod conflicts;
 pub(crate) mod decisions;
+pub(crate) mod deeds;
 pub(crate) mod divided;
 pub(crate) mod foreign;
 pub(crate) mod headed;
@@ -45,6 +48,7 @@ pub(crate) mod legends;
 pub(crate) mod occasions;
 pub(crate) mod payers;
 pub(crate) mod placed;
+pub(crate) mod refused;
 pub(crate) mod replies;
 pub(crate) mod rows;
 pub(crate) mod sides;
