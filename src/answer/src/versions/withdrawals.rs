@@ -36,9 +36,10 @@ impl Ended {
     pub(super) fn in_sentence(sentence: &str) -> Vec<Self> {
         let lower = sentence.to_lowercase();
         let places = entries(SUCCESSORS).filter_map(|words| lower.find(&format!(" {words} ")));
-        // The offset is of the original text only if lower-casing kept its length.
+        // The offset is of the original text only if lower-casing kept its length, and even then
+        // it may lie within a character: some letters become shorter, others longer.
         let end = places.min().filter(|_| lower.len() == sentence.len());
-        let sentence = &sentence[..end.unwrap_or(sentence.len())];
+        let sentence = end.and_then(|end| sentence.get(..end)).unwrap_or(sentence);
         let found = codes(sentence).into_iter();
         found.map(|code| Self { version: edition_of(&code, sentence), code }).collect()
     }
@@ -91,5 +92,13 @@ mod tests {
         assert_eq!(ended("WITHDRAWN: SOP-12 ed. 3 (knots)"), [("sop12".to_owned(), vec![3])]);
         assert_eq!(ended("WITHDRAWN: SOP-12, see SOP-14"), [("sop12".to_owned(), vec![])]);
         assert_eq!(ended("Form RG-DK-04 v2.1 is withdrawn"), [("rgdk04".to_owned(), vec![2, 1])]);
+    }
+
+    /// Goal: letters that change their length in lower case do not cut a character.
+    #[test]
+    fn any_letters_may_stand_before_a_successor() {
+        let text = "WITHDRAWN: CH-12 \u{212A}\u{20AC} see CH-14 \u{130}\u{130}";
+        assert_eq!(text.len(), text.to_lowercase().len());
+        assert_eq!(Ended::in_sentence(text)[0].code, "ch12");
     }
 }
