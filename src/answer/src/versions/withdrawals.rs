@@ -12,7 +12,7 @@ const NOTICES: &str = "\
 /// Phrases that end a document named beside them, apart from those by which documents speak of
 /// themselves.
 const ENDED: &str = "\
-    withdraws|revokes|repeals|rescinds|repealed|rescinded|cancelled|canceled|taken out of use|\
+    withdraws|revokes|repeals|rescinds|repealed|rescinded|taken out of use|\
     must not be used any more|must no longer be used|no longer in use";
 /// Words before the number of an edition.
 const EDITIONS: &str = "ed|edition|rev|revision|v|version|ausgabe|fassung|édition|versión|edición";
@@ -20,6 +20,10 @@ const EDITIONS: &str = "ed|edition|rev|revision|v|version|ausgabe|fassung|éditi
 const SUCCESSORS: &str = "\
     replaced by|superseded by|see|use|follow|instead|ersetzt durch|abgelöst durch|siehe|\
     remplacé par|remplacée par|voir|sustituido por|véase";
+/// Phrases between the document that takes the place of another one and that other one.
+const INSTEAD_OF: &str = "instead of|in place of|statt|anstelle von|au lieu de|en lugar de";
+/// Words that end bookings as well as documents.
+const CANCELLED: [&str; 2] = ["cancelled", "canceled"];
 /// Maximum number of characters after a code that may name its edition.
 const EDITION_CHARS_MAX: usize = 16;
 
@@ -34,12 +38,18 @@ pub(super) struct Ended {
 impl Ended {
     /// Finds the documents that a sentence about the end or the replacement of one names.
     pub(super) fn in_sentence(sentence: &str) -> Vec<Self> {
-        let lower = sentence.to_lowercase();
-        let places = entries(SUCCESSORS).filter_map(|words| lower.find(&format!(" {words} ")));
-        // The offset is of the original text only if lower-casing kept its length, and even then
-        // it may lie within a character: some letters become shorter, others longer.
-        let end = places.min().filter(|_| lower.len() == sentence.len());
-        let sentence = end.and_then(|end| sentence.get(..end)).unwrap_or(sentence);
+        let place = |text: &str, list: &str| {
+            let lower = text.to_lowercase();
+            let places = entries(list)
+                .filter_map(|words| lower.find(&format!(" {words} ")).map(|at| (at, words.len())));
+            // The offset is of the original text only if lower-casing kept its length, and even
+            // then it may lie within a character: some letters become shorter, others longer.
+            places.min().filter(|_| lower.len() == text.len())
+        };
+        let start = place(sentence, INSTEAD_OF).and_then(|(at, len)| sentence.get(at + len + 1..));
+        let sentence = start.unwrap_or(sentence);
+        let end = place(sentence, SUCCESSORS).and_then(|(at, _)| sentence.get(..at));
+        let sentence = end.unwrap_or(sentence);
         let found = codes(sentence).into_iter();
         found.map(|code| Self { version: edition_of(&code, sentence), code }).collect()
     }
@@ -53,7 +63,16 @@ impl Ended {
 /// Whether a sentence says that something is no longer in force.
 pub(super) fn is_ending(sentence: &str) -> bool {
     let said = spaced(sentence);
-    contains_any(&said, WITHDRAWN) || contains_any(&said, ENDED)
+    contains_any(&said, WITHDRAWN) || contains_any(&said, ENDED) || is_cancelling(sentence)
+}
+
+/// Whether a sentence says that a document is cancelled, which is named before that or behind a
+/// colon: "SOP-12 is cancelled", but not "bookings are cancelled with form SOP-12".
+fn is_cancelling(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    let Some(at) = CANCELLED.iter().find_map(|word| lower.find(word)) else { return false };
+    let before = sentence.get(..at).unwrap_or_default().trim_end();
+    before.is_empty() || before.ends_with(':') || !codes(before).is_empty()
 }
 
 /// Whether a document with these names tells of others.
@@ -100,5 +119,17 @@ mod tests {
         let text = "WITHDRAWN: CH-12 \u{212A}\u{20AC} see CH-14 \u{130}\u{130}";
         assert_eq!(text.len(), text.to_lowercase().len());
         assert_eq!(Ended::in_sentence(text)[0].code, "ch12");
+    }
+
+    /// Goal: a document that takes the place of another one, or by which a booking is cancelled,
+    /// does not end.
+    #[test]
+    fn what_is_to_be_used_does_not_end() {
+        let ended = Ended::in_sentence("Use CH-14 instead of CH-12, which is withdrawn");
+        assert_eq!(ended, [Ended { code: "ch12".to_owned(), version: Vec::new() }]);
+        assert!(!is_ending("A cheese course is cancelled with form CH-12."));
+        for ending in ["CH-12 is cancelled", "Cancelled: CH-12", "Notice 7: cancelled: CH-12"] {
+            assert!(is_ending(ending), "{ending}");
+        }
     }
 }
