@@ -87,7 +87,10 @@ fn edition_of(code: &str, sentence: &str) -> Vec<u32> {
     let mut window: Vec<char> = Vec::new();
     let end = letters.find_map(|(at, c)| {
         window.extend(c.to_lowercase());
-        window.ends_with(&code).then_some(at + c.len_utf8())
+        let end = at + c.len_utf8();
+        // "SOP-1" is not named by "SOP-12".
+        let is_whole = !sentence[end..].starts_with(char::is_alphanumeric);
+        (is_whole && window.ends_with(&code)).then_some(end)
     });
     let behind: String = end.map_or_else(String::new, |end| {
         let rest = sentence[end..].split(['(', ',', ';']).next().unwrap_or_default();
@@ -131,5 +134,14 @@ mod tests {
         for ending in ["CH-12 is cancelled", "Cancelled: CH-12", "Notice 7: cancelled: CH-12"] {
             assert!(is_ending(ending), "{ending}");
         }
+    }
+
+    /// Goal: the edition behind a longer code is not that of a shorter one.
+    #[test]
+    fn the_edition_is_that_of_the_whole_code() {
+        let text = "Withdrawn: CH-12 ed. 3 and CH-1 ed. 2";
+        let told: Vec<Vec<u32>> =
+            Ended::in_sentence(text).into_iter().map(|one| one.version).collect();
+        assert_eq!(told, [vec![3], vec![2]]);
     }
 }
