@@ -582,6 +582,10 @@ mod tests {
         assert_eq!(standing("How do I splice a rope?", &[notice("1"), rules]), "++");
         let stamped = "WITHDRAWN: RG-DK-04, see RG-DK-09\n\n1. Cut the rope.";
         assert_eq!(standing("How?", &[titled("RG-DK-04.md", "RG-DK-04", stamped)]), "?");
+        let stamped = "Safety bulletin CH-12\nWITHDRAWN: CH-12, see CH-14\n\n1. Wash the rind.";
+        for title in ["Bulletin CH-12", "CH-12 Bulletin on rinds"] {
+            assert_eq!(standing("How?", &[titled("ch12.md", title, stamped)]), "?", "{title}");
+        }
     }
 
     #[test]

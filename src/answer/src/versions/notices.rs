@@ -10,7 +10,7 @@ use crate::text::terms::terms;
 use crate::text::words::{contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::Changes;
 use crate::versions::head::{FROM, Head, UNTIL};
-use crate::versions::withdrawals::{Ended, is_ending, is_notice};
+use crate::versions::withdrawals::{Ended, is_ending, is_notice, is_numbered};
 use lodestone_types::SourceRecord;
 
 /// Words in names and titles that distinguish editions rather than documents.
@@ -111,8 +111,9 @@ impl Notice {
         let status = spaced(&told("status").unwrap_or_default());
         let is_replaced = ["superseded_by", "replaced_by"].iter().any(|key| told(key).is_some());
         let begun = head.behind(FROM).or(file.date).or(title.date);
-        let ends = head.ends();
         let names = [bare, source.title.as_str(), head.first()];
+        let mut ends = head.ends();
+        ends.retain(|ended| !names.iter().any(|name| is_numbered(name, &ended.code)));
         let is_notice = !ends.is_empty() && is_notice(names);
         // A notice that ends another document is not withdrawn itself.
         let is_of_other =

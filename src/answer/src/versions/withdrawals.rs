@@ -1,14 +1,14 @@
 //! Notices of withdrawal: documents about another one, which they name by its code and its edition
 //! and end, as in "NOTICE 7: withdrawn with immediate effect: SOP-12 ed. 3".
 
-use crate::text::words::{contains_any, entries, spaced};
+use crate::text::words::{contains_any, entries, is_entry, spaced};
 use crate::versions::notices::{WITHDRAWN, codes, numbers};
 
-/// Names of documents that tell of others.
+/// Names of documents that may tell of others, and of those that certainly do.
 const NOTICES: &str = "\
-    notice|notices|notification|announcement|withdrawal|withdrawals|recall|circular|bulletin|\
-    mitteilung|bekanntmachung|rundschreiben|aushang|widerruf|rücknahme|avis|circulaire|retrait|\
-    aviso|comunicado|retirada";
+    notice|notices|notification|announcement|circular|bulletin|mitteilung|bekanntmachung|\
+    rundschreiben|aushang|avis|circulaire|aviso|comunicado";
+const WITHDRAWALS: &str = "withdrawal|withdrawals|recall|widerruf|rücknahme|retrait|retirada";
 /// Phrases that end a document named beside them, apart from those by which documents speak of
 /// themselves.
 const ENDED: &str = "\
@@ -77,7 +77,21 @@ fn is_cancelling(sentence: &str) -> bool {
 
 /// Whether a document with these names tells of others.
 pub(super) fn is_notice<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
-    names.into_iter().any(|name| contains_any(&spaced(&name.replace('_', " ")), NOTICES))
+    let words = names.into_iter().map(|name| spaced(&name.replace('_', " ")));
+    let is_one = |words: String| contains_any(&words, NOTICES) || contains_any(&words, WITHDRAWALS);
+    words.into_iter().any(is_one)
+}
+
+/// Whether a name gives a notice a code of its own: "Bulletin SB-12", "SB-12 Safety bulletin", but
+/// not "Withdrawal of SB-12". What such a notice says of this code, it says of itself.
+pub(super) fn is_numbered(name: &str, code: &str) -> bool {
+    let (said, words) = (spaced(name), name.split_whitespace().collect::<Vec<_>>());
+    let is_code = |word: &str| codes(word).iter().any(|one| one == code);
+    let begins = words.first().is_some_and(|word| is_code(word))
+        && contains_any(&said, NOTICES)
+        && !is_ending(name);
+    let is_behind = |two: &[&str]| is_entry(NOTICES, two[0]) && is_code(two[1]);
+    !contains_any(&said, WITHDRAWALS) && (begins || words.windows(2).any(is_behind))
 }
 
 /// The version named right after a code in a sentence.
