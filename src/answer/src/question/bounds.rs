@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::condition::{Bound, Condition, Relation};
 use crate::text::clock::times;
-use crate::text::values::{Day, Quantity, days, quantities, word_behind};
+use crate::text::values::{Day, Quantity, days, quantities, word_behind, year};
 use crate::text::words::{entries, is_entry, is_number, number_of};
 
 /// Phrases directly before a number or day, by the relation they require. A phrase that ends in
@@ -134,8 +134,8 @@ fn in_words(question: &str) -> Vec<Quantity> {
 /// Whether the bound starting at a byte means a number rather than an article, as in "under one
 /// roof".
 fn is_likely(question: &str, start: usize, one: &Quantity) -> bool {
-    // "Under the 2023 edition" names the edition.
-    if is_entry(EDITIONS, &one.unit) {
+    // "Under the 2023 edition" names the edition; "more than 2 terms" counts.
+    if is_entry(EDITIONS, &one.unit) && year(&one.value.to_string()).is_some() {
         return false;
     }
     let is_article = question[one.bytes.start..].starts_with(char::is_alphabetic);

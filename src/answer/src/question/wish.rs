@@ -433,6 +433,11 @@ mod tests {
         ] {
             assert_eq!(Question::new(question).conditions.len(), 2, "{question}");
         }
+        assert_eq!(
+            Question::new("Which cheesemakers served more than 2 terms?").conditions.len(),
+            1
+        );
+        assert!(Question::new("What holds under the 2023 terms?").conditions.is_empty());
         let conditions = conditions("Welche Geräte über 500 nach Mai 2024 für Zoë?");
         let rest = unbound("Welche Geräte über 500 nach Mai 2024 für Zoë?", &conditions);
         assert_eq!(
