@@ -28,8 +28,7 @@ const STEPS: &str = "\
     walk me through|talk me through|take me through|guide me through|how to|how is|how are|\
     what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
-    which steps|the steps|next steps|steps to|steps for|steps of|steps when|steps if|steps after|\
-    first steps|two steps|three steps|four steps|needs doing|what is done|what's done|\
+    which steps|the steps|next steps|steps to|needs doing|what is done|what's done|\
     what has to happen|how does one|what comes first|what do you do|\
     what's the procedure|the procedure for|what is the process|what's the process|\
     was ist der ablauf|wie läuft|quelle est la procédure|cuál es el procedimiento|\
@@ -41,7 +40,11 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
-/// Words at the end of a question that ask for steps: "roll back a release, how?".
+/// Words in and at the end of a question that ask for steps unless it asks for something else:
+/// "roll back a release, how?", but not "who wrote the procedure", "how many steps of the ladder".
+const STEPS_NAMED: &str = "\
+    steps for|steps of|steps when|steps if|steps after|first steps|two steps|three steps|\
+    four steps";
 const STEPS_LAST: &str = "how|steps|procedure|wie|schritte|pasos|étapes";
 /// Openings that ask what was done about something, and the noun they stand for.
 const DONE: &str = "\
@@ -289,12 +292,17 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
     let begins =
         |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
+    let names_steps = || {
+        let asks_else = has(WHERE) || asked(spaced) != Asked::Other;
+        let names_last = ends_in(spaced, STEPS_LAST) && !begins(WHICH);
+        (has(STEPS_NAMED) || names_last) && !asks_else
+    };
     if asks_cause(spaced, opening) {
         Wanted::Cause
     } else if begins(LISTS) || begins(DONE) || wants_several(spaced) || is_of_pairs(spaced) {
         Wanted::List
     } else if has(STEPS)
-        || ends_in(spaced, STEPS_LAST)
+        || names_steps()
         || begins(INDIRECT_STEPS)
         || is_order(opening)
         || asks_how(opening)
@@ -416,6 +424,13 @@ mod tests {
             ("What should guests bring?", Wanted::List),
             ("How many litres does the pump lift?", Wanted::Fact),
             ("Who keeps the keys?", Wanted::Fact),
+            ("Who approves the brining procedure?", Wanted::Fact),
+            ("Where do I find the brining procedure?", Wanted::Fact),
+            ("Which form belongs to the procedure?", Wanted::Fact),
+            ("How many steps of the ladder are loose?", Wanted::Fact),
+            ("Who sweeps the two steps at the door?", Wanted::Fact),
+            ("Cheese is mouldy, what is the brining procedure?", Wanted::Steps),
+            ("wash a rind, how?", Wanted::Steps),
             ("My mast is bent, who mends that?", Wanted::Fact),
             ("What happens when the alarm rings?", Wanted::Steps),
             ("Opening the hall, what's the order of things to do?", Wanted::Steps),
