@@ -21,6 +21,11 @@ const BAD_THINGS: &str = "\
     losses|deficit|delay|delays|waiting|wait|downtime|damage|breakage|breakages|leakage|absence|\
     absences|absenteeism|sickness|theft|thefts|debt|debts|arrears|overdue|pollution|vacancy|\
     dropout|churn|ausschuss|fehler|reklamationen|unfälle|verluste|ausfälle|verspätung|verspätungen";
+/// Words behind such a thing that make it another one: "the best waiting room".
+const AGAINST_BAD: &str = "\
+    management|handling|prevention|protection|control|reduction|recovery|disposal|treatment|\
+    sorting|separation|collection|cover|insurance|policy|service|services|room|rooms|area|areas|\
+    list|lists|bin|bins";
 /// Maximum number of words from such a judgment to the thing it is about.
 const JUDGED_WORDS_MAX: usize = 3;
 /// Phrases that contain such a word but set a bound or degree: "how many at most".
@@ -60,7 +65,8 @@ pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
 fn judges_bad(words: &str) -> bool {
     let is_bad = |judgment: &str| {
         let behind = words.split_once(&format!(" {judgment} ")).map_or("", |(_, behind)| behind);
-        behind.split(' ').take(JUDGED_WORDS_MAX).any(|word| is_entry(BAD_THINGS, word))
+        let near: Vec<&str> = behind.split(' ').take(JUDGED_WORDS_MAX + 1).collect();
+        near.windows(2).any(|two| is_entry(BAD_THINGS, two[0]) && !is_entry(AGAINST_BAD, two[1]))
     };
     entries(BEST).chain(entries(WORST)).any(is_bad)
 }
@@ -109,5 +115,7 @@ mod tests {
         assert_eq!(of("Which route has the best delay record?"), Some(Extreme::Least));
         assert_eq!(of("Which shop had the worst sales?"), Some(Extreme::Least));
         assert_eq!(of("Which shop had the highest losses?"), Some(Extreme::Most));
+        assert_eq!(of("Which dairy has the best waste management?"), Some(Extreme::Most));
+        assert_eq!(of("Which dairy has the worst waiting room?"), Some(Extreme::Least));
     }
 }
