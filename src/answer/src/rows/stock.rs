@@ -20,6 +20,9 @@ const STOCKS: &str = "\
 /// Two words of such a name.
 const ON_HAND: [&str; 2] = ["on", "hand"];
 
+/// Values for a number of zero; "?" and "n/a" are not known.
+const NONE: &str = "|-|--|\u{2013}|\u{2014}|none|nil|keine|kein|aucun|aucune|ninguno|ninguna";
+
 /// Phrases of questions for things of which there are too few.
 const TOO_FEW: &str = "\
     below minimum|below the minimum|below their minimum|below min|under minimum|\
@@ -49,7 +52,7 @@ pub(crate) fn run_out(
     })?;
     let left = |row: &[Cell], name: &str| {
         let value = cell(row, name)?;
-        if is_blank(value) { Some(0.0) } else { measure(value) }
+        if is_entry(NONE, value.trim()) { Some(0.0) } else { measure(value) }
     };
     let least = only_column(columns, &is_least).filter(|_| !asks_none);
     let is_one = |row: &[Cell]| match least {
@@ -91,8 +94,13 @@ mod tests {
                 |(name, value): (&str, &str)| Cell { name: name.into(), value: value.into() };
             named.map(cell).collect::<Vec<_>>()
         };
-        let rows = [["rye", "0", "2", "0"], ["oats", "12", "0", "20"], ["peas", "0 kg", "0", "5"]]
-            .map(row);
+        let rows = [
+            ["rye", "0", "2", "0"],
+            ["oats", "12", "0", "20"],
+            ["peas", "0 kg", "0", "5"],
+            ["flax", "unknown", "0", "5"],
+        ];
+        let rows = rows.map(row);
         let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
         let found = |question: &str| run_out(&spaced(question), &rows, &columns(&rows));
         assert_eq!(found("Which seeds are out of stock?"), Some(vec![0, 2]));
