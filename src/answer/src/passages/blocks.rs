@@ -34,7 +34,6 @@ mod records;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use self::forms::divider;
 use self::lines::{
     Line, heading, is_asked, is_contents, is_fence, is_reference, is_rule, is_stamped, lines,
 };
@@ -306,9 +305,11 @@ impl Parser<'_> {
         }
         self.begin(Form::Table);
         let names = head.clone().map(|head| &self.text[head]);
+        let is_divided = head.is_some() && self.are_divided(from..to);
         for line in from..to {
             let Line { bytes, content, .. } = self.lines[line].clone();
-            if head.is_some() && self.divides(line, to) {
+            if is_divided && let Some(name) = self.divider(line, to) {
+                self.lead = Some(name);
                 continue;
             }
             let cells = named_cells(names.unwrap_or_default(), content);
@@ -318,16 +319,6 @@ impl Parser<'_> {
             }
         }
         self.lead = None;
-    }
-
-    /// Makes a row that only names the rows below it, up to `end`, their announcement; returns
-    /// whether it is one.
-    fn divides(&mut self, line: usize, end: usize) -> bool {
-        let Some(below) = self.lines[..end].get(line + 1) else { return false };
-        let row = &self.lines[line];
-        let Some(name) = divider(row.content, below.content) else { return false };
-        self.lead = Some(row.bytes.start + name.start..row.bytes.start + name.end);
-        true
     }
 
     fn list(&mut self, at: usize) -> usize {

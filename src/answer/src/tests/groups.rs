@@ -47,6 +47,15 @@ fn the_parts_of_a_table_are_told_apart() {
     assert!(!answer.contains("Paint") && !answer.contains("cable"), "{answer}");
 }
 
+/// Goal: a row without values among others is a row.
+#[test]
+fn a_row_that_lacks_all_values_is_told() {
+    let staff = "# Dairy\n\n| Name | Phone | Room |\n|---|---|---|\n| Ada | 12 | 3 |\n\
+        | Bo | | |\n| Cy | 14 | 5 |\n| Di | 15 | 5 |\n";
+    let answer = told("Who has no phone?", &[("staff.md", staff)]);
+    assert!(answer.contains("Bo") && !answer.contains("Cy"), "{answer}");
+}
+
 const CHAT: &str = "[Export] group \"kilns\"\n\n\
     12.03.2025, 08:10 - Ada: kiln 2 shows H7 and is cold\n\
     12.03.2025, 08:14 - Bo (workshop): H7 is the door switch. open the door, blow the dust out, \

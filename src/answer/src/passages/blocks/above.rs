@@ -81,8 +81,11 @@ impl Parser<'_> {
         let most = rows.iter().map(|row| bars(row.content)).max().unwrap_or(0);
         let whole = if header.ends_with('|') { bars(header) } else { most };
         self.begin(Form::Table);
+        // The part that the first rows belong to may be named in the text before.
+        let is_divided = self.dividers(0..rows.len()).nth(1).is_some();
         for (line, row) in rows.iter().enumerate() {
-            if self.divides(line, rows.len()) {
+            if is_divided && let Some(name) = self.divider(line, rows.len()) {
+                self.lead = Some(name);
                 continue;
             }
             // The first row may have been cut, and its values would get wrong names.

@@ -80,6 +80,23 @@ impl Parser<'_> {
         }
         true
     }
+
+    /// Whether rows are set apart by some that only name those below them. The first is one, and so
+    /// is another: a row without values among others with them tells that it has none.
+    pub(super) fn are_divided(&self, rows: Range<usize>) -> bool {
+        self.divider(rows.start, rows.end).is_some() && self.dividers(rows).nth(1).is_some()
+    }
+
+    pub(super) fn dividers(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        rows.clone().filter_map(move |line| self.divider(line, rows.end))
+    }
+
+    /// The text of a row that only names the rows below it, up to `end`.
+    pub(super) fn divider(&self, line: usize, end: usize) -> Option<Range<usize>> {
+        let (row, below) = (self.lines.get(line)?, self.lines[..end].get(line + 1)?);
+        let name = text_alone(row.content, below.content)?;
+        Some(row.bytes.start + name.start..row.bytes.start + name.end)
+    }
 }
 
 /// The labels of a line with their values; labels without a value are left out. `None` if a value
@@ -112,7 +129,7 @@ fn is_short(line: &str, label: &Range<usize>) -> bool {
 
 /// The text of a row that names the rows below it: the only one in the row, in the first of three
 /// or more columns, above a row with values.
-pub(super) fn divider(row: &str, below: &str) -> Option<Range<usize>> {
+fn text_alone(row: &str, below: &str) -> Option<Range<usize>> {
     let all: Vec<Range<usize>> = cells(row).collect();
     let (from, to) = (usize::from(row.starts_with('|')), usize::from(row.ends_with('|')));
     let (first, others) = all.get(from..all.len() - to)?.split_first()?;
