@@ -82,7 +82,10 @@ impl Reader<'_> {
         };
         let above = |heading: &str| {
             let text = bare(&shown::shown(heading, self.has_marks)).to_owned();
-            let place = self.place_above(heading, unit.bytes.start);
+            let place = match &unit.lead {
+                Some(bytes) if heading == lead => self.place_of(bytes),
+                _ => self.place_above(heading, unit.bytes.start),
+            };
             Above { text, is_edition: is_edition(heading), place }
         };
         found.unwrap_or_default().into_iter().map(above).collect()
@@ -92,7 +95,11 @@ impl Reader<'_> {
     fn place_above(&self, heading: &str, end: usize) -> Option<(usize, Range<usize>)> {
         let text = &self.stretch.text;
         let start = text[..end].rfind(&format!("{heading}\n"))?;
-        let chars = self.offsets.chars(text, &(start..start + heading.len()));
+        self.place_of(&(start..start + heading.len()))
+    }
+
+    fn place_of(&self, bytes: &Range<usize>) -> Option<(usize, Range<usize>)> {
+        let chars = self.offsets.chars(&self.stretch.text, bytes);
         self.stretch.place(&chars).map(|placed| (placed.chunk, placed.in_chunk))
     }
 }
@@ -242,6 +249,22 @@ mod tests {
         for heading in ["4.3 Boilers", "Version history", "Minutes of 3 May", "4. Removed", "2"] {
             assert!(!is_edition(heading), "{heading}");
         }
+    }
+
+    /// Goal: the place of the line that divides a table is in the table, not where a line before it
+    /// ends in the same words.
+    #[test]
+    fn the_place_of_a_divider_is_in_its_table() {
+        use crate::passages::candidates::read;
+        use lodestone_types::RequestContext;
+        let text = "All about SOFT\n\nOur cheeses.\n\n| Cheese | Weeks | Price |\n|---|---|---|\n\
+            | SOFT | | |\n| Brie | 4 | 9 |\n| HARD | | |\n| Gouda | 20 | 12 |\n";
+        let one = crate::testing::chunk("dairy", 0, text, 0.6);
+        let reading = read(&RequestContext::default(), &[&one], (1, 1), |_| true).unwrap();
+        let row = reading.candidates.iter().find(|one| one.shown().contains("Brie")).unwrap();
+        let place = row.parts[0].above[0].place.clone();
+        let start = text.find("| SOFT").unwrap() + 2;
+        assert_eq!(place, Some((0, start..start + 4)));
     }
 
     #[test]
