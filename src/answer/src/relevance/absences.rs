@@ -92,6 +92,8 @@ pub(crate) struct Absences {
     measure: Option<Measure>,
     /// The terms of the thing whose price it asks for.
     priced: BTreeSet<String>,
+    /// All terms of the question.
+    asked: BTreeSet<String>,
 }
 
 impl Absences {
@@ -133,6 +135,7 @@ impl Absences {
             matter,
             names,
             measure: question.measure,
+            asked: terms(question.last()),
         }
     }
 
@@ -173,7 +176,8 @@ impl Absences {
     }
 
     /// Whether the price of a thing is asked for that is mentioned nowhere, and a row has the price
-    /// of another thing.
+    /// of another thing. A row whose key the question names is about it: "Single" in a list of
+    /// prices without the word "room".
     fn lacks_priced(
         &self,
         is_met: Holds<'_>,
@@ -181,9 +185,14 @@ impl Absences {
         passage: &Candidate,
         above: &str,
     ) -> bool {
+        let is_named = |key: &str| {
+            let key = terms(key);
+            !key.is_empty() && key.is_subset(&self.asked)
+        };
         !self.priced.is_empty()
             && matches!(passage.shape, Shape::Unit(Kind::Row | Kind::Record))
             && passage.cells.len() > 1
+            && !is_named(&passage.cells[0].value)
             && self.priced.iter().all(|term| unmet.contains(term) && !is_met(term))
             && !are_related(&self.priced, &format!("{}\n{above}", passage.shown()))
     }

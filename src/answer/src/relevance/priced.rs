@@ -2,6 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::currencies::is_currency;
 use crate::text::words::is_entry;
 
 /// Words for a price before "of" or "for" and the thing, and verbs after the thing.
@@ -25,7 +26,9 @@ pub(super) fn priced(question: &str) -> Option<String> {
     let begin = begin_of(&words)?;
     let thing = words[begin..].iter().skip_while(|word| is_entry(ARTICLES, word));
     let thing = thing.take_while(|word| !is_entry(BEHIND, word) && !is_entry(COST, word));
-    thing.last().filter(|word| word.chars().all(char::is_alphabetic)).cloned()
+    // "A price of 40 EUR" names none.
+    let is_thing = |word: &&String| word.chars().all(char::is_alphabetic) && !is_currency(word);
+    thing.last().filter(is_thing).cloned()
 }
 
 /// The position of the first word of the thing.
@@ -54,6 +57,7 @@ mod tests {
             ("what does it cost", Some("it")),
             ("Which tent is the cheapest?", None),
             ("price of the M-12", None),
+            ("Which cake has a price of 40 EUR?", None),
         ] {
             assert_eq!(priced(question).as_deref(), thing, "{question}");
         }

@@ -210,3 +210,16 @@ fn what_enumerates_comes_first() {
     let answer = told("Which signals are there?", &[("signals.md", text)]);
     assert!(answer.starts_with("Four signals exist"), "{answer}");
 }
+
+/// Goal: a row that the question names by its key states the price, though the noun is missing.
+#[test]
+fn a_row_may_leave_out_the_noun_of_its_table() {
+    let rooms = "# Prices of the dairy\n\n| Type | Price |\n|---|---|\n| Single | 80 EUR |\n\
+        | Double | 120 EUR |\n";
+    let rooms = [("dairy.md", rooms)];
+    assert!(told("What does a single room cost?", &rooms).contains("80"));
+    let cheeses = "# Cheeses\n\n| Cheese | Price |\n|---|---|\n| Blue | 40 \u{20AC} |\n\
+        | Goat | 35 \u{20AC} |\n";
+    let answer = told("Which cheese can I get for a price of 40 euros?", &[("dairy.md", cheeses)]);
+    assert!(answer.contains("Blue"), "{answer}");
+}
