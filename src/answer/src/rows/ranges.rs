@@ -105,7 +105,7 @@ pub(crate) fn is_within(cells: &[Cell], asked: &Quantity) -> bool {
 /// row.
 pub(crate) fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<String> {
     let is_of = |cell: &Cell, asked: &Quantity| {
-        words_of(&cell.name).any(|word| as_unit(asked, &word).is_some())
+        units_of(&cell.name).any(|word| as_unit(asked, &word).is_some())
             && range(&cell.name).is_some()
     };
     let chooses = |asked: &&Quantity| {
@@ -116,9 +116,14 @@ pub(crate) fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<St
     chosen.flat_map(|one| terms(one).terms().to_vec()).collect()
 }
 
+/// The words of a column's name that may be units; the "min" of "min kg" is no minute.
+fn units_of(name: &str) -> impl Iterator<Item = String> {
+    words_of(name).skip_while(|word| word == "min")
+}
+
 /// Whether the name or the value of a cell has a unit.
 fn has_unit(cell: &Cell, unit: &str) -> bool {
-    words_of(&cell.name).any(|word| is_unit(&word, unit))
+    units_of(&cell.name).any(|word| is_unit(&word, unit))
         || quantities(&cell.value).iter().any(|one| is_unit(&one.unit, unit))
 }
 
@@ -139,7 +144,7 @@ fn as_unit(asked: &Quantity, unit: &str) -> Option<f64> {
 
 /// The number of a quantity in the unit that a cell names or states.
 pub(crate) fn in_unit(asked: &Quantity, cell: &Cell) -> Option<f64> {
-    let named = words_of(&cell.name).find_map(|word| as_unit(asked, &word));
+    let named = units_of(&cell.name).find_map(|word| as_unit(asked, &word));
     named.or_else(|| quantities(&cell.value).iter().find_map(|one| as_unit(asked, &one.unit)))
 }
 
@@ -289,6 +294,12 @@ mod tests {
         let asked = quantities("a party of 18 guests in 2027");
         assert!(!is_out_of_range(&party, &asked[1]), "a year");
         assert!(is_within(&party, &asked[0]) && !is_within(&party, &asked[1]));
+        let vat = cells(&[("vat", "copper"), ("min kg", "40"), ("max kg", "90")]);
+        let asked = quantities("a vat for 60 kg and 30 minutes");
+        assert_eq!(
+            asked.iter().map(|one| range_holds(&vat, one)).collect::<Vec<_>>(),
+            [Some(true), None]
+        );
         let sum = &quantities("a loan of 700 euros")[0];
         let of = |value: &str| range_holds(&cells(&[("Loan", value)]), sum);
         assert_eq!((of("up to 500 EUR"), of("500 to 900 \u{20AC}")), (Some(false), Some(true)));
