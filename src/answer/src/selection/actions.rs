@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::passages::blocks::{Cell, Kind};
 use crate::passages::candidates::{Candidate, Shape};
+use crate::question::phrase::DETERMINERS;
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::selection::choose::Choice;
 use crate::selection::rows::SELECTED_MAX;
@@ -134,9 +135,12 @@ impl Choice<'_> {
         let item = one.shown();
         let labels = BEHIND_NAME.iter().filter_map(|mark| item.split_once(mark));
         let mut labels = labels.map(|(label, _)| label);
-        let opening = item.unicode_words().next().filter(|word| {
+        let mut words = item.unicode_words();
+        let opening = words.next().filter(|word| {
             word.starts_with(char::is_uppercase) && !is_common(&word.to_lowercase())
         });
+        // "Clean the slip" begins with a verb.
+        let opening = opening.filter(|_| !words.next().is_some_and(|it| is_entry(DETERMINERS, it)));
         let ending = item.trim_end_matches(['.', ' ']).strip_suffix(')');
         let ending = ending.and_then(|item| item.rsplit_once('(')).map(|(_, name)| name);
         labels.any(are_named) || opening.is_some_and(is_named) || ending.is_some_and(are_named)

@@ -160,3 +160,12 @@ fn the_price_for_an_amount_is_in_the_row_of_the_thing() {
     let answer = told(question, &[("rope.xlsx", &list)]);
     assert!(answer.contains("9.5") && answer.contains("1 - 5 t: 8.2"), "{answer}");
 }
+
+/// Goal: an item that begins with a verb belongs to nobody.
+#[test]
+fn the_verb_of_an_action_is_no_name() {
+    let text = "# Vat care\n\n## Tasks\n\n- Clean the vat\n- Oil the hinges\n- Mend wires\n\n\
+        ## Cleaning\n\nTo clean the vat, let it cool for an hour, and brush it from the back.\n";
+    let answer = told("what do I have to do to clean the vat", &[("dairy.md", text)]);
+    assert!(answer.contains("brush it"), "{answer}");
+}
