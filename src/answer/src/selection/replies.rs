@@ -34,13 +34,16 @@ struct Message<'t> {
 
 impl Choice<'_> {
     /// A message of a chat and the replies to it: the first passage if the question asks what to do
-    /// or tells of a problem itself; one that reports what happened if it asks why.
+    /// or tells of a problem itself; one that reports what happened if it asks why. For keywords,
+    /// a message with a number that they lack is the answer.
     pub(crate) fn with_replies(&self, first: usize) -> Option<Vec<usize>> {
         let mut words = self.question.last().unicode_words().map(str::to_lowercase);
         let first = match self.question.wanted {
             Wanted::Cause => self.report(first)?,
             Wanted::Steps => first,
-            _ if words.any(|word| is_interrogative(&word)) => return None,
+            _ if words.any(|word| is_interrogative(&word)) || self.adds_number(first) => {
+                return None;
+            }
             _ => first,
         };
         let one = self.candidate(first);
@@ -65,6 +68,16 @@ impl Choice<'_> {
             }
         }
         (chosen.len() > 1).then_some(chosen)
+    }
+
+    /// Whether a message has a number that the question lacks.
+    fn adds_number(&self, at: usize) -> bool {
+        let shown = self.candidate(at).shown();
+        let text = message(&shown).map_or("", |message| message.text);
+        let asked = self.question.last().to_lowercase();
+        text.unicode_words().any(|word| {
+            word.contains(|c: char| c.is_ascii_digit()) && !asked.contains(&word.to_lowercase())
+        })
     }
 
     /// A message about as relevant as the first passage, if neither tells a cause.

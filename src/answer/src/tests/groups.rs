@@ -75,6 +75,16 @@ fn replies_are_told_with_the_message() {
     assert!(answer.contains("opened the vent"), "{answer}");
 }
 
+/// Goal: a message that answers keywords by a number is told without what follows.
+#[test]
+fn a_message_with_the_number_asked_for_is_told_alone() {
+    let chat = "12.03.2025, 08:10 - Ada: door code of the cheese cellar is 4711\n\
+        12.03.2025, 08:14 - Bo: rennet arrives on friday in two boxes\n\
+        12.03.2025, 08:15 - Cy: i take the early shift on monday\n";
+    let answer = told("door code of the cheese cellar", &[("dairy.txt", chat)]);
+    assert!(answer.contains("4711") && !answer.contains("rennet"), "{answer}");
+}
+
 /// Goal: "steps when ..." and a question that ends in "how" are answered by the whole procedure.
 #[test]
 fn a_procedure_asked_for_in_few_words_is_told_whole() {
