@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::passages::blocks::Cell;
 use crate::question::named::{Named, names};
 use crate::question::phrases::OPEN;
 use crate::rows::states;
@@ -51,12 +50,19 @@ impl Choice<'_> {
                 values.insert((column, said));
             }
         }
+        // Analysed once, as there may be as many values as rows.
+        let cells = |row: &usize| {
+            let row = *row;
+            let cells = self.candidate(row).cells.iter();
+            cells.map(move |cell| (row, cell.name.as_str(), terms(&cell.value)))
+        };
+        let held: Vec<_> = rows.iter().filter(|_| !values.is_empty()).flat_map(cells).collect();
         let mut columns: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (column, said) in &values {
             // A "printer in the hall" is meant by "printer" too.
-            let is_one = |cell: &Cell| cell.name == *column && said.is_subset(&terms(&cell.value));
-            let holds = |row: &usize| self.candidate(*row).cells.iter().any(is_one);
-            columns.entry(*column).or_default().extend(rows.iter().copied().filter(holds));
+            let holding =
+                held.iter().filter(|(_, name, held)| name == column && said.is_subset(held));
+            columns.entry(*column).or_default().extend(holding.map(|(row, ..)| *row));
         }
         let named = names(asked).into_iter();
         let named = named.filter(|(_, named)| matches!(named, Named::Name | Named::Code));
