@@ -7,6 +7,7 @@
 //! | above     | board       |   for 9,000 EUR: the last row, which has no bound
 //! ```
 
+use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use crate::passages::blocks::Cell;
@@ -41,22 +42,22 @@ pub(crate) fn step_of(asked: &Quantity, rows: &[&[Cell]]) -> Option<usize> {
         return None;
     }
     let holding = steps.iter().enumerate().filter(|(_, step)| step.contains(&value));
-    let narrowest = holding.min_by(|(_, one), (_, other)| width(one).total_cmp(&width(other)));
+    let narrowest = holding.min_by(|(_, one), (_, other)| by_width(one, other));
     // "Above" follows all bounds.
     let is_above = || is_open && steps.iter().all(|step| *step.end() < value);
     narrowest.map(|(at, _)| at).or_else(|| is_above().then_some(last))
 }
 
-/// A number that orders ranges by their widths: of two that are open below, that with the lower end
-/// is narrower; of two that are open above, that with the higher start.
-fn width(step: &RangeInclusive<f64>) -> f64 {
-    const OPEN: f64 = 1e15;
-    match (step.start().is_finite(), step.end().is_finite()) {
-        (true, true) => step.end() - step.start(),
-        (false, true) => OPEN + step.end(),
-        (true, false) => OPEN - step.start(),
-        (false, false) => f64::INFINITY,
-    }
+/// Orders ranges by their widths: of two that are open below, that with the lower end is narrower;
+/// of two that are open above, that with the higher start.
+fn by_width(one: &RangeInclusive<f64>, other: &RangeInclusive<f64>) -> Ordering {
+    let width = |step: &RangeInclusive<f64>| match (step.start().is_finite(), *step.end()) {
+        (true, end) if end.is_finite() => (false, end - step.start()),
+        (true, _) => (true, -step.start()),
+        (false, end) => (true, end),
+    };
+    let ((is_open, one), (is_other_open, other)) = (width(one), width(other));
+    is_open.cmp(&is_other_open).then(one.total_cmp(&other))
 }
 
 /// Whether no two ranges are the same.
@@ -92,6 +93,7 @@ mod tests {
         assert_eq!((of("620 kg"), of("620")), (None, None), "another unit, or none");
         let of = |asked| step(asked, ["from guests", "cooks"], &["10", "30", "80"]);
         assert_eq!([of("45 guests"), of("80 guests"), of("4 guests")], [Some(1), Some(2), None]);
+        assert_eq!(step("0.04 mm", ["up to mm", "cloth"], &["0.06", "0.05"]), Some(1), "close");
         let of = |asked| step(asked, ["load", "van"], &["up to 1 t", "1 - 3 t", "over 3 t"]);
         assert_eq!([of("500 kg"), of("2 tons"), of("7 t")], [Some(0), Some(1), Some(2)]);
     }
