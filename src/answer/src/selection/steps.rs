@@ -7,8 +7,8 @@ use crate::rows::steps::step_of;
 use crate::selection::choose::{Choice, ROWS_MAX};
 use crate::text::values::Quantity;
 
-/// Factor that puts a number just above a bound.
-const ABOVE: f64 = 1.0 + 1e-9;
+/// Share of a bound, or of 1 if it is smaller, by which a number is put just above it.
+const ABOVE: f64 = 1e-9;
 
 impl Choice<'_> {
     /// The row for a number of the question if the first passage belongs to a table by bounds, and
@@ -43,9 +43,24 @@ impl Choice<'_> {
 fn over(condition: &Condition) -> Option<Quantity> {
     let Bound::Number { value, unit } = &condition.bound else { return None };
     let value = match condition.relation {
-        Relation::Over => value * ABOVE,
+        Relation::Over => value + ABOVE * value.abs().max(1.0),
         Relation::From => *value,
         Relation::Under | Relation::UpTo | Relation::Exactly => return None,
     };
     Some(Quantity { value, unit: unit.clone(), bytes: condition.bytes.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a number over a bound is above it, whatever its sign.
+    #[test]
+    fn over_is_above() {
+        for value in [-18.0, 0.0, 0.5, 500.0] {
+            let bound = Bound::Number { value, unit: "degrees".to_owned() };
+            let one = Condition { relation: Relation::Over, bound, bytes: 0..0 };
+            assert!(over(&one).is_some_and(|over| over.value > value), "{value}");
+        }
+    }
 }
