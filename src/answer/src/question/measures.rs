@@ -10,7 +10,8 @@ use crate::question::qualities::unit;
 use crate::question::scales::is_of_time;
 use crate::text::values::{Quantity, has_money, quantities};
 use crate::text::words::{
-    Asked, PROGRESS, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,
+    Asked, PROGRESS, asked, begins_with, contains, entries, is_interrogative, is_number, spaced,
+    tells_negation,
 };
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -104,7 +105,7 @@ impl Measure {
     pub(crate) fn of(question: &str, asks_amount: bool) -> Option<Self> {
         let words = spaced(question);
         let has = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
-        let begins = entries(ASKING).any(|word| words.starts_with(&format!(" {word} ")));
+        let begins = begins_with(&words, ASKING);
         // Bare keywords ask for what they name.
         let asks =
             begins || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));

@@ -4,7 +4,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::phrases::COMPARATIVES;
-use crate::text::words::{entries, is_entry};
+use crate::text::words::{begins_with, entries, is_entry};
 
 /// Greetings and other words before the opener.
 const GREETINGS: &str = "\
@@ -147,7 +147,7 @@ pub(crate) fn is_order(opening: &str) -> bool {
 /// Whether words beginning with "how does" ask for a procedure rather than a comparison.
 pub(crate) fn asks_how(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
-    let is_how = entries(HOW).any(|how| opening.starts_with(&format!(" {how} ")));
+    let is_how = begins_with(opening, HOW);
     let is_other = |word: &&str| is_entry(COMPARATIVES, word) || is_entry(NO_DEEDS, word);
     is_how && words.len() > HOW_WORDS_MIN && !words.iter().any(is_other)
 }
@@ -155,7 +155,7 @@ pub(crate) fn asks_how(opening: &str) -> bool {
 /// Whether words beginning with "what does" ask what somebody does on some occasion.
 pub(crate) fn asks_deeds(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
-    let is_what = entries(WHAT).any(|what| opening.starts_with(&format!(" {what} ")));
+    let is_what = begins_with(opening, WHAT);
     is_what && words.windows(2).skip(2).any(|two| two[0] == "do" && is_entry(BEHIND_DO, two[1]))
 }
 

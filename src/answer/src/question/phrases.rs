@@ -1,6 +1,6 @@
 //! Words and phrases that show what a question asks for.
 
-use crate::text::words::{contains, entries};
+use crate::text::words::{begins_with, contains_any};
 
 /// Words for things that are unfinished.
 pub(crate) const OPEN: &str = "\
@@ -78,8 +78,7 @@ const COME: &str = "happen|occur|come about|come to|come into|get into|get in|ge
 /// Whether a question asks for a cause; `spaced` holds its words, `opening` those from where it
 /// asks.
 pub(crate) fn asks_cause(spaced: &str, opening: &str) -> bool {
-    let begins = |phrase: &str| opening.starts_with(&format!(" {phrase} "));
-    entries(CAUSES).any(|phrase| contains(spaced, phrase))
-        || entries(REASONS).any(begins)
-        || (entries(HOW_DID).any(begins) && entries(COME).any(|word| contains(spaced, word)))
+    contains_any(spaced, CAUSES)
+        || begins_with(opening, REASONS)
+        || (begins_with(opening, HOW_DID) && contains_any(spaced, COME))
 }

@@ -188,10 +188,9 @@ impl Question {
         let rest = unbound(last, &conditions);
         let unbound = spaced(&rest);
         let spaced = spaced(last);
-        let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
+        let has = |list: &str| words::contains_any(&spaced, list);
         let opening = words::spaced(asking(last));
-        let begins =
-            |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
+        let begins = |list: &str| words::begins_with(&opening, list);
         let is_deed = begins(DEEDS);
         let asks_which = has(BEFORE_NOUN) || has(WHO_OR_WHERE);
         let compares =
@@ -274,7 +273,7 @@ fn values_in(text: &str) -> (Vec<Day>, Vec<Quantity>) {
 
 /// The figure that a question wants of several values: "in total", but not "the total number of".
 fn total(spaced: &str) -> Option<Total> {
-    let has = |list: &str| entries(list).any(|phrase| contains(spaced, phrase));
+    let has = |list: &str| words::contains_any(spaced, list);
     let sum = (has(SUMS) && !has(WHOLE_COUNTS)).then_some(Total::Sum);
     sum.or(has(MEANS).then_some(Total::Mean))
 }
@@ -289,9 +288,8 @@ fn tells_past(spaced: &str) -> bool {
 /// The form of answer that a question asks for; `spaced` holds its words, `opening` those from
 /// where it asks.
 fn wanted_by(spaced: &str, opening: &str) -> Wanted {
-    let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
-    let begins =
-        |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
+    let has = |list: &str| words::contains_any(spaced, list);
+    let begins = |list: &str| words::begins_with(opening, list);
     let names_steps = || {
         let asks_else = has(WHERE) || asked(spaced) != Asked::Other;
         let names_last = ends_in(spaced, STEPS_LAST) && !begins(WHICH);

@@ -16,7 +16,7 @@ use crate::relevance::priced::priced;
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::quantities;
-use crate::text::words::{Asked, contains_any, entries, is_entry, spaced};
+use crate::text::words::{Asked, begins_with, contains_any, is_entry, spaced};
 use lodestone_text::HybridQuery;
 
 /// Confidence lost by a passage in which something is absent.
@@ -112,7 +112,7 @@ impl Absences {
         let asks_number = question.asked == Asked::Number && asked.contains(" how many ");
         let counts_things = has_plural && asks_number;
         let things = counted.iter().filter(|_| counts_things).filter(is_thing);
-        let begins = |list| entries(list).any(|words| asked.starts_with(&format!(" {words} ")));
+        let begins = |list| begins_with(&asked, list);
         let last = asked.split_whitespace().next_back().unwrap_or_default();
         let is_plain = matches!(question.wanted, Wanted::Fact)
             && !question.is_computed()

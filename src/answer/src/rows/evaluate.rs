@@ -15,7 +15,7 @@ use crate::rows::states::is_blank;
 use crate::text::amounts::written_as;
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money, measure, quantities, words_of};
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{contains_any, entries, is_entry, spaced};
 use lodestone_text::HybridQuery;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -251,7 +251,7 @@ fn named_behind<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r s
         terms.terms().iter().filter_map(|term| words.iter().position(|word| word == term)).min()
     };
     // "The highest error rate": of "errors" and "errors %", the latter.
-    let asks_share = entries(SHARES).any(|word| contains(&spaced(asked), word));
+    let asks_share = contains_any(&spaced(asked), SHARES);
     let is_share = |(name, values): &Column<'_>| {
         name.contains('%') || values.iter().any(|value| value.contains('%'))
     };

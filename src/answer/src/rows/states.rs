@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::Cell;
 use crate::question::phrases::OPEN;
 use crate::text::values::days;
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{begins_with, contains, is_entry, spaced};
 
 /// Names of columns that hold the state of a row, and first words of the states of finished rows.
 const STATES: &str = "\
@@ -90,9 +90,7 @@ fn names_state(asked: &str, row: &[Cell]) -> bool {
 /// Whether the state of a row means that it is in progress.
 fn goes_on(row: &[Cell]) -> bool {
     let state = row.iter().find(|cell| is_state(cell)).map(|cell| spaced(&cell.value));
-    let begins =
-        |state: String| entries(GOING_ON).any(|phrase| state.starts_with(&format!(" {phrase} ")));
-    state.is_some_and(begins)
+    state.is_some_and(|state| begins_with(&state, GOING_ON))
 }
 
 /// Whether a value means that there is none, or none yet.

@@ -4,7 +4,7 @@ use crate::passages::blocks::Cell;
 use crate::rows::evaluate::{Column, cell};
 use crate::rows::states::is_blank;
 use crate::text::values::{measure, words_of};
-use crate::text::words::{contains, entries, is_entry};
+use crate::text::words::{contains_any, is_entry};
 
 /// Phrases of questions for things that have run out.
 const RUN_OUT: &str = "\
@@ -41,8 +41,7 @@ pub(crate) fn run_out(
     rows: &[&[Cell]],
     columns: &[Column<'_>],
 ) -> Option<Vec<usize>> {
-    let asks = |list: &str| entries(list).any(|phrase| contains(spaced, phrase));
-    let (asks_none, asks_few) = (asks(RUN_OUT), asks(TOO_FEW));
+    let (asks_none, asks_few) = (contains_any(spaced, RUN_OUT), contains_any(spaced, TOO_FEW));
     if !(asks_none || asks_few) || rows.len() < 2 {
         return None;
     }

@@ -16,7 +16,7 @@ use crate::selection::choose::Choice;
 use crate::selection::rows::SELECTED_MAX;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{is_calendar_word, month};
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{contains, contains_any, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Words that ask for the actions agreed.
@@ -59,7 +59,7 @@ impl Choice<'_> {
     /// asks for those of a meeting; those of one person, if it asks what that person has to do.
     pub(crate) fn of_actions(&self, first: usize) -> Option<Vec<usize>> {
         let asked = spaced(self.question.last());
-        let has = |list: &str| entries(list).any(|phrase| contains(&asked, phrase));
+        let has = |list: &str| contains_any(&asked, list);
         let (asks_all, asks_deeds) = (has(ACTIONS), has(HAS_TO_DO));
         let is_other = self.question.counts || self.question.selects_open();
         if !(asks_all || asks_deeds) || is_other || self.is_of_other_month(first) {

@@ -7,7 +7,7 @@ use crate::relevance::causes::{CAUSE_LABELS, is_labelled_cause, tells_cause};
 use crate::relevance::weights::light_terms;
 use crate::rows::evaluate::is_code;
 use crate::selection::choose::{Choice, FURTHER_CONFIDENCE_MIN, PASSAGES_MAX, RELEVANCE_DROP_MAX};
-use crate::text::words::{contains_any, entries, is_entry, spaced};
+use crate::text::words::{begins_with, contains_any, entries, is_entry, spaced};
 
 /// Maximum drop in relevance of a passage whose source has a section on the cause.
 const CAUSE_DROP_MAX: f32 = 0.2;
@@ -46,7 +46,7 @@ impl Choice<'_> {
         let is_whole = is_told
             && self.scores[first].own >= TOLD_SHARE_MIN
             && self.is_below_cause(self.candidate(first));
-        if is_whole || entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
+        if is_whole || begins_with(&said, CAUSE_OPENINGS) {
             return None;
         }
         let near = self.best(|at| {

@@ -12,7 +12,7 @@ use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::is_calendar_word;
 use crate::text::words::{
-    Asked, contains, contains_any, entries, is_entry, is_interrogative, spaced, tells_negation,
+    Asked, begins_with, contains, contains_any, is_entry, is_interrogative, spaced, tells_negation,
 };
 
 /// Headings of steps that do not say what the steps achieve; a heading above them does.
@@ -78,7 +78,7 @@ impl Choice<'_> {
     pub(crate) fn named_list(&self) -> Option<usize> {
         let question = self.question;
         let asked = spaced(question.last());
-        let begins = entries(ASKING).any(|word| asked.starts_with(&format!(" {word} ")));
+        let begins = begins_with(&asked, ASKING);
         let is_other = !matches!(question.wanted, Wanted::Fact | Wanted::List)
             || question.asked != Asked::Other
             || question.is_negated
@@ -142,7 +142,7 @@ impl Choice<'_> {
         let (question, one) = (self.question, self.candidate(first));
         let matter = matter(question);
         let asked = spaced(question.last());
-        let begins = entries(OPENINGS).any(|word| asked.starts_with(&format!(" {word} ")));
+        let begins = begins_with(&asked, OPENINGS);
         let is_fit = begins
             && one.shape == Shape::Unit(Kind::Item)
             && question.wanted == Wanted::Fact

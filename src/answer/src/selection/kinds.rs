@@ -15,7 +15,9 @@ use crate::rows::evaluate::{is_code, tells_amount};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
-use crate::text::words::{contains, contains_any, entries, is_entry, is_interrogative, spaced};
+use crate::text::words::{
+    begins_with, contains, contains_any, entries, is_entry, is_interrogative, spaced,
+};
 
 /// Titles and headings of tables of goods, whatever the goods are called.
 const OF_GOODS: &str = "\
@@ -211,8 +213,7 @@ impl Choice<'_> {
     /// tent" against "rental of a tent".
     pub(crate) fn of_thing(&self, first: usize) -> Option<usize> {
         let asked = spaced(self.question.last());
-        let asks_amount = entries(HOW_MUCH).any(|words| asked.starts_with(&format!(" {words} ")))
-            || self.question.asks_amount;
+        let asks_amount = begins_with(&asked, HOW_MUCH) || self.question.asks_amount;
         if !asks_amount || !self.is_of_deed(first, &asked) {
             return None;
         }

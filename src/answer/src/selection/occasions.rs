@@ -6,7 +6,7 @@ use crate::passages::candidates::Shape;
 use crate::relevance::weights::light_terms;
 use crate::selection::choose::Choice;
 use crate::text::terms::terms;
-use crate::text::words::{entries, spaced};
+use crate::text::words::{begins_with, entries, spaced};
 
 /// Questions about the consequences of an occasion.
 const ASKS: &str = "what happens|what happened|what will happen|what would happen";
@@ -19,7 +19,7 @@ impl Choice<'_> {
     /// is about something else.
     pub(crate) fn of_condition(&self, first: usize) -> Option<Vec<usize>> {
         let asked = spaced(self.question.last());
-        if !entries(ASKS).any(|phrase| asked.starts_with(&format!(" {phrase} "))) {
+        if !begins_with(&asked, ASKS) {
             return None;
         }
         let occasion = behind_condition(&asked)?;
@@ -38,7 +38,7 @@ impl Choice<'_> {
             let one = self.candidate(**at);
             let shown = one.shown();
             let clause = spaced(shown.split(',').next().unwrap_or_default());
-            let begins = entries(CONDITIONS).any(|word| clause.starts_with(&format!(" {word} ")));
+            let begins = begins_with(&clause, CONDITIONS);
             one.units == 1 && begins && matter.is_subset(&terms(&clause))
         };
         let from = self.candidate(*sentences.iter().find(opens)?).unit;

@@ -195,7 +195,7 @@ fn is_number_inside(question: &str) -> bool {
     };
     is_interrogative(first)
         && !is_entry(STATING, first)
-        && !entries(NUMBER_QUESTIONS).any(|phrase| question.starts_with(&format!(" {phrase} ")))
+        && !begins_with(question, NUMBER_QUESTIONS)
         && entries(NUMBER_QUESTIONS).any(is_inside)
 }
 
@@ -348,7 +348,7 @@ pub(crate) fn has_demonstrative(text: &str) -> bool {
 pub(crate) fn denies(text: &str) -> bool {
     let beginning: String = text.chars().take(DENIAL_CHARS).collect();
     let beginning = spaced(&beginning);
-    entries(DENIALS).any(|phrase| beginning.starts_with(&format!(" {phrase} ")))
+    begins_with(&beginning, DENIALS)
 }
 
 /// Whether a word refers to something named before. `IT` is a department.
@@ -380,6 +380,11 @@ pub(crate) fn contains(spaced: &str, phrase: &str) -> bool {
         return spaced.replace(' ', "").contains(phrase);
     }
     spaced.contains(&format!(" {phrase} "))
+}
+
+/// Whether text made by [`spaced`] begins with an entry of a list.
+pub(crate) fn begins_with(spaced: &str, list: &str) -> bool {
+    entries(list).any(|phrase| spaced.starts_with(&format!(" {phrase} ")))
 }
 
 /// Whether an entry of a list occurs in text made by [`spaced`].

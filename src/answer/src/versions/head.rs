@@ -2,7 +2,7 @@
 
 use crate::text::dates::{self, Dated};
 use crate::text::sentences::pieces;
-use crate::text::words::{contains_any, entries, spaced};
+use crate::text::words::{begins_with, contains_any, entries, spaced};
 use crate::versions::notices::{OF_DOCUMENT, numbers};
 use crate::versions::withdrawals::{Ended, is_ending};
 
@@ -58,7 +58,7 @@ impl Head {
         };
         let own = self.sentences.iter().filter(|one| !is_of_older(one) && !is_of_other(one));
         own.map(|sentence| spaced(sentence)).any(|sentence| {
-            let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
+            let begins = begins_with(&sentence, list);
             begins
                 || (contains_any(&sentence, list)
                     && contains_any(&sentence, OF_DOCUMENT)

@@ -1,7 +1,7 @@
 //! Lines that announce a quoted mail: "On Tue, 12 May 2026 at 17:20, Ada Moss wrote:".
 
 use super::Parser;
-use crate::text::words::{contains_any, entries, spaced};
+use crate::text::words::{begins_with, contains_any, spaced};
 
 /// Maximum number of lines that such an announcement is wrapped to.
 const LINES_MAX: usize = 3;
@@ -33,7 +33,7 @@ fn closes(line: &super::Line<'_>) -> bool {
 /// quoted mail.
 fn is_attribution(text: &str, is_above_quoted: bool) -> bool {
     let said = spaced(text);
-    let is_opened = entries(OPENERS).any(|word| said.starts_with(&format!(" {word} ")));
+    let is_opened = begins_with(&said, OPENERS);
     let has_address = text.contains('@');
     let is_dated = is_opened && text.contains(|c: char| c.is_ascii_digit());
     contains_any(&said, WROTE)
