@@ -69,6 +69,7 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
     }
     let (lines, names) = names(first.as_slice());
     first.by_ref().take(lines).for_each(drop);
+    let has_notes = may_have_notes(first.as_slice());
     let mut has_rows = false;
     let mut content = String::new();
     loop {
@@ -79,7 +80,8 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
             }
             return flow.finish();
         };
-        if let Some(note) = names.as_ref().and_then(|names| note(&row, names.len())) {
+        let names_above = names.as_ref().filter(|_| has_notes);
+        if let Some(note) = names_above.and_then(|names| note(&row, names.len())) {
             flow.block(BlockKind::Paragraph, note)?;
             continue;
         }
@@ -91,6 +93,14 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
         }
         flow.block(BlockKind::Record, &content)?;
     }
+}
+
+/// Whether a sentence alone in the first column is a note: in the first rows with other cells, that
+/// column holds no sentences.
+fn may_have_notes(rows: &[csv::StringRecord]) -> bool {
+    let is_full = |row: &&csv::StringRecord| row.iter().skip(1).any(|cell| !cell.trim().is_empty());
+    let mut full = rows.iter().filter(is_full).filter_map(|row| row.get(0)).peekable();
+    full.peek().is_some() && full.all(|cell| cell.split_whitespace().count() < NOTE_WORDS_MIN)
 }
 
 /// The text of a row that is a note on the table: a sentence alone in the first of several columns.

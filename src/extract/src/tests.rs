@@ -420,6 +420,14 @@ fn rows_carry_the_names_of_their_columns() {
     let expected = "stop: Harbour\nfirst: 6:10\nlast: 23:40\n\nSundays begin an hour later.\n\n\
         stop: Mill Lane\nfirst: 6:20\nlast: 23:50\n\nMind the step, it is high.";
     assert_eq!(extract(Format::Csv, noted).unwrap().text, expected, "sentences alone are notes");
+    let tasks = b"task,owner,due\nWrite the report on the budget,Ada,May\n\
+        Check all pumps in the cellar,,\n";
+    let expected = "task: Write the report on the budget\nowner: Ada\ndue: May\n\n\
+        task: Check all pumps in the cellar";
+    assert_eq!(extract(Format::Csv, tasks).unwrap().text, expected, "a column of sentences");
+    let open = b"task,owner,due\nCheck all pumps in the cellar,,\nPaint the door of the shed,,\n";
+    let expected = "task: Check all pumps in the cellar\n\ntask: Paint the door of the shed";
+    assert_eq!(extract(Format::Csv, open).unwrap().text, expected, "nothing but sentences");
     let gaps = b"PRICES 2025,,\nvalid from May,in EUR,\nservice,up to kg,zone A\nSmall,3,5.40\n\
         Large,10,7.15\n";
     let expected = "PRICES 2025\n\nvalid from May, in EUR\n\n\
