@@ -22,6 +22,8 @@ const CELL_LETTERS_MAX: usize = 200;
 const OPEN_CELL_LETTERS_MAX: usize = 60;
 /// Maximum lines of a row without vertical rules. A row with more is text.
 const OPEN_ROW_LINES_MAX: usize = 6;
+/// Maximum lines of a row across all columns that names a part of a table.
+const TITLE_LINES_MAX: usize = 2;
 /// Minimum ratio of the size of a heading to that of the next line.
 const LARGER: f32 = 1.08;
 /// Distance from the next line, in em, above which a line alone is a heading of any size.
@@ -109,7 +111,9 @@ fn is_within(piece: &Piece, (left, right): (f32, f32)) -> bool {
 /// The tables in a grid with vertical rules: a box around a page may join those above and below
 /// its text.
 fn closed_tables(grid: &Grid, inside: &[Piece]) -> Vec<Vec<Row>> {
-    let is_long = |cell: &Cell| cell.lines.len() > OPEN_ROW_LINES_MAX || has_heading(&cell.lines);
+    let is_long = |Cell { lines, .. }: &Cell| {
+        lines.len() > OPEN_ROW_LINES_MAX || lines.len() > TITLE_LINES_MAX && has_heading(lines)
+    };
     let is_text = |row: &Row| is_across(grid, row) && row.1.values().any(is_long);
     let mut parts: Vec<Vec<Row>> = vec![Vec::new()];
     for row in closed_rows(grid, inside).unwrap_or_default() {

@@ -311,6 +311,34 @@ fn the_text_inside_a_box_around_a_page_is_no_cell() {
     assert!(text.starts_with(expected) && text.contains("\n\nAuthor"), "{text}");
 }
 
+/// Goal: a bold name and the line below it, across all columns, do not cut off the rows after them
+/// from the names of the columns.
+#[test]
+fn the_name_of_a_part_divides_no_table() {
+    let row = |y: f32, cells: [&str; 3]| -> String {
+        let xs = [76.0, 176.0, 276.0];
+        xs.iter().zip(cells).map(|(x, text)| line("F1", 10, *x, y, text)).collect()
+    };
+    let text = row(706.0, ["Part", "Price", "Stock"])
+        + &row(686.0, ["Bolt", "2", "50"])
+        + &row(666.0, ["Nut", "1", "70"])
+        + &line("F2", 10, 76.0, 648.0, "Spare parts")
+        + &line("F1", 10, 76.0, 636.0, "only to order")
+        + &row(614.0, ["Blade", "30", "4"])
+        + &row(594.0, ["Belt", "12", "9"]);
+    let levels = [720.0, 700.0, 680.0, 660.0, 628.0, 608.0, 588.0];
+    let mut rules: String = levels.map(|y| level(72.0, 372.0, y)).concat();
+    rules += &[72.0, 372.0].map(|x| upright(x, 720.0, 588.0)).concat();
+    for (from, to) in [(720.0, 660.0), (628.0, 588.0)] {
+        rules += &[172.0, 272.0].map(|x| upright(x, from, to)).concat();
+    }
+    assert_eq!(
+        text_of(&page(&(rules + &text))),
+        "| Part | Price | Stock |\n| --- | --- | --- |\n| Bolt | 2 | 50 |\n| Nut | 1 | 70 |\n\
+         | Spare parts only to order |  |  |\n| Blade | 30 | 4 |\n| Belt | 12 | 9 |"
+    );
+}
+
 #[test]
 fn words_divided_in_cells_become_whole() {
     let rows: &[&[&str]] = &[
