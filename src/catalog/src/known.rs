@@ -96,18 +96,16 @@ impl Catalog {
         self.write(move |connection| connection.run(sql, [blob(collection)]))
     }
 
-    /// Sources of a collection that count, accepted after `sequence`, each with the sequence of its
-    /// acceptance and the bytes counted. Reads all of its known sources.
-    pub fn counted_after(
+    /// Sources of a collection that count, each with the sequence of its acceptance and the bytes
+    /// counted.
+    pub fn counted(
         &self,
         collection: CollectionId,
-        sequence: Sequence,
     ) -> Result<Vec<(SubTenantId, SourceId, Sequence, u64)>> {
         let sql = "SELECT sub_tenant, source, seq, bytes FROM known_sources
-            WHERE collection = ?1 AND seq > ?2 AND bytes IS NOT NULL AND sub_tenant NOT GLOB '!*'";
-        let (collection, sequence) = (blob(collection), sequence.0 as i64);
+            WHERE collection = ?1 AND bytes IS NOT NULL AND sub_tenant NOT GLOB '!*'";
         self.read(|connection| {
-            connection.all(sql, params![collection, sequence], |cells| {
+            connection.all(sql, [blob(collection)], |cells| {
                 let (sub_tenant, source) = (cells.sub_tenant()?, cells.source()?);
                 Ok((sub_tenant, source, Sequence(cells.number()?), cells.number()?))
             })

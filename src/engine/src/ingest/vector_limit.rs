@@ -104,15 +104,17 @@ impl Ingest {
     }
 
     /// Stops counting batches that were counted before a commit that did not happen. A stored
-    /// version of such a batch counts again.
+    /// version of such a batch counts again. Later batches may have been stored meanwhile.
     fn release_uncommitted(
         &self,
         collection: CollectionId,
         snapshot: &Snapshot,
     ) -> Result<(), IngestError> {
-        let counted = self.catalog.counted_after(collection, snapshot.newest_sequence())?;
-        for (sub_tenant, batch, sequence, bytes) in counted {
-            let older = snapshot.record(&sub_tenant, &batch)?;
+        for (sub_tenant, batch, sequence, bytes) in self.catalog.counted(collection)? {
+            let older = match snapshot.find(&sub_tenant, &batch) {
+                Some(_) => None,
+                None => snapshot.record(&sub_tenant, &batch)?,
+            };
             let held = held_bytes(snapshot, &sub_tenant, &batch, older.as_ref());
             if held != Some(bytes) {
                 self.catalog.release_batch(collection, &sub_tenant, &batch, sequence, held)?;

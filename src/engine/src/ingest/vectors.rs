@@ -192,8 +192,10 @@ impl Ingest {
         }
         let now = self.clock.now();
         let record = found.record().map_err(CollectionError::from)?;
-        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch, None)?;
         let (version, size_bytes) = (record.version + 1, vector_bytes(&found));
+        // It counts as before. Another batch may still count without being stored.
+        let (of, bytes) = (collection.id(), Some(size_bytes));
+        let sequence = self.catalog.reserve_sequence(of, sub_tenant, &batch, bytes)?;
         let record = SourceRecord { version, size_bytes, sequence, last_updated_at: now, ..record };
         self.publish_batch(collection, writer, expected, record, rows, false)
             .map_err(|error| error.about(&batch))?;

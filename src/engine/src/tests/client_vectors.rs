@@ -472,3 +472,31 @@ fn a_batch_that_was_not_committed_is_not_counted_after_a_restart() {
     upload_ones(&rig.engine, "b", 10, 2).unwrap();
     assert_eq!(bytes(&rig.engine), 240);
 }
+
+/// Goal: a batch that counts without being stored, because neither its commit nor the release of
+/// its bytes succeeded, does not count after a restart, whatever was stored in between.
+#[test]
+fn a_later_commit_hides_no_batch_that_was_not_committed() {
+    let mut rig = Rig::new();
+    for batch in ["a", "b"] {
+        upload_ones(&rig.engine, batch, 20, 2).unwrap();
+    }
+    let changed = |rig: &Rig| {
+        let access = tenant_of_vectors(&rig.engine);
+        rig.engine.update_vectors(&access, &[("b_0".to_owned(), vec![0.5, 0.5])]).unwrap();
+    };
+    let stored = |rig: &Rig| upload_ones(&rig.engine, "b", 20, 2).unwrap();
+    let later: [&dyn Fn(&Rig); 2] = [&changed, &stored];
+    for later in later {
+        let access = tenant_of_vectors(&rig.engine);
+        for batch in ["a", "never stored"] {
+            let (of, scope) = (access.tenant.collection, &access.sub_tenant);
+            rig.engine.catalog.reserve_sequence(of, scope, &id(batch), Some(800)).unwrap();
+            later(&rig);
+        }
+        drop(access);
+        assert_eq!(bytes(&rig.engine), 1760);
+        rig = rig.restart(GatedEmbedder::default(), |_| {});
+        assert_eq!(bytes(&rig.engine), 320);
+    }
+}
