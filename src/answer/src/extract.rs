@@ -11,7 +11,7 @@ use crate::extract::verdicts::Again;
 use crate::passages::candidates::{Candidate, Part, Reading, read};
 use crate::passages::document::{HITS_MAX, HITS_OF_ROWS_MAX};
 use crate::question::openers::asks_nothing;
-use crate::question::wish::Question;
+use crate::question::wish::{Question, Wanted};
 use crate::relevance::evidence::Evidence;
 use crate::relevance::score::{by_words, dot};
 use crate::selection::choose::Choice;
@@ -28,6 +28,9 @@ use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 /// each.
 const EMBEDDED_MAX: usize = 24;
 
+/// Maximum number of passages added for one of several questions, unless it asks for a list.
+const FURTHER_MAX: usize = 2;
+
 /// The passages of an answer, and the strength of the best candidate.
 #[derive(Debug, Default)]
 struct Chosen {
@@ -35,6 +38,31 @@ struct Chosen {
     /// A text about the chosen rows as a whole, such as their total.
     told: Option<String>,
     strength: Strength,
+}
+
+impl Chosen {
+    /// Puts the passages that answer the parts of a question, in their order, before those for the
+    /// whole; after them if a text tells of the latter together.
+    fn join(&mut self, answered: Vec<(&String, Self)>) {
+        let whole = std::mem::take(&mut self.parts);
+        if whole.is_empty()
+            && let Some((_, first)) = answered.first()
+        {
+            self.strength = first.strength;
+        }
+        let of_part = |(part, of_part): (&String, Self)| {
+            let is_all = matches!(Question::new(part).wanted, Wanted::Steps | Wanted::List);
+            let most = if is_all { usize::MAX } else { FURTHER_MAX };
+            of_part.parts.into_iter().take(most)
+        };
+        let parts: Vec<Part> = answered.into_iter().flat_map(of_part).collect();
+        let (one, other) = if self.told.is_some() { (whole, parts) } else { (parts, whole) };
+        for part in one.into_iter().chain(other) {
+            if !self.parts.iter().any(|known| known.repeats(&part)) {
+                self.parts.push(part);
+            }
+        }
+    }
 }
 
 /// Composes extractive answers. Cheap to clone.
@@ -45,6 +73,8 @@ pub struct Answerer {
     clock: Arc<dyn Clock>,
     judge: Option<Arc<dyn Reranker>>,
     reader: Option<Arc<dyn Reranker>>,
+    /// The questions that the question to answer consists of, if there are several.
+    parts: Arc<[String]>,
 }
 
 impl Answerer {
@@ -52,7 +82,8 @@ impl Answerer {
     /// which editions of a document are in force.
     pub fn new(model: Arc<dyn Embedder>) -> Self {
         let recent = Arc::default();
-        Self { model, recent, clock: Arc::new(SystemClock), judge: None, reader: None }
+        let clock = Arc::new(SystemClock);
+        Self { model, recent, clock, judge: None, reader: None, parts: Arc::default() }
     }
 
     /// Replaces the cache of recent vectors by one shared with others.
@@ -81,6 +112,11 @@ impl Answerer {
     /// with their words and vectors.
     pub fn read_by(self, reader: Option<Arc<dyn Reranker>>) -> Self {
         Self { reader, ..self }
+    }
+
+    /// Sets the questions that the next question consists of: each of them is answered.
+    pub fn for_parts(self, parts: Vec<String>) -> Self {
+        Self { parts: parts.into(), ..self }
     }
 
     /// The reader, if one is set.
@@ -124,6 +160,16 @@ impl Answerer {
             reading = read(context, &chunks, read_hits, is_doubtful).map_err(EmbedError::from)?;
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
+        let mut answered = Vec::with_capacity(self.parts.len());
+        for part in &*self.parts {
+            // Without an answer to the first, the others may be about something else.
+            if answered.is_empty() && chosen.parts.is_empty() && part != &self.parts[0] {
+                break;
+            }
+            let of_part = self.chosen(context, part, &chunks, &reading, &editions)?;
+            answered.extend((!of_part.parts.is_empty()).then_some((part, of_part)));
+        }
+        chosen.join(answered);
         let parts: Vec<&Part> = chosen.parts.iter().collect();
         let mut answer = compose(question, &chunks, hits, (&parts, chosen.told.as_deref()), order);
         answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));

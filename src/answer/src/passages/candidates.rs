@@ -47,6 +47,16 @@ pub(crate) struct Part {
     pub(crate) document_chars: Range<usize>,
 }
 
+impl Part {
+    /// Whether both have text in common.
+    pub(crate) fn repeats(&self, other: &Self) -> bool {
+        let meet = self.chars.start < other.chars.end && other.chars.start < self.chars.end;
+        (self.chunk == other.chunk && meet)
+            || self.shown.contains(&other.shown)
+            || other.shown.contains(&self.shown)
+    }
+}
+
 /// Shape of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -114,11 +124,7 @@ impl Candidate {
     /// Whether both have text in common: a sentence is a candidate by itself and, if the next one
     /// refers to it, also part of that one's candidate.
     pub(crate) fn repeats(&self, other: &Self) -> bool {
-        let overlap = |a: &Part, b: &Part| {
-            let meet = a.chars.start < b.chars.end && b.chars.start < a.chars.end;
-            (a.chunk == b.chunk && meet) || a.shown.contains(&b.shown) || b.shown.contains(&a.shown)
-        };
-        self.parts.iter().any(|a| other.parts.iter().any(|b| overlap(a, b)))
+        self.parts.iter().any(|a| other.parts.iter().any(|b| a.repeats(b)))
     }
 
     /// Whether its text states elsewhere what holds instead.

@@ -7,6 +7,7 @@
 //!   columns that hold it; `measures`: the kind of value asked for; `scales`: units of one kind
 //! - `named`: words that name something; `phrase`: noun phrases; `phrases`: phrases that show what
 //!   is asked for
+//! - `parts`: several questions in one
 //! - `relative`: days relative to today; `several`: questions for several things; `sides`: the two
 //!   sides of a comparison
 //! - `session`: follow-up questions; `pointers`: words that refer back; `referents`: what they
@@ -24,6 +25,7 @@ pub(crate) mod extremes;
 pub(crate) mod measures;
 pub(crate) mod named;
 pub(crate) mod openers;
+pub(crate) mod parts;
 pub(crate) mod phrase;
 pub(crate) mod phrases;
 pub(crate) mod pointers;

@@ -135,7 +135,7 @@ fn is_headed(one: &Candidate) -> bool {
     (one.opens_section && excludes(&one.heading)) || excludes(&one.lead)
 }
 
-/// Whether a sentence begins or ends with a negation and enumerates, or has one before a colon.
+/// Whether a sentence begins or ends with a negation, or has one before a colon, and enumerates.
 fn says_exclusion(one: &Candidate) -> bool {
     let shown = one.shown();
     let frames = || {
@@ -147,7 +147,7 @@ fn says_exclusion(one: &Candidate) -> bool {
         let (lead, rest) = shown.split_once(':')?;
         let is_short = lead.chars().count() <= LEAD_CHARS_MAX;
         let first = lead.unicode_words().next().unwrap_or_default().to_lowercase();
-        let is_meant = is_short && !rest.trim().is_empty() && !is_entry(IF, &first);
+        let is_meant = is_short && rest.contains([',', ';']) && !is_entry(IF, &first);
         is_meant.then(|| tells_negation(lead) || has_outside(lead))
     };
     announced().unwrap_or(false) || (frames() && enumerates(&shown))

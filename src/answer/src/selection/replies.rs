@@ -9,7 +9,7 @@ use crate::passages::candidates::Shape;
 use crate::question::wish::Wanted;
 use crate::relevance::causes::tells_cause;
 use crate::selection::choose::Choice;
-use crate::text::words::{is_entry, is_interrogative};
+use crate::text::words::{contains_any, is_entry, is_interrogative, spaced, tells_negation};
 
 /// Maximum number of minutes between two messages of one matter.
 const GAP_MINUTES_MAX: u32 = 30;
@@ -21,6 +21,11 @@ const WORDS_MIN: usize = 4;
 const REPORT_DROP_MAX: f32 = 0.25;
 /// Maximum number of words in the name of a sender.
 const SENDER_WORDS_MAX: usize = 4;
+/// Words that tell of a trouble.
+const TROUBLE: &str = "\
+    again|because|still|broken|broke|broke down|down|dead|tripped|trips|stuck|jammed|jams|blocked|\
+    leaks|leaking|failed|fails|stopped|stops|won't|missing|lost|smells|wieder|kaputt|defekt|klemmt|\
+    encore|en panne|cassé|otra vez|roto|averiado";
 /// Words that a log has in the place of a sender.
 const LEVELS: &str = "trace|debug|info|notice|warn|warning|error|critical|fatal";
 
@@ -34,16 +39,15 @@ struct Message<'t> {
 
 impl Choice<'_> {
     /// A message of a chat and the replies to it: the first passage if the question asks what to do
-    /// or tells of a problem itself; one that reports what happened if it asks why. For keywords,
-    /// a message with a number that they lack is the answer.
+    /// or tells of a problem itself; one that reports what happened if it asks why. For keywords
+    /// without a word of trouble, a message with a number that they lack is the answer.
     pub(crate) fn with_replies(&self, first: usize) -> Option<Vec<usize>> {
         let mut words = self.question.last().unicode_words().map(str::to_lowercase);
         let first = match self.question.wanted {
             Wanted::Cause => self.report(first)?,
             Wanted::Steps => first,
-            _ if words.any(|word| is_interrogative(&word)) || self.adds_number(first) => {
-                return None;
-            }
+            _ if words.any(|word| is_interrogative(&word)) => return None,
+            _ if self.adds_number(first) && !tells_trouble(self.question.last()) => return None,
             _ => first,
         };
         let one = self.candidate(first);
@@ -95,6 +99,11 @@ impl Choice<'_> {
             reports.then(|| self.relevance(at))
         })
     }
+}
+
+/// Whether keywords tell of a trouble: "boiler tripped again".
+fn tells_trouble(text: &str) -> bool {
+    tells_negation(text) || contains_any(&spaced(text), TROUBLE)
 }
 
 /// Reads a message of a chat: "03.10.2025, 22:48 - Ada: it drips again".

@@ -83,6 +83,10 @@ fn a_message_with_the_number_asked_for_is_told_alone() {
         12.03.2025, 08:15 - Cy: i take the early shift on monday\n";
     let answer = told("door code of the cheese cellar", &[("dairy.txt", chat)]);
     assert!(answer.contains("4711") && !answer.contains("rennet"), "{answer}");
+    let chat = "12.03.2025, 08:10 - Ada: separator stopped at 6200 turns, belt smells\n\
+        12.03.2025, 08:14 - Bo: switch it off and lift the belt guard first\n";
+    let answer = told("separator stopped, belt smells again", &[("dairy.txt", chat)]);
+    assert!(answer.contains("belt guard"), "{answer}");
 }
 
 /// Goal: "steps when ..." and a question that ends in "how" are answered by the whole procedure.

@@ -1,4 +1,5 @@
-//! What a text leaves out, refuses or forbids, and the measures of a report.
+//! What a text leaves out, refuses or forbids, the measures of a report, and several questions in
+//! one.
 
 use super::*;
 
@@ -53,4 +54,26 @@ fn the_measures_of_the_report_are_told() {
         assert!(answer.contains(one), "{answer}");
     }
     assert!(!answer.contains("nets") && !answer.contains("rope worn"), "{answer}");
+}
+
+/// Goal: of two questions in one, what the second adds follows the answer to the whole, unless the
+/// first has no answer.
+#[test]
+fn each_of_several_questions_is_answered() {
+    let text = "# Climbing hall\n\nOn Sundays the hall is open from 9:00 to 20:00. On Mondays it is \
+        closed.\n\n## Shoes\n\nShoes are lent at the desk for 4 euros a pair.\n\n## Children\n\n\
+        Children under 14 climb with an adult.\n";
+    let asked = |question: &str| {
+        let parts = crate::parts(question, &[], &RequestContext::default()).unwrap();
+        let answerer = Answerer::new(Arc::new(HashEmbedder)).for_parts(parts);
+        let chunks = titled(&[("hall.md", text)]);
+        let context = RequestContext::default();
+        answerer.answer(&context, question, &chunks, &[], SourceOrder::ByUse).unwrap().text
+    };
+    let answer = asked("until when is the hall open on sundays and what do lent shoes cost?");
+    assert!(answer.contains("20:00") && answer.contains("4 euros"), "{answer}");
+    let answer = asked("When is the hall open on sundays? Can children under 14 climb alone?");
+    assert!(answer.contains("9:00") && answer.contains("with an adult"), "{answer}");
+    let answer = asked("What do crampons cost in Zermatt and how much are lent shoes?");
+    assert!(!answer.contains("Sundays"), "{answer}");
 }

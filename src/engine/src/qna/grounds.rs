@@ -7,7 +7,7 @@ use crate::query::{QueryError, Retrieved};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_answer::generate::{Understood, Usage};
-use lodestone_answer::{Correction, corrected};
+use lodestone_answer::{Correction, corrected, parts as split};
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
 /// The grounds of an answer: the question as understood, and the results of its search.
@@ -17,6 +17,8 @@ pub struct Grounds {
     pub retrieved: Retrieved,
     /// The question, rewritten to be understood without the conversation.
     pub question: String,
+    /// The questions that it consists of, each understood without the others; empty if it is one.
+    pub(super) parts: Vec<String>,
     /// The rewritten question before its words were corrected.
     pub(super) written: String,
     /// The preceding turns, oldest first, each a question and its answer.
@@ -51,7 +53,7 @@ impl Engine {
             }
             _ => (Understood::by_rule(&search.query, &past, &access.context), access),
         };
-        let Understood { mut question, parts, is_generated, usage, .. } =
+        let Understood { mut question, mut parts, is_generated, usage, .. } =
             understood.map_err(QueryError::from)?;
         let written = question.clone();
         let mut corrections = Vec::new();
@@ -61,6 +63,8 @@ impl Engine {
                 self.query.corrections(context, snapshot, sub_tenant, &question)
             })?;
             question = corrected(&question, &corrections);
+            let asked = corrected(&search.query, &corrections);
+            parts = split(&asked, &past, &access.context).map_err(QueryError::from)?;
         }
         drop(understanding);
         search.query.clone_from(&question);
@@ -73,9 +77,9 @@ impl Engine {
         let mut queries = Vec::new();
         if is_generated {
             queries.push(question.clone());
-            queries.extend(parts);
+            queries.extend(parts.iter().cloned());
         }
-        Ok(Grounds { retrieved, question, written, past, queries, corrections, usage })
+        Ok(Grounds { retrieved, question, parts, written, past, queries, corrections, usage })
     }
 
     /// The turns of a conversation, oldest first, each a question and its answer.

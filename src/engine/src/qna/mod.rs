@@ -275,7 +275,8 @@ impl Engine {
         let mut around = self.around(access, chunks)?;
         let model = self.comparing(access);
         let judge = self.reranker.clone().filter(|_| request.search.mode == Mode::Accurate);
-        let answerer = self.answerer.with_model(model).judged_by(judge);
+        let parts = grounds.parts.clone();
+        let answerer = self.answerer.with_model(model).judged_by(judge).for_parts(parts);
         let mut answer = answerer.answer(&access.context, question, chunks, &around, order)?;
         if self.writer.is_none()
             && let Some(foreign) = self.foreign(access, request, grounds, (&answerer, &answer))?
