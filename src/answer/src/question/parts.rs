@@ -103,12 +103,12 @@ fn split(text: &str) -> Vec<&str> {
             from = at;
             continue;
         }
-        let is_joined = (asks && is_entry(AND, &before.lower))
-            || (asks && word.between.contains('&'))
+        let has_mark = word.between.contains('&');
+        let is_joined = (asks && (has_mark || is_entry(AND, &before.lower)))
             || (is_other && is_entry(AND_OTHER, &before.lower));
         let asks_before =
             || (from..at - 1).any(|one| begins(&words, one) || asks_in_other(&words, one));
-        let end = if word.between.contains('&') { before.end } else { words[at - 1].start };
+        let end = if has_mark { before.end } else { before.start };
         if is_joined && at - from > BEFORE_MIN && asks_before() {
             cuts.append(&mut loose);
             cuts.push((word.start, end));
