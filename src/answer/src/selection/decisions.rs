@@ -10,6 +10,7 @@ use crate::passages::candidates::Shape;
 use crate::question::phrases::DECISIONS;
 use crate::relevance::weights::light_terms;
 use crate::selection::choose::{Choice, PASSAGES_MAX, ROWS_MAX, SAME};
+use crate::selection::rows::SELECTED_MAX;
 use crate::text::terms::terms;
 use crate::text::values::{Day, days, is_calendar_word};
 use crate::text::words::{contains, entries, is_entry, spaced};
@@ -18,6 +19,8 @@ use crate::text::words::{contains, entries, is_entry, spaced};
 const ABOUT: &str = "\
     about|regarding|concerning|on|for|über|bezüglich|zu|zum|zur|sur|concernant|sobre|respecto";
 const AT: &str = "at|during|auf|bei|lors|durante";
+/// Minimum number of items in minutes.
+const ITEMS_MIN: usize = 3;
 /// Weight of what the paragraph of a decision holds of the matter, beside the decision itself.
 const BESIDE_SHARE: f32 = 0.5;
 
@@ -50,6 +53,9 @@ impl Choice<'_> {
         if !self.question.is_of_decisions {
             return None;
         }
+        if let Some(items) = self.of_agenda(first) {
+            return Some(items);
+        }
         let is_one = |at: &usize| {
             self.candidate(*at).stretch == self.candidate(first).stretch && self.decides(*at)
         };
@@ -70,6 +76,32 @@ impl Choice<'_> {
         }
         found.truncate(ROWS_MAX);
         (found.len() > 1).then_some(found)
+    }
+
+    /// The items of the minutes of the day asked for, if few of them say in so many words that they
+    /// were decided: "Roof: Strutt gets the job". `None` if the question names a matter.
+    fn of_agenda(&self, first: usize) -> Option<Vec<usize>> {
+        let one = self.candidate(first);
+        let named = self.editions.named_day(one.hit)?;
+        let is_named = |day: &Day| (day.month, day.day) == (named.month, Some(named.day));
+        if !self.question.days.iter().any(is_named) || !matter(self.question.last()).is_empty() {
+            return None;
+        }
+        let groups = &self.reading.blocks[one.stretch].groups;
+        let is_item = |at: &usize| {
+            let other = self.candidate(*at);
+            other.stretch == one.stretch
+                && other.shape == Shape::Unit(Kind::Item)
+                && groups[other.group].is_numbered
+        };
+        let mut agenda: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for at in (0..self.reading.candidates.len()).filter(is_item) {
+            agenda.entry(self.candidate(at).group).or_default().push(at);
+        }
+        let items = agenda.into_values().max_by_key(Vec::len)?;
+        let decided = items.iter().filter(|at| self.decides(**at)).count();
+        let is_agenda = (ITEMS_MIN..=SELECTED_MAX).contains(&items.len());
+        (is_agenda && 2 * decided < items.len()).then_some(items)
     }
 
     /// The decisions that hold most of the matter named after "about" in the question, in

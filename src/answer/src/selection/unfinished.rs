@@ -28,6 +28,20 @@ impl Choice<'_> {
             && self.unfinished(first).is_some_and(|rows| rows.is_empty())
     }
 
+    /// For a question for unfinished rows: a row with a state from the text of the first passage, if
+    /// that has values without one, such as the head of a register.
+    pub(crate) fn of_state(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        if !self.question.selects_open() || !one.has_values() || states::tells_state(&one.cells) {
+            return None;
+        }
+        self.best(|at| {
+            let other = self.candidate(at);
+            let is_of_text = other.stretch == one.stretch && states::tells_state(&other.cells);
+            is_of_text.then(|| self.relevance(at))
+        })
+    }
+
     fn all_unfinished(&self, rows: &[usize]) -> Option<Vec<usize>> {
         let asked = spaced(self.question.last());
         let open =

@@ -97,3 +97,34 @@ fn the_difference_of_editions_has_the_sentences_of_both() {
     }
     assert!(!answer.contains("Wood"), "{answer}");
 }
+
+/// Goal: minutes whose items tell what comes of them without saying "decided" are told whole.
+#[test]
+fn the_items_of_minutes_are_told() {
+    let may = "# Board of the marina, 3 May 2025\n\n1. Minutes of April: accepted.\n2. Crane: decided, \
+        the job goes to Orrin & Sons for 9,400.\n3. Berths: the price goes to 21 from June.\n4. Second \
+        watchman: Lena Vos starts on 1 July.\n5. Sauna: discussed, comes back in autumn.\n\n\
+        Next meeting: 7 June 2025.\n";
+    let april = "# Board of the marina, 5 April 2025\n\n1. Crane: two offers wanted.\n2. Berths: price \
+        stays at 19.\n3. Flags: rejected.\n\nNext meeting: 3 May 2025.\n";
+    let texts = [("minutes-2025-05-03.md", may), ("minutes-2025-04-05.md", april)];
+    let answer = told("What did the board decide on 3 May 2025?", &texts);
+    for one in ["9,400", "21 from June", "Lena Vos"] {
+        assert!(answer.contains(one), "{answer}");
+    }
+    assert!(!answer.contains("stays at 19"), "{answer}");
+}
+
+/// Goal: the open entries of a register are told, not the head of the register.
+#[test]
+fn open_entries_are_told_instead_of_the_head() {
+    let text = "log: faults of the lifts\nyear: 2025\nkeeper: Ada Holm\n\n\
+        entries.no: F-1\nentries.lift: north\nentries.what: door noisy\nentries.status: closed\n\n\
+        entries.no: F-2\nentries.lift: south\nentries.what: button dark\n\
+        entries.status: open, part ordered\n\n\
+        entries.no: F-3\nentries.lift: north\nentries.what: stops late\n\
+        entries.status: open, waiting\n";
+    let answer = told("Which faults of 2025 are still open?", &[("faults.json", text)]);
+    assert!(answer.contains("F-2") && answer.contains("F-3"), "{answer}");
+    assert!(!answer.contains("F-1"), "{answer}");
+}
