@@ -6,6 +6,7 @@ mod columns;
 mod deciding;
 mod groups;
 mod headed;
+mod listed;
 mod owners;
 mod phrasing;
 mod reading;

@@ -11,6 +11,7 @@ use crate::question::phrases::ENDED;
 use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
+use crate::relevance::denials::{denies, is_below_denial};
 use crate::relevance::stated::states_each;
 use crate::relevance::suppositions::supposes;
 use crate::rows::ranges::{is_out_of_range, span_holds};
@@ -176,17 +177,13 @@ pub(crate) fn form(
             || is_of_deeds(question, candidate)
             || states_each(question, candidate);
         // "What must I not bring?" is not answered by a list of everything one must bring.
-        let is_of_other = question.is_negated && question.wanted == Wanted::List && {
-            let told = [&candidate.heading, &candidate.lead, &shown];
-            !told.into_iter().any(|text| tells_negation(text))
-        };
+        let is_of_other =
+            question.is_negated && question.wanted == Wanted::List && !denies(candidate);
         form += if is_of_noun && !is_of_other { WHOLE_BONUS } else { -WHOLE_MALUS };
     }
     let defined = || question.thing.as_ref().is_some_and(|thing| defines(&shown, thing));
     form += value_if(candidate.cells.len() < 2 && !candidate.is_lead && defined(), FORM_BONUS);
-    let denies = || {
-        [&shown, &candidate.heading, &candidate.lead].into_iter().any(|text| tells_negation(text))
-    };
+    let denies = || tells_negation(&shown) || is_below_denial(candidate);
     if question.is_negated && question.wanted != Wanted::Cause && denies() {
         form += NEGATION_BONUS;
     }

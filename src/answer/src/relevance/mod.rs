@@ -3,6 +3,7 @@
 //! - `absences`: things asked for that are mentioned nowhere
 //! - `causes`: words that state a cause
 //! - `declining`: reasons against an answer
+//! - `denials`: lists of what is not so or not allowed
 //! - `evidence`: whether the evidence for an answer suffices
 //! - `form`: signs for and against a passage besides its words
 //! - `inflections`: irregular verbs
@@ -18,6 +19,7 @@
 pub(crate) mod absences;
 pub(crate) mod causes;
 pub(crate) mod declining;
+pub(crate) mod denials;
 pub(crate) mod evidence;
 pub(crate) mod form;
 mod inflections;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::passages::blocks::{Form, Kind};
 use crate::passages::candidates::{Candidate, Reading, Shape};
 use crate::question::wish::{Question, Wanted};
+use crate::relevance::denials::{denies, goes_on_denying};
 use crate::relevance::evidence::Evidence;
 use crate::relevance::form::is_of_mail_head;
 use crate::relevance::score::{Matches, Score, dot};
@@ -228,7 +229,9 @@ impl Choice<'_> {
             return Some(first);
         }
         let wholes = self.reading.candidates.iter().enumerate();
+        let is_against = self.question.is_negated && is_list;
         let mut wholes = wholes.filter(|(_, other)| match other.shape {
+            Shape::Whole(Form::List) if is_against && !denies(other) => false,
             Shape::Whole(Form::List) => {
                 let is_behind = is_steps
                     && one.unit == 0
@@ -363,7 +366,9 @@ impl Choice<'_> {
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.overtakes(first, at)
                     || self.put_right(at).is_some_and(|right| chosen.contains(&right));
-                let is_fit = is_prose && self.goes_on_with_cause(at, &chosen);
+                let is_fit = is_prose
+                    && self.goes_on_with_cause(at, &chosen)
+                    && goes_on_denying(self.question, self.candidate(first), candidate);
                 if !is_near || !is_enough || !is_fit || chosen.iter().any(is_said) || is_overtaken {
                     return None;
                 }

@@ -1,0 +1,21 @@
+//! Answers from whole lists: votes, troubles, cases, chains and prohibitions; rows of stocks.
+
+use super::*;
+
+/// Goal: steps below the heading of a trouble do not tell what must not be done, even if one of
+/// them says "never".
+#[test]
+fn what_must_never_be_done_is_a_prohibition() {
+    let kiln = "# Kiln handbook\n\n## 2. Kiln controller does not answer\n\n\
+        1. Look at the kiln controller lamp.\n2. Run `kilnctl prune` on the kiln controller.\n\
+        3. Wake one coil, never all of them at the same time.\n4. Note it in the kiln log.\n\n\
+        Never run `kilnctl wipe`; it empties the curves.\n";
+    let answer = told("What must I never run on the kiln controller?", &[("kiln.md", kiln)]);
+    assert!(answer.starts_with("Never run `kilnctl wipe`"), "{answer}");
+    assert!(!answer.contains("kilnctl prune"), "{answer}");
+    let boats = "# Boats\n\n## Boats that are not let this year\n\n\
+        Rowing the ketch is planned, but not yet allowed. Yawl and skiff are sold. The gig may come \
+        back this year if we find a mast.\n";
+    let answer = told("Which boats are not let this year?", &[("boats.md", boats)]);
+    assert!(answer.contains("ketch") && answer.contains("Yawl and skiff"), "{answer}");
+}
