@@ -195,7 +195,7 @@ impl Choice<'_> {
     }
 
     /// The lists that may be quoted whole.
-    fn lists(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn lists(&self) -> impl Iterator<Item = usize> {
         let all = self.reading.candidates.iter().enumerate();
         all.filter(|(_, one)| one.shape == Shape::Whole(Form::List)).map(|(at, _)| at)
     }

@@ -28,6 +28,7 @@
 //! - `today`: rows of a day named relative to today
 //! - `topics`: what is said below the heading that a question names
 //! - `unfinished`: rows that state that they are unfinished
+//! - `votes`: the list of what was voted on
 
 pub(crate) mod actions;
 pub(crate) mod beside;
@@ -57,3 +58,4 @@ pub(crate) mod sure;
 pub(crate) mod today;
 pub(crate) mod topics;
 pub(crate) mod unfinished;
+pub(crate) mod votes;

@@ -19,3 +19,23 @@ fn what_must_never_be_done_is_a_prohibition() {
     let answer = told("Which boats are not let this year?", &[("boats.md", boats)]);
     assert!(answer.contains("ketch") && answer.contains("Yawl and skiff"), "{answer}");
 }
+
+const HARBOUR: &str = "# Harbour council, minutes of 4 May\n\n\
+    **New berths.** The plan of the harbour master was put to the vote.\n\n\
+    - West pier: carried, 5 to 2.\n- Fuel dock: rejected, 3 to 4.\n- Night lights: carried.\n\
+    - Slipway of stone: carried.\n- Toll on rafts: rejected.\n\n**Next meeting** on 2 June.\n";
+
+/// Goal: all votes of a list are told if the question asks for them, one if it names that.
+#[test]
+fn all_votes_of_a_list_are_told() {
+    let minutes = [("minutes.md", HARBOUR)];
+    let answer = told(
+        "What did the council vote on for the new berths, and how did each vote go?",
+        &minutes,
+    );
+    for part in ["West pier", "Fuel dock", "Night lights", "Slipway", "Toll on rafts"] {
+        assert!(answer.contains(part), "{answer}");
+    }
+    let answer = told("How did the council vote on the fuel dock?", &minutes);
+    assert!(answer.contains("rejected") && !answer.contains("Night lights"), "{answer}");
+}
