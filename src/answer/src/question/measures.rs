@@ -8,6 +8,7 @@ use crate::passages::candidates::Candidate;
 use crate::question::phrases::MONEY;
 use crate::question::qualities::unit;
 use crate::question::scales::is_of_time;
+use crate::question::troubles::states_trouble;
 use crate::text::values::{Quantity, has_money, quantities};
 use crate::text::words::{
     Asked, PROGRESS, asked, begins_with, contains, entries, is_interrogative, is_number, spaced,
@@ -123,7 +124,8 @@ impl Measure {
             () if has(WEIGHTS) => Some(Self::Weight),
             () if has(SHARES) => Some(Self::Share),
             () if entries(MAILS).any(|mail| is_asked_for(&words, mail)) => Some(Self::Mail),
-            () if has(PHONES) => Some(Self::Phone),
+            // "The phone does not ring" asks for no number.
+            () if has(PHONES) && !states_trouble(question) => Some(Self::Phone),
             () => None,
         }
     }

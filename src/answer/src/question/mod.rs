@@ -13,6 +13,7 @@
 //! - `session`: follow-up questions; `pointers`: words that refer back; `referents`: what they
 //!   refer to; `proforms`: "the last one"; `ellipsis`: questions without a predicate; `subject`:
 //!   questions that repeat the previous one for another subject
+//! - `troubles`: statements that something does not work
 //! - `wish`: all of this together
 
 pub(crate) mod bounds;
@@ -38,4 +39,5 @@ pub(crate) mod session;
 pub(crate) mod several;
 pub(crate) mod sides;
 pub(crate) mod subject;
+pub(crate) mod troubles;
 pub(crate) mod wish;

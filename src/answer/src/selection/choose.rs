@@ -92,7 +92,7 @@ impl Choice<'_> {
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
         let whole = self.of_today(first).or_else(|| self.of_version(first));
         let whole = whole.or_else(|| self.of_changes(first)).or_else(|| self.of_topic(first));
-        let whole = whole.or_else(|| self.of_votes(first));
+        let whole = whole.or_else(|| self.of_votes(first)).or_else(|| self.of_trouble(first));
         if let Some(whole) = whole.or_else(|| self.of_condition(first)) {
             return whole;
         }

@@ -27,6 +27,7 @@
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
 //! - `topics`: what is said below the heading that a question names
+//! - `troubles`: the list below a heading that states the trouble
 //! - `unfinished`: rows that state that they are unfinished
 //! - `votes`: the list of what was voted on
 
@@ -57,5 +58,6 @@ pub(crate) mod steps;
 pub(crate) mod sure;
 pub(crate) mod today;
 pub(crate) mod topics;
+pub(crate) mod troubles;
 pub(crate) mod unfinished;
 pub(crate) mod votes;

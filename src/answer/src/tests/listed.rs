@@ -39,3 +39,15 @@ fn all_votes_of_a_list_are_told() {
     let answer = told("How did the council vote on the fuel dock?", &minutes);
     assert!(answer.contains("rejected") && !answer.contains("Night lights"), "{answer}");
 }
+
+/// Goal: a stated trouble is answered by the list below the heading that states it.
+#[test]
+fn a_stated_trouble_gets_the_whole_list() {
+    let loom = "# Loom care\n\n## Loom does not stop\n\n- Pull the red cord.\n\
+        - Loosen the belt.\n- Oil the brake.\n- Call Ada.\n- Wait for the warp.\n\n\
+        ## Loom is dusty\n\n- Brush it.\n- Wipe it.\n";
+    let answer = told("old loom wont stop in the cold", &[("loom.md", loom)]);
+    let steps = ["Pull the red cord", "Loosen the belt", "Oil the brake", "Call Ada", "warp"];
+    assert!(steps.iter().all(|step| answer.contains(step)), "{answer}");
+    assert!(!answer.contains("Brush"), "{answer}");
+}
