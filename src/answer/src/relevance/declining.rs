@@ -13,6 +13,7 @@ use crate::passages::blocks::{Cell, Kind};
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::condition::unbound;
 use crate::question::named::{CODE_MALUS, Named, names, written};
+use crate::question::openers::asking;
 use crate::question::phrases::COUNTS;
 use crate::question::wish::{Question, last_of};
 use crate::relevance::absences::{Absences, Holds};
@@ -274,9 +275,11 @@ fn is_file(word: &str) -> bool {
 /// The term of the attribute that a question asks for ("the salary of Ada", "Ada's salary"), and
 /// the confidence lost without it. Nouns that answers seldom repeat do not count.
 fn attribute(question: &str) -> Option<(String, f32)> {
-    let text = question.to_lowercase().replace('\u{2019}', "'");
+    let plain = |text: &str| text.to_lowercase().replace('\u{2019}', "'");
+    // "I dislike my neighbour's manners. Who decides?" does not ask for manners.
+    let (text, asked) = (plain(question), plain(asking(question)));
     let of_owner = || {
-        let (before, behind) = text.split_once("'s ")?;
+        let (before, behind) = asked.split_once("'s ")?;
         let owner = before.unicode_words().next_back()?;
         // "It's", "what's": a verb instead of an owner.
         let is_verb = is_interrogative(owner) || words::is_reference(owner) || owner == "there";
@@ -409,6 +412,8 @@ mod tests {
         assert_eq!(of("What is the password of the office network?").as_deref(), Some("password"));
         assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");
         assert_eq!(of("What's the order of things?"), None);
+        assert_eq!(of("I dislike my neighbour's manners at night. Who decides?"), None);
+        assert_eq!(of("I have a cold boat, which lamps must I not light?"), None);
         assert_eq!(of("What is the longest film I can send by mail?"), None);
         assert_eq!(of("What is the smallest gap allowed between two boats?"), None);
         assert_eq!(of("Where does it stand when it's hot?"), None);

@@ -51,3 +51,19 @@ fn a_stated_trouble_gets_the_whole_list() {
     assert!(steps.iter().all(|step| answer.contains(step)), "{answer}");
     assert!(!answer.contains("Brush"), "{answer}");
 }
+
+/// Goal: an owner named before the question that is asked is not what it asks for.
+#[test]
+fn what_a_statement_before_the_question_owns_is_not_asked_for() {
+    let rules = far("rules.md", "Complaints about dancers at night go to the warden.", 0.5);
+    let asked = "I hate my neighbour's manners at night. Who do I complain to about dancers?";
+    let answer = extracted(asked, &[rules]).text;
+    assert!(answer.contains("the warden"), "{answer}");
+}
+
+/// One chunk whose cosine with the question is small.
+fn far(title: &str, text: &str, cosine: f32) -> RetrievedChunk {
+    let mut one = chunk(title, 0, text, 0.6);
+    one.parts.cosine = Some(cosine);
+    one
+}
