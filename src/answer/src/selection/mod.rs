@@ -3,6 +3,7 @@
 //! - `actions`: the actions agreed at a meeting, from the table in its minutes
 //! - `beside`: sentences beside a passage that belong to it
 //! - `causes`: passages that tell why something happened
+//! - `chains`: sentences on whom to turn to next
 //! - `changes`: the section of an edition that tells what is new
 //! - `choose`: the entry point, for whole lists, meant rows and up to three sentences
 //! - `columns`: the columns in which a question means a name
@@ -34,6 +35,7 @@
 pub(crate) mod actions;
 pub(crate) mod beside;
 pub(crate) mod causes;
+pub(crate) mod chains;
 pub(crate) mod changes;
 pub(crate) mod choose;
 pub(crate) mod columns;

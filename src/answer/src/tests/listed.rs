@@ -52,6 +52,21 @@ fn a_stated_trouble_gets_the_whole_list() {
     assert!(!answer.contains("Brush"), "{answer}");
 }
 
+/// Goal: whom to turn to next is told with whom to turn to first.
+#[test]
+fn a_chain_of_complaints_is_told_whole() {
+    let rules = "# House rules\n\n## Noise\n\nFirst ring the neighbour. If that does not help, \
+        ring the warden of the stairs. If you are still not content with the noise, write to the \
+        board of the house, which settles it. The bins are emptied by the neighbour on Monday.\n";
+    let answer = told(
+        "My neighbour's party was loud and nobody cared. Who do I write to about the noise?",
+        &[("rules.md", rules)],
+    );
+    for part in ["First ring", "warden of the stairs", "board of the house"] {
+        assert!(answer.contains(part), "{answer}");
+    }
+}
+
 /// Goal: an owner named before the question that is asked is not what it asks for.
 #[test]
 fn what_a_statement_before_the_question_owns_is_not_asked_for() {
