@@ -117,7 +117,8 @@ impl Choice<'_> {
             let note = self.note_on(first).map(|note| vec![note]);
             return note.or_else(|| self.of_row(first)).unwrap_or_else(|| self.rows(first));
         }
-        self.of_chain(first)
+        self.of_cases(first)
+            .or_else(|| self.of_chain(first))
             .or_else(|| self.of_decisions(first))
             .or_else(|| self.of_payer(first))
             .or_else(|| self.of_cause(first))

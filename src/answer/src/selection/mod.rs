@@ -2,6 +2,7 @@
 //!
 //! - `actions`: the actions agreed at a meeting, from the table in its minutes
 //! - `beside`: sentences beside a passage that belong to it
+//! - `cases`: items of a list on one thing in several cases
 //! - `causes`: passages that tell why something happened
 //! - `chains`: sentences on whom to turn to next
 //! - `changes`: the section of an edition that tells what is new
@@ -34,6 +35,7 @@
 
 pub(crate) mod actions;
 pub(crate) mod beside;
+pub(crate) mod cases;
 pub(crate) mod causes;
 pub(crate) mod chains;
 pub(crate) mod changes;

@@ -52,6 +52,21 @@ fn a_stated_trouble_gets_the_whole_list() {
     assert!(!answer.contains("Brush"), "{answer}");
 }
 
+/// Goal: of cases of one thing that a question compares, each is told.
+#[test]
+fn compared_cases_of_a_list_are_told() {
+    let rules = "# Berths\n\n## Giving a berth back\n\n\
+        - What is paid back goes to your account in 40 days.\n\
+        - Return of a berth up to 30 days before the season, paid back: the whole price.\n\
+        - Return later, but not after the first night: a third of it.\n\
+        - Later than 3 days before that, nothing is paid back.\n";
+    let answer = told(
+        "return 40 days before vs 3 days before the season: what is paid back?",
+        &[("rules.md", rules)],
+    );
+    assert!(answer.contains("the whole price") && answer.contains("a third"), "{answer}");
+}
+
 /// Goal: whom to turn to next is told with whom to turn to first.
 #[test]
 fn a_chain_of_complaints_is_told_whole() {
