@@ -71,6 +71,13 @@ const CAUSES: &str = "\
 const REASONS: &str = "\
     reason for|reason why|reason that|the reason for|the reason why|the cause of|\
     cause of|grund für|ursache für|raison de|raison pour|motivo de|motivo para";
+/// First words of keywords that ask for the cause of something past or present: "reason fees were
+/// raised".
+const BARE_REASONS: &str = "reason|reasons|cause|grund|ursache|raison|motivo";
+const OTHER_ASKING: &str = "what|who|which|how|where|when|wer|wie|wo|wann";
+const HAPPENED: &str = "\
+    was|were|is|are|has|have|had|did|does|wurde|wurden|war|ist|hat|est|sont|a été|ont été|fue|es|\
+    está|ha";
 /// Openings that ask for a cause if a word of happening follows.
 const HOW_DID: &str = "how did|how could|how can it";
 const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
@@ -80,5 +87,8 @@ const COME: &str = "happen|occur|come about|come to|come into|get into|get in|ge
 pub(crate) fn asks_cause(spaced: &str, opening: &str) -> bool {
     contains_any(spaced, CAUSES)
         || begins_with(opening, REASONS)
+        || (begins_with(opening, BARE_REASONS)
+            && contains_any(opening, HAPPENED)
+            && !contains_any(opening, OTHER_ASKING))
         || (begins_with(opening, HOW_DID) && contains_any(spaced, COME))
 }

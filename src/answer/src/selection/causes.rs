@@ -10,7 +10,7 @@ use crate::selection::choose::{Choice, FURTHER_CONFIDENCE_MIN, PASSAGES_MAX, REL
 use crate::text::words::{begins_with, contains_any, entries, is_entry, spaced};
 
 /// Maximum drop in relevance of a passage whose source has a section on the cause.
-const CAUSE_DROP_MAX: f32 = 0.2;
+pub(crate) const CAUSE_DROP_MAX: f32 = 0.2;
 /// Minimum share of the question's terms in a sentence of such a section that answers on its own
 /// because it tells a cause.
 const TOLD_SHARE_MIN: f32 = 0.5;
@@ -56,7 +56,9 @@ impl Choice<'_> {
                 && self.headed_cause(at).is_some();
             is_near.then(|| self.relevance(at))
         });
-        self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
+        self.headed_cause(first)
+            .or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
+            .or_else(|| self.labelled_near(first))
     }
 
     /// For a question why something was done, if the first passage states that it was and nothing

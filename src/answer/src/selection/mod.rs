@@ -21,6 +21,7 @@
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
 //! - `placed`: the sentence that names the place meant by "there"
+//! - `reasons`: sentences labelled as the reason of something
 //! - `refused`: what a text leaves out, refuses or forbids
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
@@ -54,6 +55,7 @@ pub(crate) mod legends;
 pub(crate) mod occasions;
 pub(crate) mod payers;
 pub(crate) mod placed;
+pub(crate) mod reasons;
 pub(crate) mod refused;
 pub(crate) mod replies;
 pub(crate) mod rows;

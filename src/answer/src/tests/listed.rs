@@ -97,3 +97,14 @@ fn far(title: &str, text: &str, cosine: f32) -> RetrievedChunk {
     one.parts.cosine = Some(cosine);
     one
 }
+
+/// Goal: a labelled reason in another document answers why something was changed.
+#[test]
+fn a_labelled_reason_is_told() {
+    let minutes = "# Minutes\n\nThe raft limit was raised: carried, 5 to 2.\n";
+    let change = "# First change of the canal rules\n\n1. In section 2 the number 4 is replaced by \
+        the number 6.\n\n*Reason:* the raft limit was low.\n";
+    let both = [("minutes.md", minutes), ("change.md", change)];
+    let answer = told("reason raft limit was raised", &both);
+    assert!(answer.starts_with("*Reason:* the raft limit was low"), "{answer}");
+}
