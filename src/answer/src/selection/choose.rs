@@ -85,6 +85,7 @@ impl Choice<'_> {
         let first = self.later(first).unwrap_or(first);
         let first = self.of_day(first).unwrap_or(first);
         let first = self.of_state(first).unwrap_or(first);
+        let first = self.of_weekday(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
         if let Some(rows) = self.of_step(first).or_else(|| self.of_actions(first)) {
             return rows;

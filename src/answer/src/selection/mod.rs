@@ -33,6 +33,7 @@
 //! - `troubles`: the list below a heading that states the trouble
 //! - `unfinished`: rows that state that they are unfinished
 //! - `votes`: the list of what was voted on
+//! - `weekdays`: the item of the weekday asked for
 
 pub(crate) mod actions;
 pub(crate) mod beside;
@@ -67,3 +68,4 @@ pub(crate) mod topics;
 pub(crate) mod troubles;
 pub(crate) mod unfinished;
 pub(crate) mod votes;
+pub(crate) mod weekdays;

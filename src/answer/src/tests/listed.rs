@@ -98,6 +98,16 @@ fn far(title: &str, text: &str, cosine: f32) -> RetrievedChunk {
     one
 }
 
+/// Goal: of items that each tell of another weekday, the one of the weekday asked for is told.
+#[test]
+fn the_item_of_the_weekday_is_told() {
+    let text = "# The hall is painted\n\n\
+        - Choir (Monday) and band (Wednesday) go to the barn these weeks, the groups go there too.\n\
+        - Dancers (Tuesday) move to the mill.\n- Readers are told later.\n";
+    let answer = told("Where does the Tuesday group go these weeks?", &[("hall.md", text)]);
+    assert!(answer.starts_with("Dancers (Tuesday) move to the mill"), "{answer}");
+}
+
 /// Goal: a labelled reason in another document answers why something was changed.
 #[test]
 fn a_labelled_reason_is_told() {
