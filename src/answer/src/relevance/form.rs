@@ -10,6 +10,7 @@ use crate::question::definitions::defines;
 use crate::question::phrases::ENDED;
 use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
+use crate::relevance::agents::{AGENT_BONUS, has_agent};
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
 use crate::relevance::denials::{denies, is_below_denial};
 use crate::relevance::stated::states_each;
@@ -161,6 +162,7 @@ pub(crate) fn form(
         form -= ENDED_MALUS;
     }
     form += of_words(question, candidate, &shown);
+    form += value_if(has_agent(question, candidate), AGENT_BONUS);
     form -= value_if(is_poor_line(question, candidate, &shown), LINE_MALUS);
     let is_data = || candidate.shape == Shape::Unit(Kind::Line) && shown.starts_with(JSON);
     form -= value_if(question.thing.is_some() && is_data(), DATA_MALUS);

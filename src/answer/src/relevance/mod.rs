@@ -1,6 +1,7 @@
 //! Scores passages by how well they answer.
 //!
 //! - `absences`: things asked for that are mentioned nowhere
+//! - `agents`: columns named after a doer
 //! - `causes`: words that state a cause
 //! - `declining`: reasons against an answer
 //! - `denials`: lists of what is not so or not allowed
@@ -17,6 +18,7 @@
 //! - `weights`: the weight of each term of a question
 
 pub(crate) mod absences;
+mod agents;
 pub(crate) mod causes;
 pub(crate) mod declining;
 pub(crate) mod denials;

@@ -98,6 +98,18 @@ fn far(title: &str, text: &str, cosine: f32) -> RetrievedChunk {
     one
 }
 
+/// Goal: the row that names the doer is told before one that merely names the thing.
+#[test]
+fn who_does_it_is_in_the_column_of_the_doer() {
+    let routes = "| route | driver | bus |\n|---|---|---|\n| Tarn line | Ada Solheim | B4 |\n\
+        | Moor line | Bo Lind | B5 |\n";
+    let maps = "| line | map | printed by |\n|---|---|---|\n| Tarn line | M1 | Cy Moss |\n\
+        | Moor line | M2 | Cy Moss |\n";
+    let both = [far("maps.md", maps, 0.7), far("routes.md", routes, 0.6)];
+    let answer = extracted("who drives the Tarn line", &both).text;
+    assert!(answer.contains("Ada Solheim"), "{answer}");
+}
+
 /// Goal: of items that each tell of another weekday, the one of the weekday asked for is told.
 #[test]
 fn the_item_of_the_weekday_is_told() {
