@@ -17,6 +17,7 @@ use crate::question::openers::asking;
 use crate::question::phrases::COUNTS;
 use crate::question::wish::{Question, last_of};
 use crate::relevance::absences::{Absences, Holds};
+use crate::relevance::stocks::tells_stock;
 use crate::rows::keys::Keys;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{days, year};
@@ -253,6 +254,7 @@ impl Demands {
         let is_counted = is_counted
             || self.counted.is_empty()
             || self.names_number(&passage.cells)
+            || tells_stock(&passage.cells, &self.counted)
             || counts(&self.counted, self.without_number(&passage.cells), &passage.shown());
         missing
             + match passage.shape {

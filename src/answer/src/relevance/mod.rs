@@ -13,6 +13,7 @@
 //! - `score`: all of these combined
 //! - `siblings`: passages about another thing of the same kind
 //! - `stated`: lists whose items state what is asked for
+//! - `stocks`: rows that tell how many there are of a thing
 //! - `suppositions`: sentences that suppose what is asked for
 //! - `synonyms`: other words for those of a question
 //! - `weights`: the weight of each term of a question
@@ -30,6 +31,7 @@ mod priced;
 pub(crate) mod score;
 pub(crate) mod siblings;
 pub(crate) mod stated;
+mod stocks;
 pub(crate) mod suppositions;
 pub(crate) mod synonyms;
 pub(crate) mod weights;

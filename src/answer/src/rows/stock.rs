@@ -17,6 +17,8 @@ const RUN_OUT: &str = "\
 const STOCKS: &str = "\
     stock|available|quantity|qty|remaining|left|bestand|lagerbestand|vorrat|vorrätig|menge|restant|\
     disponible|disponibles|quantité|existencias|cantidad";
+/// Further names of columns that hold such numbers.
+const NUMBERS: &str = "count|pieces|pcs|units|anzahl|stück|stückzahl|pièces|unidades|piezas";
 /// Two words of such a name.
 const ON_HAND: [&str; 2] = ["on", "hand"];
 
@@ -59,6 +61,13 @@ pub(crate) fn run_out(
         None => left(row, stock) == Some(0.0),
     };
     (asks_none || least.is_some()).then(|| (0..rows.len()).filter(|at| is_one(rows[*at])).collect())
+}
+
+/// Whether a column holds the number of things there are, by its name.
+pub(crate) fn is_of_stock(name: &str) -> bool {
+    let words: Vec<String> = words_of(name).collect();
+    let is_one = |word: &String| is_entry(STOCKS, word) || is_entry(NUMBERS, word);
+    (words.iter().any(is_one) || words.windows(2).any(|two| two == ON_HAND)) && !is_least(&words)
 }
 
 /// Whether the words of a column's name say that it holds minima.

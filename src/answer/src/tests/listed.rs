@@ -98,6 +98,15 @@ fn far(title: &str, text: &str, cosine: f32) -> RetrievedChunk {
     one
 }
 
+/// Goal: the number in the column of stock counts the thing that a row names.
+#[test]
+fn a_column_of_stock_counts_the_thing_of_its_row() {
+    let list = "| no | part | quantity | price |\n|---|---|---|---|\n| 7 | mast long | 4 | 300 |\n\
+        | 8 | mast short | 9 | 200 |\n| 9 | rudder | 2 | 90 |\n";
+    let answer = extracted("how many long masts do we have", &[far("parts.md", list, 0.2)]).text;
+    assert!(answer.contains("quantity: 4") && !answer.contains("quantity: 9"), "{answer}");
+}
+
 /// Goal: the row that names the doer is told before one that merely names the thing.
 #[test]
 fn who_does_it_is_in_the_column_of_the_doer() {
