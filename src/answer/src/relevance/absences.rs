@@ -12,6 +12,7 @@ use crate::passages::candidates::{Candidate, Shape};
 use crate::question::measures::Measure;
 use crate::question::named::Named;
 use crate::question::wish::{Question, Wanted};
+use crate::relevance::outcomes::Outcomes;
 use crate::relevance::priced::priced;
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::text::terms::{is_common, terms};
@@ -85,6 +86,7 @@ pub(crate) struct Absences {
     counts_people: bool,
     asks_office: bool,
     asks_making: bool,
+    outcomes: Outcomes,
     /// The terms of the question besides its names, if a row must have some of them.
     matter: BTreeSet<String>,
     /// The terms of its names.
@@ -128,6 +130,7 @@ impl Absences {
             asks_making: question.asked == Asked::Date
                 && begins("when was|when were")
                 && is_entry(MADE, last),
+            outcomes: Outcomes::of(question),
             priced: priced(question.last())
                 .filter(|noun| is_plain && question.is_of_money && !is_common(noun))
                 .map(|noun| HybridQuery::analyse(&noun).terms().iter().cloned().collect())
@@ -151,7 +154,7 @@ impl Absences {
         let is_prose = passage.cells.is_empty() && matches!(passage.shape, Shape::Unit(_));
         let lacks =
             || self.lacks_counted(is_met, unmet, &shown, above) || self.lacks_office(&shown, above);
-        let is_absent = (is_prose && lacks())
+        let is_absent = (is_prose && (lacks() || self.outcomes.are_absent(&shown, above)))
             || (self.asks_making && !tells_making(&shown, above))
             || self.lacks_matter(is_met, passage, above)
             || self.lacks_priced(is_met, unmet, passage, above);

@@ -8,6 +8,7 @@
 //! - `evidence`: whether the evidence for an answer suffices
 //! - `form`: signs for and against a passage besides its words
 //! - `inflections`: irregular verbs
+//! - `outcomes`: winners and means that are not told
 //! - `owners`: passages that state the fact asked for of another thing
 //! - `priced`: the thing whose price is asked for
 //! - `score`: all of these combined
@@ -26,6 +27,7 @@ pub(crate) mod denials;
 pub(crate) mod evidence;
 pub(crate) mod form;
 mod inflections;
+mod outcomes;
 pub(crate) mod owners;
 mod priced;
 pub(crate) mod score;

@@ -139,3 +139,13 @@ fn a_labelled_reason_is_told() {
     let answer = told("reason raft limit was raised", &both);
     assert!(answer.starts_with("*Reason:* the raft limit was low"), "{answer}");
 }
+
+/// Goal: nothing is told of a winner or a mean if there is only a date.
+#[test]
+fn an_outcome_that_is_nowhere_told_is_declined() {
+    let news = "# Lake news\n\nThe raft race of the lake is on 3 May, with music.\n\n\
+        The eel catch of the lake runs from 1 to 9 June.\n";
+    assert_eq!(told("who won the raft race of the lake", &[("news.md", news)]), ABSTENTION);
+    let asked = "what was the average weight of the eel catch of the lake";
+    assert_eq!(told(asked, &[("news.md", news)]), ABSTENTION);
+}
