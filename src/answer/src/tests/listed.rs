@@ -14,8 +14,8 @@ fn what_must_never_be_done_is_a_prohibition() {
     assert!(answer.starts_with("Never run `kilnctl wipe`"), "{answer}");
     assert!(!answer.contains("kilnctl prune"), "{answer}");
     let boats = "# Boats\n\n## Boats that are not let this year\n\n\
-        Rowing the ketch is planned, but not yet allowed. Yawl and skiff are sold. The gig may come \
-        back this year if we find a mast.\n";
+        Rowing the ketch is planned, but not yet allowed. Yawl and skiff are sold. The gig may \
+        come back this year if we find a mast.\n";
     let answer = told("Which boats are not let this year?", &[("boats.md", boats)]);
     assert!(answer.contains("ketch") && answer.contains("Yawl and skiff"), "{answer}");
 }
@@ -123,7 +123,7 @@ fn who_does_it_is_in_the_column_of_the_doer() {
 #[test]
 fn the_item_of_the_weekday_is_told() {
     let text = "# The hall is painted\n\n\
-        - Choir (Monday) and band (Wednesday) go to the barn these weeks, the groups go there too.\n\
+        - Choir (Monday) and band (Wednesday) go to the barn these weeks, the groups go too.\n\
         - Dancers (Tuesday) move to the mill.\n- Readers are told later.\n";
     let answer = told("Where does the Tuesday group go these weeks?", &[("hall.md", text)]);
     assert!(answer.starts_with("Dancers (Tuesday) move to the mill"), "{answer}");

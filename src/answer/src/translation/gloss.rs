@@ -118,7 +118,8 @@ impl Gloss {
         let mut glossed = String::with_capacity(text.len());
         let mut at = 0;
         for Unit { bytes, concepts } in lexicon.units(text, language) {
-            if self.capitals.contains(&text[bytes.clone()]) {
+            let word = &text[bytes.clone()];
+            if self.capitals.contains(word) || is_of_grammar(word, &concepts, language) {
                 continue;
             }
             let own = concepts.iter().find_map(|concept| self.by_concept.get(concept));
@@ -143,6 +144,18 @@ impl Gloss {
 fn capitals(language: Language, question: &str) -> BTreeSet<String> {
     let words = language.words(question).into_iter().skip(1).map(|(_, word)| word);
     words.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_owned).collect()
+}
+
+/// Whether a word is a function word rather than the like-sounding noun that the lexicon knows, as
+/// the French "est" is "is", seldom "east". English has "IT" and "May" instead.
+fn is_of_grammar(word: &str, concepts: &[Concept], language: Language) -> bool {
+    let is_content = |concept: &Concept| {
+        let mut words = Lexicon::get().words(*concept, Language::English);
+        !words.any(|word| is_common(word) || Language::English.is_function_word(word))
+    };
+    language != Language::English
+        && language.is_function_word(&word.to_lowercase())
+        && concepts.iter().all(is_content)
 }
 
 /// A text with spaces inserted between adjacent units.
@@ -171,6 +184,25 @@ mod tests {
         }
         let own = gloss.text("The dog sleeps.", Language::English);
         assert_eq!(own, "The dog sleeps.");
+    }
+
+    /// Goal: function words are not taken for nouns that sound alike, and people under age are
+    /// known by their number of years.
+    #[test]
+    fn function_words_and_ages_are_understood() {
+        let gloss = Gloss::of("When must pupils under 18 be home?").unwrap();
+        let told = gloss.text("Le lac est ouvert du lundi au jeudi.", Language::French);
+        assert!(!told.contains("east") && !told.contains("outstanding"), "{told}");
+        let told = gloss.text("Minderjährige sind um neun zu Hause.", Language::German);
+        assert!(told.contains("under 18") && told.contains("home"), "{told}");
+        let parts = Gloss::of("Wo sind die Malkurse?").unwrap();
+        assert!(parts.wanted().iter().any(|word| word.text == "kurse"), "{:?}", parts.wanted());
+        let gloss = Gloss::of("¿Quién es responsable de la informática?").unwrap();
+        let told = gloss.text("IT and phones", Language::English);
+        assert!(told.contains("informática"), "{told}");
+        let gloss = Gloss::of("How deep is the lake?").unwrap();
+        let told = gloss.text("Le bord est peu profond.", Language::French);
+        assert!(!told.contains("deep"), "{told}");
     }
 
     /// A word with several translations matches each of them.

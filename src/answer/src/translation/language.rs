@@ -17,7 +17,8 @@ const FUNCTION_WORDS: [&str; 4] = [
      nicht|mit|von|vom|zu|zum|zur|für|auf|im|am|bei|beim|nach|vor|aus|um|über|unter|durch|ohne|ich|\
      wir|sie|ihr|ihre|mein|meine|meinen|unser|wie|wer|wann|wo|warum|welche|welcher|welches|welchen|\
      welchem|wem|wen|wieviel|viel|viele|kann|können|darf|dürfen|muss|müssen|soll|sollte|hat|haben|\
-     oder|wenn|dass|auch|nur|noch|kein|keine|bis|ab|es|er|man|sich|gibt|was|alle|pro",
+     oder|wenn|dass|auch|nur|noch|kein|keine|bis|ab|es|er|man|sich|gibt|was|alle|pro|\
+     mich|mir|ihm|ihn|ihnen",
     "le|la|les|des|du|de|et|est|sont|une|un|dans|pour|pas|vous|nous|je|il|elle|ils|elles|on|au|aux|\
      ce|cette|ces|qui|que|quoi|quand|où|comment|combien|pourquoi|quel|quelle|quels|quelles|avec|\
      sans|sur|sous|par|ne|se|sa|son|ses|mon|ma|mes|votre|vos|notre|nos|leur|leurs|être|avoir|faut|\
