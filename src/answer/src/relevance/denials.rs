@@ -3,8 +3,17 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::candidates::Candidate;
+use crate::question::openers::asking;
 use crate::question::wish::{Question, Wanted};
 use crate::text::words::{is_interrogative, tells_negation};
+
+/// Whether a question asks for several things that are not so or not allowed. "We are not content.
+/// What are the steps?" does not.
+pub(crate) fn asks_denied(question: &Question) -> bool {
+    question.is_negated
+        && question.wanted == Wanted::List
+        && tells_negation(asking(question.last()))
+}
 
 /// Whether a list tells what is not so or not allowed: the text above it says so, or at least half
 /// of its items do. A single "never" among steps does not make them a list of prohibitions, nor
@@ -17,9 +26,8 @@ pub(crate) fn denies(list: &Candidate) -> bool {
 /// Whether a passage may follow a first one that tells what must not be done, if the question asks
 /// for that: it tells so as well.
 pub(crate) fn goes_on_denying(question: &Question, first: &Candidate, next: &Candidate) -> bool {
-    let is_asked = question.is_negated && question.wanted == Wanted::List;
     let tells = |one: &Candidate| tells_negation(&one.shown());
-    !is_asked || !tells(first) || tells(next) || is_below_denial(next)
+    !asks_denied(question) || !tells(first) || tells(next) || is_below_denial(next)
 }
 
 /// Whether the text above a passage says that something is not so or not allowed. A heading above

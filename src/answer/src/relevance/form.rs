@@ -12,7 +12,7 @@ use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::agents::{AGENT_BONUS, has_agent};
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
-use crate::relevance::denials::{denies, is_below_denial};
+use crate::relevance::denials::{asks_denied, denies, is_below_denial};
 use crate::relevance::stated::states_each;
 use crate::relevance::suppositions::supposes;
 use crate::rows::ranges::{is_out_of_range, span_holds};
@@ -179,13 +179,13 @@ pub(crate) fn form(
             || is_of_deeds(question, candidate)
             || states_each(question, candidate);
         // "What must I not bring?" is not answered by a list of everything one must bring.
-        let is_of_other =
-            question.is_negated && question.wanted == Wanted::List && !denies(candidate);
+        let is_of_other = asks_denied(question) && !denies(candidate);
         form += if is_of_noun && !is_of_other { WHOLE_BONUS } else { -WHOLE_MALUS };
     }
     let defined = || question.thing.as_ref().is_some_and(|thing| defines(&shown, thing));
     form += value_if(candidate.cells.len() < 2 && !candidate.is_lead && defined(), FORM_BONUS);
-    let denies = || tells_negation(&shown) || is_below_denial(candidate);
+    let is_headed = || !asks_denied(question) && tells_negation(&candidate.heading);
+    let denies = || tells_negation(&shown) || is_below_denial(candidate) || is_headed();
     if question.is_negated && question.wanted != Wanted::Cause && denies() {
         form += NEGATION_BONUS;
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::passages::blocks::{Form, Kind};
 use crate::passages::candidates::{Candidate, Reading, Shape};
 use crate::question::wish::{Question, Wanted};
-use crate::relevance::denials::{denies, goes_on_denying};
+use crate::relevance::denials::{asks_denied, denies, goes_on_denying};
 use crate::relevance::evidence::Evidence;
 use crate::relevance::form::is_of_mail_head;
 use crate::relevance::score::{Matches, Score, dot};
@@ -233,7 +233,7 @@ impl Choice<'_> {
             return Some(first);
         }
         let wholes = self.reading.candidates.iter().enumerate();
-        let is_against = self.question.is_negated && is_list;
+        let is_against = asks_denied(self.question);
         let mut wholes = wholes.filter(|(_, other)| match other.shape {
             Shape::Whole(Form::List) if is_against && !denies(other) => false,
             Shape::Whole(Form::List) => {

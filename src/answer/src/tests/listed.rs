@@ -13,6 +13,11 @@ fn what_must_never_be_done_is_a_prohibition() {
     let answer = told("What must I never run on the kiln controller?", &[("kiln.md", kiln)]);
     assert!(answer.starts_with("Never run `kilnctl wipe`"), "{answer}");
     assert!(!answer.contains("kilnctl prune"), "{answer}");
+    let ropes = "# If you are not content\n\n1. Tell the rope maker.\n2. Write to the guild of \
+        rope makers.\n3. Ask for a judge of ropes.\n";
+    let asked = "We are not content with the rope. What are the stages of a dispute on ropes?";
+    let answer = told(asked, &[("ropes.md", ropes)]);
+    assert!(answer.contains("rope maker") && answer.contains("judge"), "{answer}");
     let boats = "# Boats\n\n## Boats that are not let this year\n\n\
         Rowing the ketch is planned, but not yet allowed. Yawl and skiff are sold. The gig may \
         come back this year if we find a mast.\n";
