@@ -37,11 +37,6 @@ const NEXT_CONFIDENCE_MIN: f32 = 0.65;
 /// when the question asks for several.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
-/// Minimum confidence of a passage of another edition, or on the other of two compared things.
-const OTHER_CONFIDENCE_MIN: f32 = 0.75;
-/// Loss of relevance of a passage of another edition that is a sentence where the first is a row,
-/// or vice versa.
-const OTHER_FORM_DROP: f32 = 0.1;
 /// Weight of a sentence's similarity to those already chosen, subtracted from its relevance.
 const SAMENESS_WEIGHT: f32 = 0.2;
 /// Weight of the question's terms that a passage must add to those already covered in order to be
@@ -127,65 +122,6 @@ impl Choice<'_> {
             .or_else(|| self.of_place(first))
             .or_else(|| self.of_ground(first))
             .unwrap_or_else(|| self.sentences(first))
-    }
-
-    /// The passage of another edition on the matter of the first one, if both editions are asked
-    /// about.
-    fn of_other_edition(&self, first: usize) -> Option<usize> {
-        let one = self.candidate(first);
-        self.best(|at| {
-            let other = self.candidate(at);
-            let is_fit = other.stretch != one.stretch
-                && matches!(other.shape, Shape::Unit(_))
-                && !other.is_lead
-                && self.scores[at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
-                && self.editions.are_compared(one.hit, other.hit);
-            let is_alike = other.has_values() == one.has_values();
-            let drop = if is_alike { 0.0 } else { OTHER_FORM_DROP };
-            is_fit.then(|| self.relevance(at) - drop)
-        })
-    }
-
-    /// Which of the two things named in the question a passage is about, judged by its words,
-    /// headings and title; `None` if it is about neither or both.
-    fn side_of(&self, at: usize) -> Option<usize> {
-        let (one, other) = self.question.sides.as_ref()?;
-        let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
-        let is_of = |side: &BTreeSet<String>| {
-            side.iter().all(|term| own.contains(term) || above.contains(term))
-        };
-        match (is_of(one), is_of(other)) {
-            (true, false) => Some(0),
-            (false, true) => Some(1),
-            _ => None,
-        }
-    }
-
-    /// The passage of another source that tells of one named thing what the first passage tells of
-    /// the other.
-    fn of_other_side(&self, first: usize) -> Option<usize> {
-        let side = self.side_of(first)?;
-        let sides = self.question.sides.as_ref()?;
-        let is_matter = |term: &&String| !sides.0.contains(*term) && !sides.1.contains(*term);
-        let matter = |at: usize| -> BTreeSet<&String> {
-            self.matches.own[at].iter().filter(is_matter).collect()
-        };
-        let (one, of_first) = (self.candidate(first), matter(first));
-        let is_fit = |at: &usize| {
-            let other = self.candidate(*at);
-            other.stretch != one.stretch
-                && matches!(other.shape, Shape::Unit(_))
-                && !other.is_lead
-                && self.side_of(*at) == Some(1 - side)
-                && self.scores[*at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
-                && !of_first.is_disjoint(&matter(*at))
-        };
-        let fits = (0..self.reading.candidates.len()).filter(is_fit);
-        let share = |at: usize| self.matches.weights.share(matter(at).into_iter());
-        fits.max_by(|a, b| {
-            let by_matter = share(*a).total_cmp(&share(*b));
-            by_matter.then(self.scores[*a].first().total_cmp(&self.scores[*b].first()))
-        })
     }
 
     pub(crate) fn candidate(&self, at: usize) -> &Candidate {

@@ -25,7 +25,7 @@
 //! - `refused`: what a text leaves out, refuses or forbids
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means
-//! - `sides`: the rows that a comparison names by their keys
+//! - `sides`: the two sides of a comparison
 //! - `steps`: the row of a table by bounds that a number means
 //! - `sure`: the first passage if its confidence suffices, or a substitute
 //! - `today`: rows of a day named relative to today
