@@ -1,5 +1,5 @@
-//! The two sides of a comparison: the rows that it names by their keys ("the ketch or the big ketch"),
-//! and the passage on the other edition or thing.
+//! The two sides of a comparison: the rows that it names by their keys ("the ketch or the big
+//! ketch"), and the passage on the other edition or thing.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
