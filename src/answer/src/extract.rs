@@ -42,27 +42,41 @@ struct Chosen {
 
 impl Chosen {
     /// Puts the passages that answer the parts of a question, in their order, before those for the
-    /// whole; after them if a text tells of the latter together.
+    /// whole; after them if a text tells of the latter together. If nothing answers the whole, at
+    /// least two parts must have an answer.
     fn join(&mut self, answered: Vec<(&String, Self)>) {
-        let whole = std::mem::take(&mut self.parts);
-        if whole.is_empty()
-            && let Some((_, first)) = answered.first()
-        {
-            self.strength = first.strength;
+        let is_declined = self.parts.is_empty();
+        if answered.is_empty() || (is_declined && answered.len() < 2) {
+            return;
         }
-        let of_part = |(part, of_part): (&String, Self)| {
+        if is_declined {
+            self.strength = answered[0].1.strength;
+        }
+        let mut parts: Vec<Part> = Vec::new();
+        for (part, of_part) in answered {
             let is_all = matches!(Question::new(part).wanted, Wanted::Steps | Wanted::List);
             let most = if is_all { usize::MAX } else { FURTHER_MAX };
-            of_part.parts.into_iter().take(most)
-        };
-        let parts: Vec<Part> = answered.into_iter().flat_map(of_part).collect();
-        let (one, other) = if self.told.is_some() { (whole, parts) } else { (parts, whole) };
-        for part in one.into_iter().chain(other) {
-            if !self.parts.iter().any(|known| known.repeats(&part)) {
-                self.parts.push(part);
-            }
+            let of_part = of_part.parts.into_iter().take(most).collect();
+            parts = joined(parts, of_part);
+        }
+        let whole = std::mem::take(&mut self.parts);
+        self.parts = if self.told.is_some() { joined(whole, parts) } else { joined(parts, whole) };
+    }
+}
+
+/// The passages of both, each once: of two with text in common, the longer one at the place of the
+/// first.
+fn joined(first: Vec<Part>, further: Vec<Part>) -> Vec<Part> {
+    let mut all = first;
+    let count = all.len();
+    for part in further {
+        match all[..count].iter().position(|known| known.repeats(&part)) {
+            Some(at) if part.shown.len() > all[at].shown.len() => all[at] = part,
+            Some(_) => {}
+            None => all.push(part),
         }
     }
+    all
 }
 
 /// Composes extractive answers. Cheap to clone.
