@@ -7,8 +7,8 @@ use crate::question::openers::asking;
 use crate::question::wish::{Question, Wanted};
 use crate::text::words::{is_interrogative, tells_negation};
 
-/// Whether a question asks for several things that are not so or not allowed. "We are not content.
-/// What are the steps?" does not.
+/// Whether a question asks for several things that are not so or not allowed, unlike "We are not
+/// content. Which steps follow?".
 pub(crate) fn asks_denied(question: &Question) -> bool {
     question.is_negated
         && question.wanted == Wanted::List

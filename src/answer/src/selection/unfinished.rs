@@ -28,8 +28,8 @@ impl Choice<'_> {
             && self.unfinished(first).is_some_and(|rows| rows.is_empty())
     }
 
-    /// For a question for unfinished rows: a row with a state from the text of the first passage, if
-    /// that has values without one, such as the head of a register.
+    /// For a question for unfinished rows: a row with a state from the text of the first passage,
+    /// if that has values without one, such as the head of a register.
     pub(crate) fn of_state(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);
         if !self.question.selects_open() || !one.has_values() || states::tells_state(&one.cells) {

@@ -101,12 +101,13 @@ fn the_difference_of_editions_has_the_sentences_of_both() {
 /// Goal: minutes whose items tell what comes of them without saying "decided" are told whole.
 #[test]
 fn the_items_of_minutes_are_told() {
-    let may = "# Board of the marina, 3 May 2025\n\n1. Minutes of April: accepted.\n2. Crane: decided, \
-        the job goes to Orrin & Sons for 9,400.\n3. Berths: the price goes to 21 from June.\n4. Second \
-        watchman: Lena Vos starts on 1 July.\n5. Sauna: discussed, comes back in autumn.\n\n\
-        Next meeting: 7 June 2025.\n";
-    let april = "# Board of the marina, 5 April 2025\n\n1. Crane: two offers wanted.\n2. Berths: price \
-        stays at 19.\n3. Flags: rejected.\n\nNext meeting: 3 May 2025.\n";
+    let may = "# Board of the marina, 3 May 2025\n\n1. Minutes of April: accepted.\n\
+        2. Crane: decided, the job goes to Orrin & Sons for 9,400.\n\
+        3. Berths: the price goes to 21 from June.\n\
+        4. Second watchman: Lena Vos starts on 1 July.\n\
+        5. Sauna: discussed, comes back in autumn.\n\nNext meeting: 7 June 2025.\n";
+    let april = "# Board of the marina, 5 April 2025\n\n1. Crane: two offers wanted.\n\
+        2. Berths: price stays at 19.\n3. Flags: rejected.\n\nNext meeting: 3 May 2025.\n";
     let texts = [("minutes-2025-05-03.md", may), ("minutes-2025-04-05.md", april)];
     let answer = told("What did the board decide on 3 May 2025?", &texts);
     for one in ["9,400", "21 from June", "Lena Vos"] {

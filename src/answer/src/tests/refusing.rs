@@ -1,14 +1,14 @@
-//! What a text leaves out, refuses or forbids, the measures of a report, and several questions in
-//! one.
+//! Exclusions and refusals of a text, the measures of a report, and several questions in one.
 
 use super::*;
 
-const HIRE: &str = "# Boat hire at the weir\n\n## Boats\n\nRowing boats and canoes leave from the \
-    jetty, no sailing boats, no rafts. Boats with a motor need the licence of the lake.\n\n\
-    ## Who cannot hire a boat\n\nAnybody who has been drinking, groups without an adult, and hirers \
-    who still owe us a deposit. The jetty master decides.\n\n## Price\n\nIn it: life vests, two \
-    paddles, a dry bag.\nNot in it: fishing rods, the lock fee, a map.\n\n## What must stay outside \
-    the boats\n\n- glass\n- grills\n- dogs over 20 kg\n\nBoats are not cleaned by the hirer.\n";
+const HIRE: &str = "# Boat hire at the weir\n\n## Boats\n\n\
+    Rowing boats and canoes leave from the jetty, no sailing boats, no rafts. Boats with a motor \
+    need the licence of the lake.\n\n## Who cannot hire a boat\n\n\
+    Anybody who has been drinking, groups without an adult, and hirers who still owe us a \
+    deposit. The jetty master decides.\n\n## Price\n\nIn it: life vests, two paddles, a dry bag.\n\
+    Not in it: fishing rods, the lock fee, a map.\n\n## What must stay outside the boats\n\n\
+    - glass\n- grills\n- dogs over 20 kg\n\nBoats are not cleaned by the hirer.\n";
 
 /// Goal: what is left out or refused is told from its heading, its list or its sentence, not from
 /// any sentence with a negation.
@@ -42,10 +42,10 @@ fn a_denial_in_the_sentence_itself_is_told() {
 /// report name it too.
 #[test]
 fn the_measures_of_the_report_are_told() {
-    let report = "# Report: crane 4 hit the gantry\n\nDate of the event: 3 May.\n\n## Cause\n\nThe \
-        limit switch of the crane was bridged.\n\n## Measures\n\n| No | What | Who |\n|---|---|---|\n\
-        | 1 | Seal on every limit switch | Ada |\n| 2 | Radio for the banksman | Bo |\n\
-        | 3 | Gantry painted yellow | Cy |\n\nThe crane was back at work on 9 May.\n";
+    let report = "# Report: crane 4 hit the gantry\n\nDate of the event: 3 May.\n\n## Cause\n\n\
+        The limit switch of the crane was bridged.\n\n## Measures\n\n| No | What | Who |\n\
+        |---|---|---|\n| 1 | Seal on every limit switch | Ada |\n\
+        | 2 | Radio for the banksman | Bo |\n| 3 | Gantry painted yellow | Cy |\n\nThe crane was back at work on 9 May.\n";
     let log = "no,machine,event,cost\n17,crane 4,hit the gantry,2100\n18,crane 2,rope worn,300\n";
     let other = "# Report: pallet fell\n\n## Measures\n\n- nets on all racks\n- helmets\n";
     let texts = [("log.csv", log), ("report-crane.md", report), ("report-pallet.md", other)];
@@ -60,9 +60,9 @@ fn the_measures_of_the_report_are_told() {
 /// first has no answer.
 #[test]
 fn each_of_several_questions_is_answered() {
-    let text = "# Climbing hall\n\nOn Sundays the hall is open from 9:00 to 20:00. On Mondays it is \
-        closed.\n\n## Shoes\n\nShoes are lent at the desk for 4 euros a pair.\n\n## Children\n\n\
-        Children under 14 climb with an adult.\n";
+    let text = "# Climbing hall\n\nOn Sundays the hall is open from 9:00 to 20:00. On Mondays it \
+        is closed.\n\n## Shoes\n\nShoes are lent at the desk for 4 euros a pair.\n\n\
+        ## Children\n\nChildren under 14 climb with an adult.\n";
     let asked = |question: &str| {
         let parts = crate::parts(question, &[], &RequestContext::default()).unwrap();
         let answerer = Answerer::new(Arc::new(HashEmbedder)).for_parts(parts);
