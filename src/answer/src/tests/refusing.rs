@@ -44,8 +44,11 @@ fn a_denial_in_the_sentence_itself_is_told() {
 fn the_measures_of_the_report_are_told() {
     let report = "# Report: crane 4 hit the gantry\n\nDate of the event: 3 May.\n\n## Cause\n\n\
         The limit switch of the crane was bridged.\n\n## Measures\n\n| No | What | Who |\n\
-        |---|---|---|\n| 1 | Seal on every limit switch | Ada |\n\
-        | 2 | Radio for the banksman | Bo |\n| 3 | Gantry painted yellow | Cy |\n\nThe crane was back at work on 9 May.\n";
+        |---|---|---|\n\
+        | 1 | Seal on every limit switch | Ada |\n\
+        | 2 | Radio for the banksman | Bo |\n\
+        | 3 | Gantry painted yellow | Cy |\n\n\
+        The crane was back at work on 9 May.\n";
     let log = "no,machine,event,cost\n17,crane 4,hit the gantry,2100\n18,crane 2,rope worn,300\n";
     let other = "# Report: pallet fell\n\n## Measures\n\n- nets on all racks\n- helmets\n";
     let texts = [("log.csv", log), ("report-crane.md", report), ("report-pallet.md", other)];
