@@ -27,8 +27,8 @@ use crate::rows::marks::{self, Marks};
 use crate::rows::states::tells_state;
 use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::text::terms::terms;
-use crate::text::values::has_money;
-use crate::text::words::holds;
+use crate::text::values::{has_money, measure};
+use crate::text::words::{holds, is_entry};
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
@@ -168,7 +168,13 @@ fn said_by(
         let mut said = lens.in_text(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
         // An amount of money implies that something costs that much.
-        if question.is_of_money && has_money(&candidate.shown()) {
+        let pays = |cell: &Cell| {
+            let name = cell.name.to_lowercase();
+            measure(&cell.value).is_some()
+                && name.split([' ', '_']).any(|word| is_entry(MONEY, word))
+        };
+        let is_paid = || has_money(&candidate.shown()) || candidate.cells.iter().any(pays);
+        if question.is_of_money && is_paid() {
             said.extend(money.intersection(lens.wanted).cloned());
         }
         if candidate.has_values() && stated.contains(&group(candidate)) {

@@ -56,7 +56,8 @@ impl Choice<'_> {
                 && self.headed_cause(at).is_some();
             is_near.then(|| self.relevance(at))
         });
-        self.headed_cause(first)
+        self.caused_beside(first)
+            .or_else(|| self.headed_cause(first))
             .or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
             .or_else(|| self.labelled_near(first))
     }

@@ -21,7 +21,7 @@
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
 //! - `payers`: the sentence that says who bears a cost
 //! - `placed`: the sentence that names the place meant by "there"
-//! - `reasons`: sentences labelled as the reason of something
+//! - `reasons`: sentences that tell the cause of what another one says
 //! - `refused`: what a text leaves out, refuses or forbids
 //! - `replies`: the replies to a message of a chat
 //! - `rows`: the rows that a question means

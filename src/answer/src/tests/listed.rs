@@ -154,3 +154,17 @@ fn an_outcome_that_is_nowhere_told_is_declined() {
     let asked = "what was the average weight of the eel catch of the lake";
     assert_eq!(told(asked, &[("news.md", news)]), ABSTENTION);
 }
+
+/// Goal: what happened is told with the cause behind it in its paragraph.
+#[test]
+fn what_happened_is_told_with_its_cause() {
+    let text = "# Wine cellar\n\n## Why we weigh the corks\n\nIn spring 2023 three lots of \
+        Riesling turned cloudy in the bottle. The cause was dust from dry corks. Since then each \
+        sack of corks is weighed.\n\n## Log\n\n#4 Ladder fell, press house. Ada Holm, bruised arm. \
+        Ladder stood on must.\nCause: rubber foot missing. Measure: ladders checked.\n";
+    let told = |question: &str| super::told(question, &[("cellar.md", text)]);
+    let answer = told("why did the Riesling turn cloudy in 2023");
+    assert!(answer.contains("dust from dry corks"), "{answer}");
+    let answer = told("reason why the ladder fell in the press house");
+    assert!(answer.contains("rubber foot"), "{answer}");
+}

@@ -636,3 +636,25 @@ fn things_with_numbers_are_counted() {
     let answer = super::told("How many claims are there at Mole?", &[("sites.csv", &sites)]);
     assert!(answer.starts_with("Site: Mole; Claims: 22"), "{answer}");
 }
+
+/// Goal: a column of prices without a currency answers what something costs, even if another text
+/// has the word for it.
+#[test]
+fn a_bare_price_is_what_a_thing_costs() {
+    let prices = "Art.: D-11\nItem: Diver D11 serviced\nUnit: piece\nNet price: 139\n\n\
+        Art.: D-22\nItem: Diver D22 serviced\nUnit: piece\nNet price: 199\n";
+    let log = "no: 7\nmeasure: hose cut\ncost_eur: 18\n\nno: 8\nmeasure: valve\ncost_eur: 40\n";
+    let texts = [("prices.xlsx", prices), ("complaints.csv", log)];
+    let answer = super::told("what does a D22 cost?", &texts);
+    assert!(answer.contains("199") && !answer.contains("139"), "{answer}");
+}
+
+/// Goal: the name of an object in JSON says what its fields are about.
+#[test]
+fn the_object_of_fields_is_what_they_are_about() {
+    let text = "weddings.price: 140\nweddings.includes: ninety minutes, cards\n\
+        weddings.guests_max: 12\n\ncamp.dates: 21 to 25 July\ncamp.price: 125\n\
+        camp.places: 20\n";
+    let answer = super::told("price of weddings", &[("programme.json", text)]);
+    assert!(answer.contains("140") && !answer.contains("125"), "{answer}");
+}

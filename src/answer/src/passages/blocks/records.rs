@@ -138,6 +138,7 @@ impl Parser<'_> {
             .iter()
             .map(|line| Cell { name: keyed::leaf(&line.key).to_owned(), value: line.value.clone() })
             .collect();
+        self.lead = self.parent_of(at, &names).or(self.lead.take());
         if self.text[whole.clone()].chars().count() <= SENTENCE_CHARS_MAX {
             self.push_record(whole, None, cells);
         } else {
@@ -150,6 +151,21 @@ impl Parser<'_> {
             }
         }
         self.lead = None;
+    }
+
+    /// The name of the object that all fields of a record belong to, `birthdays` in
+    /// `birthdays.price: 140`; `None` if other records have these fields too.
+    fn parent_of(&self, at: usize, names: &[&str]) -> Option<Range<usize>> {
+        let parent = |name: &str| name.strip_suffix(keyed::leaf(name)).map(str::len);
+        let length = parent(names[0]).filter(|length| *length > 1)?;
+        let own = &names[0][..length];
+        let is_own = |name: &&str| parent(name) == Some(length) && name.starts_with(own);
+        if self.names.contains(names[0]) || !names.iter().all(is_own) {
+            return None;
+        }
+        let line = &self.lines[at];
+        let start = line.bytes.start + self.text[line.bytes.clone()].find(own)?;
+        Some(start..start + length - 1)
     }
 
     /// The line after the list of explained terms that begins at a line; `None` if none does. Two
