@@ -14,9 +14,8 @@ const NEXT_MAX: usize = 4;
 const TOLD_SHARE_MIN: f32 = 0.5;
 /// Phrases that name a cause.
 const NAMED_CAUSE: &str = "\
-    the cause was|the cause is|the reason was|the reason is|was caused by|were caused by|because|\
-    due to|ursache war|grund war|weil|la cause était|la raison était|parce que|la causa fue|\
-    porque";
+    the cause was|the cause is|the reason was|the reason is|ursache war|grund war|la cause était|\
+    la raison était|la causa fue|la razón fue";
 
 impl Choice<'_> {
     /// The best passage labelled as the cause that is about as relevant as the first one, if that

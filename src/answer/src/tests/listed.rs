@@ -167,4 +167,9 @@ fn what_happened_is_told_with_its_cause() {
     assert!(answer.contains("dust from dry corks"), "{answer}");
     let answer = told("reason why the ladder fell in the press house");
     assert!(answer.contains("rubber foot"), "{answer}");
+    let text = "# Report: labels printed twice\n\nOn 3 May 900 labels were printed twice. In two \
+        cases the second was dearer, because a level was counted twice.\n\n\
+        **Cause.** Two presses ran side by side.\n";
+    let answer = super::told("Why were labels printed twice?", &[("report.md", text)]);
+    assert!(answer.contains("side by side"), "{answer}");
 }
