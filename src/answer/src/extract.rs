@@ -175,9 +175,9 @@ impl Answerer {
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
         let mut answered = Vec::with_capacity(self.parts.len());
-        for part in &*self.parts {
+        for (at, part) in self.parts.iter().enumerate() {
             // Without an answer to the first, the others may be about something else.
-            if answered.is_empty() && chosen.parts.is_empty() && part != &self.parts[0] {
+            if at > 0 && answered.is_empty() && chosen.parts.is_empty() {
                 break;
             }
             let of_part = self.chosen(context, part, &chunks, &reading, &editions)?;

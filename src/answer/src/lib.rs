@@ -71,7 +71,7 @@ pub use error::AnswerError;
 pub use extract::Answerer;
 pub use passages::document::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 pub use question::corrections::{Correction, Vocabulary, corrected, corrections};
-pub use question::parts::parts;
+pub use question::parts::questions_of;
 pub use question::session::contextualise;
 pub use selection::foreign::Strength;
 pub use sources::{AnswerSource, sources_only};

@@ -33,7 +33,7 @@ const THING_WORDS_MAX: usize = 4;
 ///
 /// # Errors
 /// [`Stopped`] if the request ends meanwhile.
-pub fn parts(
+pub fn questions_of(
     text: &str,
     past: &[(String, String)],
     context: &RequestContext,

@@ -5,7 +5,8 @@ use crate::text::words::{contains_any, is_entry, spaced, tells_negation};
 /// Words for something that fails, and negated verbs without their apostrophe.
 const TROUBLES: &str = "\
     wont|cant|doesnt|dont|didnt|isnt|arent|fails|failed|failing|fault|broken|broke|stuck|jammed|\
-    jams|crashes|crashed|frozen|freezes|out of order|defekt|kaputt|klemmt|hängt|streikt|gestört|\
+    jams|tripped|stopped|\
+    crashes|crashed|frozen|freezes|out of order|defekt|kaputt|klemmt|hängt|streikt|gestört|\
     störung|en panne|cassé|cassée|bloqué|bloquée|roto|rota|averiado|averiada|atascado|atascada";
 /// Words of a question that asks for something, wherever they stand in it.
 const ASKING: &str = "\

@@ -14,7 +14,7 @@ use crate::question::named::Named;
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::outcomes::Outcomes;
 use crate::relevance::priced::priced;
-use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::relevance::weights::matter;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::quantities;
 use crate::text::words::{Asked, begins_with, contains_any, is_entry, spaced};
@@ -121,7 +121,7 @@ impl Absences {
             && !question.is_of_list;
         let names = named.iter().filter(|(_, kind)| **kind == Named::Name);
         let names: BTreeSet<String> = names.map(|(name, _)| name.clone()).collect();
-        let mut matter = &wanted_terms(question) - &light_terms(question);
+        let mut matter = matter(question);
         matter.retain(|term| is_plain && !named.contains_key(term) && is_word(term));
         Self {
             counts_people: counted.iter().any(|word| is_entry(NAMES_OF_PEOPLE, word)),

@@ -25,6 +25,11 @@ const APOSTROPHES: [char; 2] = ['\'', '\u{2019}'];
 /// Share of the full weight for such a word, and for a part of a word such as `AdBlue` or `N2`.
 const LIGHT_SHARE: f32 = 0.3;
 
+/// The terms of a question that say what it is about.
+pub(crate) fn matter(question: &Question) -> BTreeSet<String> {
+    &wanted_terms(question) - &light_terms(question)
+}
+
 /// The terms of a question that weigh less: common words, and the parts of compound words and
 /// codes.
 pub(crate) fn light_terms(question: &Question) -> BTreeSet<String> {

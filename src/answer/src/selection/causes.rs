@@ -11,9 +11,9 @@ use crate::text::words::{begins_with, contains_any, entries, is_entry, spaced};
 
 /// Maximum drop in relevance of a passage whose source has a section on the cause.
 pub(crate) const CAUSE_DROP_MAX: f32 = 0.2;
-/// Minimum share of the question's terms in a sentence of such a section that answers on its own
-/// because it tells a cause.
-const TOLD_SHARE_MIN: f32 = 0.5;
+/// Minimum share of the question's terms in a sentence that is about what the question asks: one of
+/// such a section that tells a cause, or one that says what happened.
+pub(crate) const TOLD_SHARE_MIN: f32 = 0.5;
 /// Index of the section below the first heading of a text; text above that heading has section 0.
 const TITLE_SECTION: usize = 1;
 /// Opening words of a sentence that tells a cause itself.

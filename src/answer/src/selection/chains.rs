@@ -5,7 +5,7 @@ use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
 use crate::question::wish::Wanted;
 use crate::selection::choose::Choice;
-use crate::text::words::{Asked, entries, spaced};
+use crate::text::words::{Asked, begins_with, spaced};
 
 /// Openings of a sentence for the case that what the sentence before it says has failed.
 const FAILED: &str = "\
@@ -38,10 +38,10 @@ impl Choice<'_> {
         };
         let is_link = |unit: usize| at(unit).is_some_and(|at| self.follows_failure(at));
         let (mut from, mut end) = (one.unit, one.unit + 1);
-        while is_link(from) && at(from.saturating_sub(1)).is_some() && from > 0 {
+        while from > 0 && end - from <= LINKS_MAX && is_link(from) && at(from - 1).is_some() {
             from -= 1;
         }
-        while is_link(end) {
+        while end - from <= LINKS_MAX && is_link(end) {
             end += 1;
         }
         let chain: Vec<usize> = (from..end).filter_map(at).collect();
@@ -58,6 +58,6 @@ impl Choice<'_> {
             _ => shown.rsplit_once(". ").map_or(shown.as_str(), |(_, last)| last),
         };
         let said = spaced(last);
-        entries(FAILED).any(|words| said.starts_with(&format!(" {words} ")))
+        begins_with(&said, FAILED)
     }
 }

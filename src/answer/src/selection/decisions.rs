@@ -11,6 +11,7 @@ use crate::question::phrases::DECISIONS;
 use crate::relevance::weights::light_terms;
 use crate::selection::choose::{Choice, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::selection::rows::SELECTED_MAX;
+use crate::text::dates;
 use crate::text::terms::terms;
 use crate::text::values::{Day, days, is_calendar_word};
 use crate::text::words::{contains, entries, is_entry, spaced};
@@ -83,7 +84,7 @@ impl Choice<'_> {
     fn of_agenda(&self, first: usize) -> Option<Vec<usize>> {
         let one = self.candidate(first);
         let named = self.editions.named_day(one.hit)?;
-        let is_named = |day: &Day| (day.month, day.day) == (named.month, Some(named.day));
+        let is_named = |day: &Day| names_day(day, &named);
         if !self.question.days.iter().any(is_named) || !matter(self.question.last()).is_empty() {
             return None;
         }
@@ -141,10 +142,7 @@ impl Choice<'_> {
         let asked: Vec<String> = self.question.days.iter().flat_map(|day| day.terms()).collect();
         let has = |held: &BTreeSet<String>| asked.iter().any(|day| held.contains(day));
         let Some(named) = self.editions.named_day(self.candidate(at).hit) else { return false };
-        let is_named = |day: &Day| {
-            (day.month, day.day) == (named.month, Some(named.day))
-                && day.year.is_none_or(|year| year == named.year)
-        };
+        let is_named = |day: &Day| names_day(day, &named);
         let is_told_near = || {
             let one = self.candidate(at);
             let mut near =
@@ -185,6 +183,12 @@ impl Choice<'_> {
         }
         chosen
     }
+}
+
+/// Whether a day that may lack its year is the day that a document is named after.
+fn names_day(day: &Day, named: &dates::Day) -> bool {
+    (day.month, day.day) == (named.month, Some(named.day))
+        && day.year.is_none_or(|year| year == named.year)
 }
 
 /// The terms after the first word for "about" behind a word of deciding, up to one for "at",

@@ -1,13 +1,11 @@
 //! Whole lists found by the headings above them: the steps below "Steps", the list below a heading
 //! that the question repeats, and all below the heading of a version.
 
-use std::collections::BTreeSet;
-
 use crate::passages::blocks::{Form, Kind};
 use crate::passages::candidates::Shape;
 use crate::passages::candidates::context::{is_edition, names_edition};
-use crate::question::wish::{Question, Wanted};
-use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::question::wish::Wanted;
+use crate::relevance::weights::matter;
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::is_calendar_word;
@@ -199,11 +197,6 @@ impl Choice<'_> {
         let all = self.reading.candidates.iter().enumerate();
         all.filter(|(_, one)| one.shape == Shape::Whole(Form::List)).map(|(at, _)| at)
     }
-}
-
-/// The terms of a question that say what it is about.
-fn matter(question: &Question) -> BTreeSet<String> {
-    &wanted_terms(question) - &light_terms(question)
 }
 
 /// Whether a heading announces steps without saying what they achieve.

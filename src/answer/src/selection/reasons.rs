@@ -4,14 +4,12 @@
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
-use crate::selection::causes::CAUSE_DROP_MAX;
+use crate::selection::causes::{CAUSE_DROP_MAX, TOLD_SHARE_MIN};
 use crate::selection::choose::{Choice, FURTHER_CONFIDENCE_MIN};
 use crate::text::words::{contains_any, spaced};
 
 /// Maximum distance, in sentences, of the cause behind what happened.
 const NEXT_MAX: usize = 4;
-/// Minimum share of the question's terms in the sentence that says what happened.
-const TOLD_SHARE_MIN: f32 = 0.5;
 /// Phrases that name a cause.
 const NAMED_CAUSE: &str = "\
     the cause was|the cause is|the reason was|the reason is|ursache war|grund war|la cause était|\

@@ -13,9 +13,9 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::{Form, Kind};
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::wish::Wanted;
-use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::relevance::weights::matter;
 use crate::selection::choose::{Choice, PASSAGES_MAX, SAME};
-use crate::text::words::{Asked, contains, entries, enumerates, is_entry, spaced, tells_negation};
+use crate::text::words::{Asked, contains_any, enumerates, is_entry, spaced, tells_negation};
 
 /// Words that open a question for what is excluded.
 const OPENINGS: &str = "\
@@ -30,7 +30,7 @@ const EXCLUDING: &str = "\
 const OUTSIDE: &str = "\
     stay outside|stays outside|leave at home|stay at home|stays at home|off limits|keep out|\
     left out|exclusions|exceptions|limits of cover|draußen bleiben|bleibt draußen|zu hause lassen|\
-    ausnahmen|ausschlüsse|exclusions|fuera";
+    ausnahmen|ausschlüsse|fuera";
 /// Words that end the main clause of a question.
 const SUBORDINATE: &str = "so|that|because|if|when|after|before|damit|dass|weil|wenn|pour|si|para";
 /// Words that begin a condition, which excludes nothing.
@@ -51,8 +51,7 @@ impl Choice<'_> {
     pub(crate) fn of_exclusion(&self, first: usize) -> Option<Vec<usize>> {
         let question = self.question;
         let asked = spaced(question.last());
-        let is_fit = (question.is_negated || has_outside(&asked))
-            && matches!(question.wanted, Wanted::Fact | Wanted::List)
+        let is_fit = matches!(question.wanted, Wanted::Fact | Wanted::List)
             && matches!(question.asked, Asked::Other | Asked::Person)
             && !question.is_computed()
             && !question.asks_where
@@ -61,11 +60,11 @@ impl Choice<'_> {
         let clause: Vec<&str> =
             asked.split_whitespace().take_while(|word| !is_entry(SUBORDINATE, word)).collect();
         let clause = clause.join(" ");
-        let is_negated = tells_negation(&clause) || has_outside(&clause);
-        if !is_fit || !is_entry(OPENINGS, opening) || !is_negated {
+        let is_negated = tells_exclusion(&clause);
+        if !is_fit || !is_negated || !is_entry(OPENINGS, opening) {
             return None;
         }
-        let matter = &wanted_terms(question) - &light_terms(question);
+        let matter = matter(question);
         let whole = self.matches.weights.share(matter.iter());
         let value = |at: usize| {
             let one = self.candidate(at);
@@ -79,8 +78,8 @@ impl Choice<'_> {
         // A first passage that denies as much of the matter needs no other.
         let denies = tells_negation(&self.candidate(first).shown());
         let is_better = self.share_of(best, &matter) > self.share_of(first, &matter) + SAME;
-        let is_first = best == first || is_headed(self.candidate(best));
-        (!denies || is_better || is_first).then(|| self.with_others_excluded(best))
+        let is_sure = best == first || is_headed(self.candidate(best));
+        (!denies || is_better || is_sure).then(|| self.with_others_excluded(best))
     }
 
     /// Whether a passage is one of the steps of a procedure, or all of them.
@@ -131,8 +130,7 @@ fn excludes(one: &Candidate) -> bool {
 /// Whether a passage stands in the first group below a heading that excludes, or below a lead that
 /// does.
 fn is_headed(one: &Candidate) -> bool {
-    let excludes = |text: &str| tells_negation(text) || has_outside(text);
-    (one.opens_section && excludes(&one.heading)) || excludes(&one.lead)
+    (one.opens_section && tells_exclusion(&one.heading)) || tells_exclusion(&one.lead)
 }
 
 /// Whether a sentence begins or ends with a negation, or has one before a colon, and enumerates.
@@ -148,13 +146,12 @@ fn says_exclusion(one: &Candidate) -> bool {
         let is_short = lead.chars().count() <= LEAD_CHARS_MAX;
         let first = lead.unicode_words().next().unwrap_or_default().to_lowercase();
         let is_meant = is_short && rest.contains([',', ';']) && !is_entry(IF, &first);
-        is_meant.then(|| tells_negation(lead) || has_outside(lead))
+        is_meant.then(|| tells_exclusion(lead))
     };
     announced().unwrap_or(false) || (frames() && enumerates(&shown))
 }
 
-/// Whether a text has a phrase that excludes.
-fn has_outside(text: &str) -> bool {
-    let text = spaced(text);
-    entries(OUTSIDE).any(|phrase| contains(&text, phrase))
+/// Whether a text has a negation or a phrase that excludes.
+fn tells_exclusion(text: &str) -> bool {
+    tells_negation(text) || contains_any(&spaced(text), OUTSIDE)
 }

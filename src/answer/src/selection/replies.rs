@@ -6,10 +6,11 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
+use crate::question::troubles::tells_trouble;
 use crate::question::wish::Wanted;
 use crate::relevance::causes::tells_cause;
 use crate::selection::choose::Choice;
-use crate::text::words::{contains_any, is_entry, is_interrogative, spaced, tells_negation};
+use crate::text::words::{is_entry, is_interrogative};
 
 /// Maximum number of minutes between two messages of one matter.
 const GAP_MINUTES_MAX: u32 = 30;
@@ -21,11 +22,6 @@ const WORDS_MIN: usize = 4;
 const REPORT_DROP_MAX: f32 = 0.25;
 /// Maximum number of words in the name of a sender.
 const SENDER_WORDS_MAX: usize = 4;
-/// Words that tell of a trouble.
-const TROUBLE: &str = "\
-    again|because|still|broken|broke|broke down|down|dead|tripped|trips|stuck|jammed|jams|blocked|\
-    leaks|leaking|failed|fails|stopped|stops|won't|missing|lost|smells|wieder|kaputt|defekt|klemmt|\
-    encore|en panne|cassé|otra vez|roto|averiado";
 /// Words that a log has in the place of a sender.
 const LEVELS: &str = "trace|debug|info|notice|warn|warning|error|critical|fatal";
 
@@ -99,11 +95,6 @@ impl Choice<'_> {
             reports.then(|| self.relevance(at))
         })
     }
-}
-
-/// Whether keywords tell of a trouble: "boiler tripped again".
-fn tells_trouble(text: &str) -> bool {
-    tells_negation(text) || contains_any(&spaced(text), TROUBLE)
 }
 
 /// Reads a message of a chat: "03.10.2025, 22:48 - Ada: it drips again".

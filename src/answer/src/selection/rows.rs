@@ -7,7 +7,7 @@ use crate::passages::blocks::{Cell, Form};
 use crate::passages::candidates::Shape;
 use crate::question::condition::unbound;
 use crate::question::wish::Wanted;
-use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::relevance::weights::matter;
 use crate::rows::evaluate::{columns, names_extreme};
 use crate::rows::keys::names_column;
 use crate::rows::marks::Marks;
@@ -201,7 +201,7 @@ impl Choice<'_> {
 
     /// Whether every row holds all that the question says, in itself or in the text above it.
     fn are_all_meant(&self, rows: &[usize]) -> bool {
-        let matter = &wanted_terms(self.question) - &light_terms(self.question);
+        let matter = matter(self.question);
         let (own, above) = (&self.matches.own, &self.matches.above);
         let holds = |at: &usize| {
             matter.iter().all(|term| own[*at].contains(term) || above[*at].contains(term))

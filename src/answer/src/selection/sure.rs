@@ -4,7 +4,7 @@ use crate::passages::blocks::Cell;
 use crate::passages::candidates::Shape;
 use crate::question::named::{CODE_MALUS, Named, names};
 use crate::question::phrases::BEFORE_NOUN;
-use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::relevance::weights::matter;
 use crate::selection::choose::Choice;
 use crate::selection::rows::COMPUTED_CONFIDENCE_MIN;
 use crate::text::words::{contains, entries, spaced};
@@ -53,7 +53,7 @@ impl Choice<'_> {
     /// of that measure and no other measure can replace it.
     fn of_measure(&self, first: usize) -> Option<usize> {
         self.scores[first].lacks_measure.filter(|measure| measure.is_irreplaceable())?;
-        let matter = &wanted_terms(self.question) - &light_terms(self.question);
+        let matter = matter(self.question);
         self.best(|at| {
             let score = &self.scores[at];
             let is_one = matches!(self.candidate(at).shape, Shape::Unit(_))

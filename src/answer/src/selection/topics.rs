@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
-use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::relevance::weights::matter;
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::text::terms::terms;
 use crate::text::words::{entries, is_entry, spaced};
@@ -31,7 +31,7 @@ impl Choice<'_> {
         let behind = entries(OPENINGS).find_map(|one| asked.strip_prefix(&format!(" {one} ")))?;
         let topic: Vec<&str> =
             behind.unicode_words().take_while(|word| !is_entry(BEHIND, word)).collect();
-        let matter = &wanted_terms(self.question) - &light_terms(self.question);
+        let matter = matter(self.question);
         let topic: BTreeSet<String> =
             terms(&topic.join(" ")).intersection(&matter).cloned().collect();
         let stretch = self.candidate(first).stretch;

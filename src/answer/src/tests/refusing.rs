@@ -67,7 +67,7 @@ fn each_of_several_questions_is_answered() {
         is closed.\n\n## Shoes\n\nShoes are lent at the desk for 4 euros a pair.\n\n\
         ## Children\n\nChildren under 14 climb with an adult.\n";
     let asked = |question: &str| {
-        let parts = crate::parts(question, &[], &RequestContext::default()).unwrap();
+        let parts = crate::questions_of(question, &[], &RequestContext::default()).unwrap();
         let answerer = Answerer::new(Arc::new(HashEmbedder)).for_parts(parts);
         let chunks = titled(&[("hall.md", text)]);
         let context = RequestContext::default();

@@ -7,7 +7,7 @@ use crate::query::{QueryError, Retrieved};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_answer::generate::{Understood, Usage};
-use lodestone_answer::{Correction, corrected, parts as split};
+use lodestone_answer::{Correction, corrected, questions_of};
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
 /// The grounds of an answer: the question as understood, and the results of its search.
@@ -64,7 +64,7 @@ impl Engine {
             })?;
             question = corrected(&question, &corrections);
             let asked = corrected(&search.query, &corrections);
-            parts = split(&asked, &past, &access.context).map_err(QueryError::from)?;
+            parts = questions_of(&asked, &past, &access.context).map_err(QueryError::from)?;
         }
         drop(understanding);
         search.query.clone_from(&question);
