@@ -46,7 +46,10 @@ fn build(store: &Arc<dyn BlobStore>, plan: &Plan, path: &Path) -> Result<End> {
         return Err(CatalogError::corrupt("the log in the store contains an empty database"));
     }
     drop(connection);
-    File::open(path).and_then(|file| file.sync_all()).map_err(local(path))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    for synced in [path, folder.unwrap_or(Path::new("."))] {
+        File::open(synced).and_then(|file| file.sync_all()).map_err(local(synced))?;
+    }
     Ok(end)
 }
 
