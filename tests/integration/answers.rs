@@ -116,6 +116,28 @@ fn rows_of_a_long_table_have_the_names_of_their_columns() {
     assert!(answer.starts_with("Part: K1650; Price: 1657 EUR; Stored: hall 3"), "{answer}");
 }
 
+/// Goal: a superseded edition does not answer because the one in force is not among the results, and
+/// still answers a question that names it.
+#[test]
+fn an_edition_in_force_answers_although_it_is_not_found() {
+    let server = TestServer::start();
+    let titled = |id: &str, title: &str, content: &str| json!({"file_id": id, "document_metadata": {"title": title}, "content": content});
+    let items = [
+        titled("hire-2021", "Boat hire rules 2021", "Rowing boats are hired for 3 hours at most."),
+        titled("hire-2024", "Boat hire rules 2024", "Who takes a skiff brings it back by dusk."),
+        titled("notes", "Notes", "Rowing boats are painted in March. Rowing boats are heavy."),
+    ];
+    server.index_items("acme", "default", &items);
+    let asked = |question: &str| server.qna(question, &json!({"max_chunks": 1}));
+    let now = asked("For how many hours at most are rowing boats hired?");
+    assert_eq!(list(&now, "chunks")[0]["source_id"], "hire-2024", "{now}");
+    let answer = now["answer"].as_str().unwrap();
+    assert!(!answer.contains("3 hours"), "{answer}");
+    let then = asked("For how many hours at most were rowing boats hired in 2021?");
+    assert_eq!(list(&then, "chunks")[0]["source_id"], "hire-2021", "{then}");
+    assert!(then["answer"].as_str().unwrap().contains("3 hours"), "{then}");
+}
+
 /// Goal: `chunks` lists all retrieved chunks, and `sources` each of their sources once.
 #[test]
 fn chunks_and_sources_point_at_each_other() {

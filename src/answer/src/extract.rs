@@ -18,6 +18,7 @@ use crate::selection::choose::Choice;
 use crate::selection::foreign::{Glossary, Strength, as_written};
 use crate::selection::kinds::asks_for_rows;
 use crate::translation::Gloss;
+use crate::versions::amendments::section_told;
 use crate::versions::editions::Editions;
 use lodestone_embed::{EmbedError, Embedder, Lane, OwnedText, RecentVectors, Role};
 use lodestone_rank::Reranker;
@@ -329,11 +330,18 @@ impl Answerer {
     }
 }
 
-/// Removes the passages that a later document in force has amended.
+/// Removes the passages that a later document in force has amended, and the changes that a later
+/// amendment changes again.
 fn without_changed(reading: &mut Reading, editions: &Editions) {
     let Reading { candidates, blocks, .. } = reading;
+    let section = |one: &Candidate| section_told(&one.parts[0].shown);
+    let told = candidates.iter().filter_map(|one| section(one).map(|told| (one.hit, told)));
+    let told: Vec<(usize, String)> = told.collect();
     candidates.retain(|one| {
         let headings = &blocks[one.stretch].sections[one.section];
-        !editions.is_changed(one.hit, headings, &one.parts[0].shown)
+        let is_again = |(hit, other): &(usize, String)| {
+            editions.is_amended_later(*hit, one.hit) && section(one).as_ref() == Some(other)
+        };
+        !editions.is_changed(one.hit, headings, &one.parts[0].shown) && !told.iter().any(is_again)
     });
 }

@@ -80,3 +80,4 @@ pub use text::sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};
 pub use text::shown::ABSTENTION;
 pub use text::snippet::{highlight, snippet};
 pub use text::terms::question_terms;
+pub use versions::namesakes::{EditionInForce, editions_in_force, names_of_editions};

@@ -11,8 +11,8 @@ use crate::question::scales::is_of_time;
 use crate::question::troubles::states_trouble;
 use crate::text::values::{Quantity, has_money, quantities};
 use crate::text::words::{
-    Asked, PROGRESS, asked, begins_with, contains, entries, is_interrogative, is_number, spaced,
-    tells_negation,
+    Asked, PROGRESS, asked, begins_with, contains, entries, is_entry, is_interrogative, is_number,
+    spaced, tells_negation,
 };
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -101,6 +101,12 @@ const SHARE_WORDS: &str = "percent|per cent|prozent|pour cent|por ciento|half|th
 /// Minimum number of digits in a telephone number or an extension.
 const PHONE_DIGITS_MIN: usize = 3;
 
+/// Words before a time of day such as "18.30", and words after an amount.
+const BEFORE_TIME: &str =
+    "at|from|to|until|till|by|before|after|um|ab|von|bis|vor|nach|à|de|dès|a|las|hasta";
+const BEHIND_AMOUNT: &str = "\
+    per|a|an|each|for|and|or|on|in|if|with|without|pro|je|für|und|oder|par|pour|et|ou|por|para|y|o";
+
 impl Measure {
     /// The measure that a question asks for; `asks_amount` tells that it asks for money.
     pub(crate) fn of(question: &str, asks_amount: bool) -> Option<Self> {
@@ -167,6 +173,7 @@ impl Measure {
                 let mut is_named = || names.any(|word| contains(&text, word));
                 let is_free = || contains(&text, "free");
                 has_money(passage)
+                    || tells_cents(passage)
                     || is_free()
                     || (has_digit() && (is_named() || has_currency(above)))
             }
@@ -210,9 +217,39 @@ fn has_currency(above: &str) -> bool {
     has_money(&format!("{above} 0"))
 }
 
+/// Whether a text has an amount with cents but no currency: "soup 3.80, bread 0.90".
+fn tells_cents(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_amount = |word: &str| {
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+        let two = word.rsplit_once(['.', ',']);
+        two.is_some_and(|(whole, cents)| digits(whole) && digits(cents) && cents.len() == 2)
+    };
+    (0..words.len()).any(|at| {
+        let before = at.checked_sub(1).map_or("", |before| words[before]).to_lowercase();
+        let word = words[at].trim_matches(|c: char| !c.is_alphanumeric());
+        let ends = !words[at].ends_with(|c: char| c.is_alphanumeric());
+        let is_last = words.get(at + 1).is_none_or(|next| is_entry(BEHIND_AMOUNT, next));
+        is_amount(word)
+            && !words[at].ends_with(['%', '°'])
+            && (ends || is_last)
+            && !is_entry(BEFORE_TIME, &before)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_with_cents_need_no_currency() {
+        for text in ["Soup 3.80, bread 0.90.", "Suppe 3,80 pro Teller", "a bed: 41.50"] {
+            assert!(tells_cents(text), "{text}");
+        }
+        for text in ["Open until 18.30.", "The rod is 3.80 m long.", "Version 3.8, of 1.5 %."] {
+            assert!(!tells_cents(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_named_measure_wants_its_unit() {

@@ -18,6 +18,14 @@ const FIRST: &str = "\
     is|are|was|were|do|does|did|can|could|may|must|will|would|shall|should|has|have|had|am|ist|\
     sind|kann|darf|muss|soll|wird|hat|habe|est|sont|peut|puis|faut|es|son|puede|puedo|hay";
 
+/// Verbs of a sentence about something that is so or has happened, with their subject if joined.
+const STATING: &str = "\
+    is|are|am|was|were|has|have|had|just|i'm|i've|we're|we've|it's|there's|something's|somebody's|\
+    someone's|that's|he's|she's|they're|ist|sind|bin|hat|habe|haben|gerade|est|sont|j'ai|il y a|\
+    está|están|hay|acaba";
+/// Minimum number of words in a statement.
+const STATED_WORDS_MIN: usize = 4;
+
 /// Whether a text says that something does not work.
 pub(crate) fn tells_trouble(text: &str) -> bool {
     tells_negation(text) || contains_any(&spaced(text), TROUBLES)
@@ -25,9 +33,20 @@ pub(crate) fn tells_trouble(text: &str) -> bool {
 
 /// Whether a question only states a trouble: "the pump won't start in the cold".
 pub(crate) fn states_trouble(question: &str) -> bool {
+    tells_trouble(question) && asks_nothing_of(question)
+}
+
+/// Whether a question only states what is so or has happened: "something is burning in the bin".
+pub(crate) fn states_situation(question: &str) -> bool {
+    let words = spaced(question);
+    let is_whole = words.split_whitespace().nth(STATED_WORDS_MIN - 1).is_some();
+    is_whole && contains_any(&words, STATING) && asks_nothing_of(question)
+}
+
+fn asks_nothing_of(question: &str) -> bool {
     let words = spaced(question);
     let first = words.split_whitespace().next().unwrap_or_default();
-    tells_trouble(question) && !contains_any(&words, ASKING) && !is_entry(FIRST, first)
+    !question.contains('?') && !contains_any(&words, ASKING) && !is_entry(FIRST, first)
 }
 
 #[cfg(test)]
@@ -48,6 +67,13 @@ mod tests {
             "what do I do when the pump does not start",
         ] {
             assert!(!states_trouble(other), "{other}");
+        }
+        for stated in ["Smoke is coming out of the oven", "a guest has fallen on the stairs"] {
+            assert!(states_situation(stated), "{stated}");
+        }
+        for other in ["Is smoke bad for the oven", "price of the oven", "The oven is on, may I go?"]
+        {
+            assert!(!states_situation(other), "{other}");
         }
     }
 }

@@ -156,7 +156,16 @@ impl Demands {
             return true;
         }
         let bare = |word: &str| word.split(['\'', '\u{2019}']).next().map(str::to_lowercase);
-        let is_one = |word: &str| bare(word).is_some_and(|word| self.written.contains(&word));
+        // "DVDs" is a plural, "Martens" another name.
+        let is_short = |word: &str| word.len() > 1 && word.chars().all(char::is_uppercase);
+        let is_plural = |word: &str| {
+            let one = word.strip_suffix('s').filter(|one| is_short(one));
+            one.is_some_and(|one| self.written.contains(&one.to_lowercase()))
+                || is_short(word) && self.written.contains(&format!("{}s", word.to_lowercase()))
+        };
+        let is_one = |word: &str| {
+            bare(word).is_some_and(|word| self.written.contains(&word)) || is_plural(word)
+        };
         let mut names = text.unicode_words().filter(|word| word.starts_with(char::is_uppercase));
         let files = text.split_whitespace().filter(|token| is_file(token));
         let mut parts = files.flat_map(|file| file.split(|c: char| !c.is_alphanumeric()));

@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::candidates::Candidate;
 use crate::text::terms::is_common;
-use crate::text::words::{is_entry, is_interrogative};
+use crate::text::words::{EDITIONS, is_entry, is_interrogative};
 use lodestone_text::HybridQuery;
 
 /// Confidence and relevance lost by a passage below the heading of a sibling.
@@ -20,8 +20,7 @@ const OF_ALL_KINDS: &str = "new|old|current|present|latest|last|next|former|prev
 /// Minimum number of letters in a qualifier, and in a noun.
 const LETTERS_MIN: usize = 3;
 
-/// Words before a version number, and the maximum number of digits in each of its parts.
-const VERSION_WORDS: &str = "version|versions|release|releases|edition|update|v|fassung|versión";
+/// Maximum number of digits in each part of a version number.
 const VERSION_DIGITS_MAX: usize = 3;
 
 /// The terms of adjacent word pairs in a question, and of all its words.
@@ -71,7 +70,7 @@ impl Versions {
     /// Finds the versions that a question names.
     fn of(question: &str, candidates: &[Candidate]) -> Self {
         let words: Vec<&str> = question.unicode_words().collect();
-        let is_named = |two: &&[&str]| is_entry(VERSION_WORDS, two[0]);
+        let is_named = |two: &&[&str]| is_entry(EDITIONS, two[0]);
         let asked = words.windows(2).filter(is_named).filter_map(|two| version(two[1]));
         let asked: BTreeSet<String> = asked.collect();
         let has_one = |one: &&Candidate| versions(&one.heading).any(|told| asked.contains(&told));

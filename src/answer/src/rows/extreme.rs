@@ -1,11 +1,15 @@
 //! The rows with the largest or smallest value of a column.
 
+use std::collections::BTreeSet;
+
 use crate::passages::blocks::Cell;
 use crate::question::extremes::Extreme;
 use crate::question::qualities::{Quality, size};
+use crate::question::scales::scaled;
 use crate::question::wish::Question;
 use crate::rows::evaluate::{cell, extreme_column, has_digit, measured};
 use crate::text::currencies::is_currency;
+use crate::text::values::quantities;
 use crate::text::words::{contains_any, is_entry, spaced};
 
 /// Words for a row that adds up the others, in its first value, and further words there besides
@@ -52,6 +56,16 @@ fn extreme_of(question: &Question, rows: &[&[Cell]], name: &str) -> Option<Vec<u
         return None;
     }
     measured.retain(|(at, _)| !is_total(rows[*at]));
+    // A weight and a speed have no order.
+    let own_unit = |(at, _): &(usize, f64)| {
+        let unit = quantities(cell(rows[*at], name)?).into_iter().next()?.unit;
+        let kind = scaled(1.0, &unit).map(|(kind, _)| kind);
+        (!unit.is_empty()).then_some((kind, if kind.is_some() { String::new() } else { unit }))
+    };
+    let kinds: BTreeSet<(Option<usize>, String)> = measured.iter().filter_map(own_unit).collect();
+    if kinds.len() > 1 && kinds.iter().any(|(kind, _)| kind.is_some()) {
+        return None;
+    }
     let mut values: Vec<f64> = measured.iter().map(|(_, value)| *value).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
@@ -99,6 +113,15 @@ mod tests {
         let told = |values| found("Which ticket is the cheapest?", &names, values);
         assert_eq!(told(&[&["A", "9", "80"], &["B", "7", "70"], &["C", "12", "-"]]), Some(vec![1]));
         assert_eq!(told(&[&["A", "9", "60"], &["B", "7", "70"], &["C", "12", "-"]]), None);
+    }
+
+    #[test]
+    fn different_quantities_have_no_extreme() {
+        let names = ["", "Crane"];
+        let told = |values| found("Which crane has the most?", &names, values);
+        assert_eq!(told(&[&["load", "900 kg"], &["boom", "18 m"]]), None);
+        assert_eq!(told(&[&["load", "900 kg"], &["speed", "20 km/h"]]), None);
+        assert_eq!(told(&[&["hook", "900 kg"], &["sling", "2 t"]]), Some(vec![1]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::passages::candidates::Shape;
 use crate::selection::choose::Choice;
 use crate::text::terms::is_common;
 use crate::text::values::is_calendar_word;
-use crate::text::words::{contains_any, entries, is_entry, is_interrogative, spaced};
+use crate::text::words::{EDITIONS, contains_any, entries, is_entry, is_interrogative, spaced};
 use crate::versions::notices::OF_DOCUMENT;
 
 /// Phrases that ask for the changes of an edition.
@@ -14,10 +14,6 @@ const ASKED: &str = "\
     what has changed|what's changed|what was changed|what are the changes|which changes|\
     was ist neu|was hat sich geändert|was wurde geändert|quoi de neuf|qu'est ce qui a changé|\
     qué hay de nuevo|qué ha cambiado|qué cambió";
-/// Words for an edition.
-const EDITIONS: &str = "\
-    edition|ed|version|v|revision|rev|release|issue|fassung|ausgabe|auflage|édition|versión|\
-    edición";
 /// Openings of headings of such a section, and words that may follow besides those for an edition.
 const HEADINGS: &str = "\
     what changed|what has changed|what's changed|what was changed|what is new|what's new|changes|\

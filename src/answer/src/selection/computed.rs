@@ -6,6 +6,7 @@ use crate::rows::evaluate::total_of;
 use crate::rows::extreme::extreme_rows;
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::selection::rows::SELECTED_MAX;
+use crate::text::terms::terms;
 use crate::text::words::{contains, entries, spaced};
 
 impl Choice<'_> {
@@ -14,7 +15,12 @@ impl Choice<'_> {
     pub(crate) fn lacks_quality(&self, at: usize) -> bool {
         let is_row = self.candidate(at).cells.len() > 1 && self.mates(at).len() > 1;
         let quality = self.question.quality.filter(|quality| is_row && !quality.is_time());
-        quality.is_some_and(|quality| {
+        // "The heaviest single piece" is the row of that name, a limit.
+        let named = self.candidate(at).cells.first().map(|cell| terms(&cell.value));
+        let is_limit = named.is_some_and(|named| {
+            !named.is_empty() && named.is_subset(&terms(self.question.last()))
+        });
+        quality.filter(|_| !is_limit).is_some_and(|quality| {
             let said = self.mates(at).into_iter().chain([at]).map(|at| self.candidate(at).shown());
             let said = spaced(&said.collect::<Vec<_>>().join(" "));
             let is_said = quality.superlatives().any(|word| contains(&said, word));

@@ -57,6 +57,8 @@ const ARTICLES: &str = "the|den|der|das|le|la|el";
 /// the minimum number of letters in a name.
 const DENYING: &str = "not ";
 const BEFORE_DENYING: &[&str] = &[", ", "(", " and "];
+/// Words after what is denied.
+const BEHIND_DENIED: &str = "as|like|because|but|which|that|any|wie|weil|comme|parce|como|porque";
 const DENIED_WORDS_MAX: usize = 5;
 const NAME_CHARS_MIN: usize = 4;
 /// Words that announce corrections in minutes.
@@ -272,11 +274,17 @@ fn names_item(text: &str, number: &str) -> bool {
 
 /// The words that a text denies: "1 April" in "from 1 May, not 1 April".
 fn denied(text: &str) -> Vec<Vec<&str>> {
-    let behind = text.match_indices(DENYING).filter_map(|(at, word)| {
+    let lower = text.to_ascii_lowercase();
+    let behind = lower.match_indices(DENYING).filter_map(|(at, word)| {
         let rest = Some(&text[at + word.len()..])
             .filter(|_| BEFORE_DENYING.iter().any(|mark| text[..at].ends_with(mark)))?;
-        let phrase = rest.split([',', '.', ';', ':', '(', ')', '\n']).next()?;
-        Some(bare_words(phrase).take(DENIED_WORDS_MAX).collect())
+        let is_digit = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+        // The comma of "8,700" ends nothing.
+        let ends = rest.match_indices([',', '.', ';', ':', '(', ')', '\n']);
+        let mut ends = ends.filter(|(at, _)| !(is_digit(at.wrapping_sub(1)) && is_digit(at + 1)));
+        let phrase = &rest[..ends.next().map_or(rest.len(), |(at, _)| at)];
+        let words = bare_words(phrase).take_while(|word| !is_entry(BEHIND_DENIED, word));
+        Some(words.take(DENIED_WORDS_MAX).collect())
     });
     behind.collect()
 }
@@ -407,6 +415,14 @@ mod tests {
         assert_eq!(rises, [("2".to_owned(), "3 GB".to_owned())]);
         assert!(tells_value("On 18.05.2026 it opens.", "18 May"));
         assert!(tells_value("Budget: 1.9 million.", "1.9") && !tells_value("2.1 million", "1.9"));
+    }
+
+    #[test]
+    fn denied_words_end_where_a_clause_begins() {
+        let told = |text| denied(text).into_iter().next().unwrap_or_default().join(" ");
+        assert_eq!(told("The mast cost 9,400, not 8,700 as planned."), "8,700");
+        assert_eq!(told("Next: 9 May, Loft (NOT Red Hall)."), "Red Hall");
+        assert_eq!(told("It opens on 1 May, not 1 April."), "1 April");
     }
 
     #[test]

@@ -62,8 +62,10 @@ impl Choice<'_> {
         let is_one = |at: &usize| {
             let list = self.candidate(*at);
             let above = blocks.sections[list.section].split_last();
+            let told = &self.matches.above[*at] | &self.matches.own[*at];
             above.is_some_and(|(heading, above)| is_of_steps(heading) && path.starts_with(above))
-                && matter.is_subset(&self.matches.above[*at])
+                && matter.is_subset(&told)
+                && !matter.is_disjoint(&self.matches.above[*at])
         };
         let lists = self.lists().filter(|at| self.candidate(*at).stretch == one.stretch);
         let found = lists.filter(is_one).min_by_key(|at| (!is_numbered(*at), *at));

@@ -4,6 +4,8 @@ use crate::passages::blocks::Cell;
 use crate::passages::candidates::Shape;
 use crate::question::named::{CODE_MALUS, Named, names};
 use crate::question::phrases::BEFORE_NOUN;
+use crate::question::wish::Wanted;
+use crate::relevance::causes::is_labelled_cause;
 use crate::relevance::weights::matter;
 use crate::selection::choose::Choice;
 use crate::selection::rows::COMPUTED_CONFIDENCE_MIN;
@@ -16,6 +18,8 @@ const NAMED_DROP_MAX: f32 = 0.25;
 /// not, and the number of words of the question's matter that it must hold.
 const MEASURED_DROP_MAX: f32 = 0.3;
 const MEASURED_WORDS_MIN: usize = 2;
+/// Difference in judgement up to which one word suffices.
+const SAME_DROP_MAX: f32 = 0.05;
 /// Maximum drop in relevance of a row of the things whose extreme is asked for.
 const EXTREME_DROP_MAX: f32 = 0.4;
 
@@ -37,6 +41,9 @@ impl Choice<'_> {
         if let Some(row) = self.of_code(first) {
             return Some(row);
         }
+        if let Some(cause) = self.of_labelled_cause(first) {
+            return Some(cause);
+        }
         let mut named = names(self.question.last());
         named.retain(|_, kind| *kind == Named::Code);
         self.best(|at| {
@@ -49,11 +56,26 @@ impl Choice<'_> {
         })
     }
 
+    /// For a question about a cause: the confident passage labelled as the cause right below the
+    /// heading of the first one.
+    fn of_labelled_cause(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        let is_asked = self.question.wanted == Wanted::Cause && !one.heading.is_empty();
+        self.compared.iter().copied().filter(|_| is_asked).find(|at| {
+            let other = self.candidate(*at);
+            other.stretch == one.stretch
+                && other.section == one.section
+                && is_labelled_cause(&other.shown())
+                && self.scores[*at].confidence(&self.evidence) >= 1.0
+        })
+    }
+
     /// A passage with the requested measure and words of its matter, if the first one has no value
     /// of that measure and no other measure can replace it.
     fn of_measure(&self, first: usize) -> Option<usize> {
         self.scores[first].lacks_measure.filter(|measure| measure.is_irreplaceable())?;
         let matter = matter(self.question);
+        let judged = |at: usize| self.scores[at].judged(self.question);
         self.best(|at| {
             let score = &self.scores[at];
             let is_one = matches!(self.candidate(at).shape, Shape::Unit(_))
@@ -61,7 +83,12 @@ impl Choice<'_> {
                 && score.missing == 0.0
                 && score.confidence(&self.evidence) >= 1.0
                 && self.relevance(at) >= self.relevance(first) - MEASURED_DROP_MAX
-                && matter.intersection(&self.matches.own[at]).count() >= MEASURED_WORDS_MIN;
+                && matter.intersection(&self.matches.own[at]).count()
+                    >= if judged(first) - judged(at) <= SAME_DROP_MAX {
+                        1
+                    } else {
+                        MEASURED_WORDS_MIN
+                    };
             is_one.then(|| score.judged(self.question))
         })
     }

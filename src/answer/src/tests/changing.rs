@@ -33,6 +33,25 @@ fn the_later_document_is_told() {
     assert!(answer.contains("17.2 %"), "{answer}");
 }
 
+/// Of two amendments of one section the later one answers.
+#[test]
+fn the_later_amendment_is_told() {
+    let lease = "# Lease of the boat house, 2019\n\n## Section 8\n\n\
+        (3) The deposit is paid on signing and amounts to 70 francs.\n";
+    let first = "# First amendment to the lease of the boat house\n\n\
+        In force from 1 May 2021.\n\n1. In section 8 (3) the deposit becomes 80 francs.\n";
+    let second = "# Second amendment to the lease of the boat house\n\n\
+        In force from 1 May 2023.\n\n1. Section 8 (3) as amended in 2021: the deposit becomes \
+        95 francs.\n";
+    let all = [
+        ("boat-lease.md", lease),
+        ("boat-lease-amendment-1.md", first),
+        ("boat-lease-amendment-2.md", second),
+    ];
+    let answer = told("How much is the deposit?", &all);
+    assert!(answer.contains("95 francs") && !answer.contains("80 francs"), "{answer}");
+}
+
 /// A question for a name is only answered by a passage with a name.
 #[test]
 fn what_names_nothing_gives_no_name() {

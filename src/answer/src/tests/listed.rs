@@ -57,6 +57,20 @@ fn a_stated_trouble_gets_the_whole_list() {
     assert!(!answer.contains("Brush"), "{answer}");
 }
 
+/// Goal: a stated situation is answered by all numbered steps for it.
+#[test]
+fn a_stated_situation_gets_all_steps() {
+    let card = "# Kiln card\n\n## Smoke in the kiln shed\n\n1. Close the gas tap.\n\
+        2. All out, upwind.\n3. Ring the fire service.\n4. Nobody opens the door.\n\n\
+        ## Prices\n\n1. A firing costs 40 francs.\n2. Clay costs 2 francs.\n";
+    let answer = told("Smoke is coming out of the gas kiln!", &[("card.md", card)]);
+    for step in ["Close the gas tap", "upwind", "fire service", "Nobody opens"] {
+        assert!(answer.contains(step), "{answer}");
+    }
+    let answer = told("How much is clay?", &[("card.md", card)]);
+    assert!(answer.contains("2 francs") && !answer.contains("gas tap"), "{answer}");
+}
+
 /// Goal: of cases of one thing that a question compares, each is told.
 #[test]
 fn compared_cases_of_a_list_are_told() {

@@ -169,3 +169,12 @@ fn the_verb_of_an_action_is_no_name() {
     let answer = told("what do I have to do to clean the vat", &[("dairy.md", text)]);
     assert!(answer.contains("brush it"), "{answer}");
 }
+
+/// The row that a question names beside a superlative is a limit, not one of several compared.
+#[test]
+fn a_named_limit_is_told() {
+    let crane = "# Crane\n\n## Limits\n\n| | K3 | K5 |\n|---|---|---|\n| load in all | 900 kg | \
+        750 kg |\n| single crate | 200 kg | 150 kg |\n| speed | 24 km/h | 20 km/h |\n";
+    let answer = told("Heaviest single crate on the K5?", &[("crane.md", crane)]);
+    assert!(answer.contains("150 kg") && !answer.contains("km/h"), "{answer}");
+}

@@ -396,6 +396,7 @@ mod tests {
             "He said \"Stop! now\" and left.",
             "Acme Inc. Vienna sold pumps to Smith & Co. Limited before 5 p.m. Monday.",
             "The court decided Brown v. Board of Education (c. 1954) in one week.",
+            "Lease no. AB-2031-7, signed with Art. G7 and No. X2 of 4 May.",
             "On Jan. 5 she met Martin Luther King Jr. Day planners near Mt. Rainier.",
         ] {
             assert_eq!(cut(one), [one]);

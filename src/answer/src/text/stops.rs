@@ -18,6 +18,8 @@ const BEFORE_NUMBER: &[&str] = &[
     "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°", "c", "max", "min", "mon",
     "tue", "tues", "wed", "thu", "thurs", "fri", "sat", "sun", "ed", "edn", "éd", "aufl", "ausg",
 ];
+/// Abbreviations that do not end a sentence before a code either: "no. CL-118".
+const BEFORE_CODE: &[&str] = &["no", "nos", "nr", "art", "nº", "n°"];
 /// Abbreviations that may end a sentence, but do so only if the next word is one of [`OPENERS`].
 const SELDOM_LAST: &[&str] = &[
     "inc", "ltd", "co", "corp", "jr", "bros", "dept", "univ", "assn", "ph.d", "a.m", "p.m", "llc",
@@ -60,12 +62,17 @@ pub(crate) fn goes_over(word: &str, block: &str, next: usize) -> bool {
     // The "Z." of "Z. B.", and a street before its number.
     let is_first_of_two = lower.chars().count() == 1 && next_word.chars().count() == 1;
     let is_street = lower.ends_with("str") && after.starts_with(char::is_numeric);
+    let is_code = || {
+        let mut token = after.split_whitespace().next().unwrap_or_default().chars();
+        token.next().is_some_and(char::is_uppercase) && token.any(|c| c.is_ascii_digit())
+    };
     (is_initial && !is_opener)
         || (is_first_of_two && is_abbreviated)
         || is_street
         || NEVER_LAST.contains(&lower.as_str())
         || ((is_dotted || SELDOM_LAST.contains(&lower.as_str())) && !is_opener)
         || (BEFORE_NUMBER.contains(&lower.as_str()) && after.starts_with(char::is_numeric))
+        || (BEFORE_CODE.contains(&lower.as_str()) && is_code())
 }
 
 /// Whether the character ends a sentence.

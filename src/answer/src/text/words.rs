@@ -74,6 +74,11 @@ const NUMBER_WORDS: &str = "\
     zehn|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|deux|trois|quatre|cinq|sept|huit|neuf|\
     dix|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять";
 
+/// Words for an edition of a document or a version of a thing.
+pub(crate) const EDITIONS: &str = "\
+    edition|editions|ed|version|versions|v|revision|rev|release|releases|issue|update|fassung|\
+    ausgabe|auflage|édition|versión|edición";
+
 /// Words for things that are not so or not allowed.
 const NEGATIONS: &str = "\
     no|not|never|nobody|none|nothing|neither|nor|without|except|cannot|forbidden|prohibited|banned|\

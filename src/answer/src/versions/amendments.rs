@@ -1,6 +1,8 @@
 //! Amendments: documents that change numbered parts of an older one and leave the rest in force, as
 //! in "changes sections 2 and 4 of the rules of 14 March 2023".
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::text::dates::{self, Dated};
 use crate::text::words::{contains, is_entry, spaced};
 
@@ -13,6 +15,16 @@ pub(crate) const PARTS: &str = "\
     item|items|no|abschnitt|abschnitte|ziffer|ziffern|punkt|punkte|artikel|absatz|paragraphen|\
     artículo|artículos|sección|secciones|punto|puntos|cláusula|cláusulas";
 const JOINS: &str = "and|und|et|y|to|bis";
+/// Names of documents that only tell the changes of another one.
+const AMENDMENTS: &str = "\
+    amendment|amendments|addendum|nachtrag|änderungsvertrag|änderungssatzung|avenant|enmienda|\
+    adenda";
+/// Words by which the amendments of one document are counted.
+const ORDINALS: &str = "\
+    first|second|third|fourth|fifth|sixth|erster|zweiter|dritter|vierter|fünfter|premier|deuxième|\
+    troisième|quatrième|primera|segunda|tercera|cuarta";
+/// Words before the number of a paragraph within a section.
+const PARAGRAPHS: &str = "abs|absatz|para|paragraph|satz|alinéa|apartado";
 /// The sign before the number of a section.
 const SECTION_SIGN: char = '\u{A7}';
 /// Maximum number of words between the verb and the name of the parts.
@@ -70,6 +82,41 @@ impl Changes {
     }
 }
 
+/// Whether the file names and titles of two documents are those of amendments of one document.
+pub(crate) fn are_of_one(one: [&str; 2], other: [&str; 2]) -> bool {
+    let words = |names: [&str; 2]| names.join(" ").unicode_words().map(str::to_lowercase).collect();
+    let (one, other): (Vec<String>, Vec<String>) = (words(one), words(other));
+    let is_amendment = |words: &[String]| words.iter().any(|word| is_entry(AMENDMENTS, word));
+    let is_name = |word: &&String| {
+        word.chars().count() >= NAME_LETTERS_MIN
+            && !is_entry(AMENDMENTS, word)
+            && !is_entry(ORDINALS, word)
+    };
+    is_amendment(&one)
+        && is_amendment(&other)
+        && one.iter().filter(is_name).any(|word| other.contains(word))
+}
+
+/// The section whose change a sentence tells, with its paragraph: `11 2` of "in section 11 (2) the
+/// fee becomes".
+pub(crate) fn section_told(sentence: &str) -> Option<String> {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let is_part = |word: &&str| word.starts_with(SECTION_SIGN) || is_entry(PARTS, &bare(word));
+    let name = words.iter().position(is_part)?;
+    let at = name + usize::from(!is_number(&bare(words[name])));
+    let mut section = words.get(at).map(|word| bare(word)).filter(|word| is_number(word))?;
+    for word in &words[at + 1..] {
+        let number = bare(word);
+        if word.starts_with('(') || is_number(&number) {
+            section = format!("{section} {number}");
+        }
+        if !(word.starts_with('(') || is_entry(PARAGRAPHS, &number)) {
+            break;
+        }
+    }
+    Some(section)
+}
+
 /// The number at the start of a heading or an item: "3 Booking", "Section 3.2: Food".
 pub(crate) fn part_number(text: &str) -> Option<String> {
     let mut words = text.split_whitespace().map(bare).filter(|word| !word.is_empty());
@@ -105,6 +152,28 @@ mod tests {
         assert_eq!(parts("It replaces clause 4.2 of the contract"), told(&["4.2"]));
         assert_eq!(parts("Replaces the policy of 1 June 2022 entirely"), None);
         assert_eq!(parts("The rate changes every 3 months"), None);
+    }
+
+    #[test]
+    fn sections_are_told_with_their_paragraphs() {
+        for (sentence, section) in [
+            ("4. In section 8 (3) the deposit becomes 90 francs.", Some("8 3")),
+            ("Section 8 (3) as amended in 2023: the deposit is 95 francs.", Some("8 3")),
+            ("In \u{A7} 8 Abs. 3 wird die Zahl ersetzt.", Some("8 3")),
+            ("Clause 4.2 is struck out, 30 days remain.", Some("4.2")),
+            ("In section 8 30 days become 20.", Some("8 30")),
+            ("The deposit is 90 francs.", None),
+        ] {
+            assert_eq!(section_told(sentence).as_deref(), section, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn amendments_of_one_document_share_its_name() {
+        let first = ["lease amendment", "first amendment to the lease of mill lane"];
+        assert!(are_of_one(first, ["lease amendment", "second amendment to the lease"]));
+        assert!(!are_of_one(first, ["car rules amendment", "second amendment to the car rules"]));
+        assert!(!are_of_one(first, ["lease", "lease of mill lane"]));
     }
 
     #[test]

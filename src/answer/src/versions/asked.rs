@@ -5,11 +5,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::dates::{Dated, Day, Grain};
 use crate::text::values::year;
-use crate::text::words::{contains_any, is_entry, spaced};
+use crate::text::words::{EDITIONS, contains_any, is_entry, spaced};
 
-/// Words for an edition, and words between one and its year.
-const EDITIONS: &str = "\
-    edition|version|issue|revision|fassung|ausgabe|auflage|édition|versión|edición";
+/// Words between an edition and its year.
 const OF: &str = "of|from|von|vom|aus|de|del";
 /// Words before the other side of a comparison.
 const JOINTS: &str = "\

@@ -13,7 +13,7 @@ use crate::passages::blocks::Cell;
 use crate::text::dates::{self, Dated, Day, Grain};
 use crate::text::values::year;
 use crate::text::words::{contains, contains_any, entries, is_entry, spaced};
-use crate::versions::amendments::{is_numbered, part_number};
+use crate::versions::amendments::{are_of_one, is_numbered, part_number};
 use crate::versions::asked::{relative_year, years_of_editions};
 use crate::versions::dated::Named;
 use crate::versions::notices::{Notice, OF_DOCUMENT, State, numbers};
@@ -200,6 +200,12 @@ impl Editions {
         !changed.is_empty() && texts.any(is_one)
     }
 
+    /// Whether the chunk at `newer` belongs to a later amendment of the document that the one at
+    /// `older` amends.
+    pub(crate) fn is_amended_later(&self, newer: usize, older: usize) -> bool {
+        self.is_later(newer, older) && are_of_one(self.names(newer), self.names(older))
+    }
+
     /// The notice in force that ends the document of a chunk, if the question does not want this
     /// document all the same.
     pub(crate) fn notice_ending(&self, chunk: usize) -> Option<usize> {
@@ -256,8 +262,8 @@ impl Editions {
 }
 
 /// The editions that a question wants.
-struct Wish {
-    wants_all: bool,
+pub(super) struct Wish {
+    pub(super) wants_all: bool,
     /// Whether the question asks if a document is in force, which the one that replaces it tells.
     is_of_validity: bool,
     years: Vec<u32>,
@@ -266,7 +272,7 @@ struct Wish {
 
 impl Wish {
     /// Derives the wish from a question that names the days and years `asked`.
-    fn of(question: &str, asked: &[Dated]) -> Self {
+    pub(super) fn of(question: &str, asked: &[Dated]) -> Self {
         let words = spaced(question);
         let mut years = years_of_editions(question);
         if years.is_empty() {
@@ -290,7 +296,7 @@ impl Wish {
         }
     }
 
-    fn names(&self, notice: &Notice) -> bool {
+    pub(super) fn names(&self, notice: &Notice) -> bool {
         let is_year = notice.since.is_some_and(|since| self.years.contains(&since.day.year));
         let is_version = !self.version.is_empty() && notice.version.starts_with(&self.version);
         is_year || is_version
@@ -366,14 +372,14 @@ fn asks_then_and_now(spaced: &str) -> bool {
 }
 
 /// Whether a document is in force today, as far as it states.
-fn is_in_force(notice: &Notice, today: Day) -> bool {
+pub(super) fn is_in_force(notice: &Notice, today: Day) -> bool {
     notice.state == State::Plain
         && notice.since.is_none_or(|since| since.day <= today)
         && notice.until.is_none_or(|until| until >= today)
 }
 
 /// Orders two editions of one document; the one more likely in force is greater.
-fn order(a: &Notice, b: &Notice, today: Day) -> Ordering {
+pub(super) fn order(a: &Notice, b: &Notice, today: Day) -> Ordering {
     let by_version = || match a.version.is_empty() || b.version.is_empty() {
         true => Ordering::Equal,
         false => a.version.cmp(&b.version),
@@ -467,6 +473,15 @@ mod tests {
             ),
         ];
         assert_eq!(standing("Who has the key?", &sop), "-+");
+        let ice = [
+            titled("ice-2021.md", "Ice 2021", "# Ice plan\n\nEdition of 2 May 2021."),
+            titled(
+                "ice-2024.md",
+                "Ice 2024",
+                "# Ice plan\n\nEdition of 2 May 2024, valid until withdrawn.",
+            ),
+        ];
+        assert_eq!(standing("Who clears the ice?", &ice), "-+", "it is not withdrawn yet");
     }
 
     #[test]

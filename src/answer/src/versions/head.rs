@@ -15,6 +15,11 @@ const HEAD_SENTENCES: usize = 6;
 const OLDER: &str = "\
     earlier|previous|prior|older|former|preceding|all other|frühere|früheren|bisherige|bisherigen|\
     ältere|älteren|antérieure|antérieures|précédente|précédentes|anterior|anteriores";
+/// Phrases of a document that is in force until that happens.
+const UNTIL_THEN: &str = "\
+    until withdrawn|till withdrawn|unless withdrawn|until revoked|unless revoked|until superseded|\
+    unless superseded|until it is withdrawn|until they are withdrawn|until withdrawal|\
+    bis auf widerruf|bis zum widerruf|jusqu'à révocation";
 const ITSELF: &str = "this|dieses|diese|cette|esta";
 /// Phrases before the day from which a document is in force.
 pub(super) const FROM: &str = "\
@@ -57,7 +62,9 @@ impl Head {
                 || dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
         };
         let own = self.sentences.iter().filter(|one| !is_of_older(one) && !is_of_other(one));
-        own.map(|sentence| spaced(sentence)).any(|sentence| {
+        let without_end =
+            |said: String| entries(UNTIL_THEN).fold(said, |said, then| said.replace(then, ""));
+        own.map(|sentence| without_end(spaced(sentence))).any(|sentence| {
             let begins = begins_with(&sentence, list);
             begins
                 || (contains_any(&sentence, list)

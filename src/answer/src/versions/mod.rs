@@ -5,6 +5,7 @@
 //! - `dated`: documents that a question names by their time
 //! - `editions`: the edition in force among several
 //! - `head`: the first sentences of a text
+//! - `namesakes`: editions in force of documents found, among sources of similar names
 //! - `notices`: statements of sources about themselves
 //! - `withdrawals`: statements of sources about others that no longer hold
 
@@ -13,5 +14,6 @@ mod asked;
 pub(crate) mod dated;
 pub(crate) mod editions;
 mod head;
+pub(crate) mod namesakes;
 pub(crate) mod notices;
 mod withdrawals;

@@ -178,6 +178,13 @@ impl Notice {
         (of_names && !is_series) || self.is_replacing(other) || other.is_replacing(self)
     }
 
+    /// Whether its names or its first lines state which edition of a document it is.
+    pub(crate) fn is_edition(&self) -> bool {
+        let is_named = self.file.date.is_some() || self.title.date.is_some();
+        let is_stated = !self.version.is_empty() || self.state != State::Plain;
+        !self.is_of_series() && (is_named || is_stated || !self.replaces.trim().is_empty())
+    }
+
     /// Whether it is a notice that ends the other, which it names by its code.
     pub(crate) fn is_ending(&self, other: &Self) -> bool {
         self.is_notice && self.ends_code_of(other)

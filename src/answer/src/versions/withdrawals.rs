@@ -1,7 +1,7 @@
 //! Notices of withdrawal: documents about another one, which they name by its code and its edition
 //! and end, as in "NOTICE 7: withdrawn with immediate effect: SOP-12 ed. 3".
 
-use crate::text::words::{contains_any, entries, is_entry, spaced};
+use crate::text::words::{EDITIONS, contains_any, entries, is_entry, spaced};
 use crate::versions::notices::{WITHDRAWN, codes, numbers};
 
 /// Names of documents that may tell of others, and of those that certainly do.
@@ -14,8 +14,6 @@ const WITHDRAWALS: &str = "withdrawal|withdrawals|recall|widerruf|rücknahme|ret
 const ENDED: &str = "\
     withdraws|revokes|repeals|rescinds|repealed|rescinded|taken out of use|\
     must not be used any more|must no longer be used|no longer in use";
-/// Words before the number of an edition.
-const EDITIONS: &str = "ed|edition|rev|revision|v|version|ausgabe|fassung|édition|versión|edición";
 /// Phrases before the document that takes the place of the ended one.
 const SUCCESSORS: &str = "\
     replaced by|superseded by|see|use|follow|instead|ersetzt durch|abgelöst durch|siehe|\

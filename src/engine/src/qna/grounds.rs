@@ -74,6 +74,8 @@ impl Engine {
             pools.push(self.retrieve(access, &search)?);
         }
         let retrieved = merged(pools, search.max_chunks, search.per_source_max);
+        search.query.clone_from(&question);
+        let retrieved = self.in_force(access, &search, retrieved)?;
         let mut queries = Vec::new();
         if is_generated {
             queries.push(question.clone());

@@ -12,8 +12,10 @@
 //! stream announces them before the first token.
 //!
 //! - `grounds`: the search behind a question; `quotes`: the passages behind an answer
-//! - `foreign`: answers from texts in other languages
+//! - `editions`: the editions in force of documents found; `foreign`: answers from texts in other
+//!   languages
 
+mod editions;
 mod foreign;
 mod grounds;
 mod quotes;

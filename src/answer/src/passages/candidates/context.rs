@@ -10,7 +10,7 @@ use crate::passages::blocks::{Kind, Unit};
 use crate::text::sentences::announces;
 use crate::text::shown;
 use crate::text::values::days;
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{EDITIONS, contains, entries, is_entry, spaced};
 
 /// Words of headings that say that what stands below is not so, not done or not allowed.
 const AGAINST: &str = "\
@@ -33,8 +33,8 @@ const IN_FAVOUR: &str = "\
     recommended|planned|proposed|erlaubt|gestattet|versichert|inbegriffen|enthalten|empfohlen|\
     geplant|autorisé|autorisés|permis|compris|obligatoire|facultatif|recommandé|permitido|\
     incluido|obligatorio|opcional|recomendado";
-/// Words beside a version or a day in a heading that consists of them.
-const EDITION_WORDS: &str = "version|versions|release|v|edition|update|of|from|fassung|versión|vom";
+/// Words between an edition and its day, in a heading that consists of them.
+const OF: &str = "of|from|vom";
 /// Verbs whose presence shows that a sentence says by itself what is so.
 const VERBS: &str = "\
     is|are|was|were|be|been|has|have|had|do|does|did|must|may|can|will|shall|should|could|would|\
@@ -182,7 +182,8 @@ pub(crate) fn is_edition(heading: &str) -> bool {
         rest.replace_range(bytes.clone(), " ");
     }
     let mut words = rest.unicode_words();
-    (!versions.is_empty() || !days.is_empty()) && words.all(|word| is_entry(EDITION_WORDS, word))
+    (!versions.is_empty() || !days.is_empty())
+        && words.all(|word| is_entry(EDITIONS, word) || is_entry(OF, word))
 }
 
 /// Whether a question asks what is not so, and a heading says the same of what stands below it:
