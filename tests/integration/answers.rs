@@ -116,12 +116,15 @@ fn rows_of_a_long_table_have_the_names_of_their_columns() {
     assert!(answer.starts_with("Part: K1650; Price: 1657 EUR; Stored: hall 3"), "{answer}");
 }
 
-/// Goal: a superseded edition does not answer because the one in force is not among the results, and
-/// still answers a question that names it.
+/// Goal: a superseded edition does not answer although the one in force is not among the results,
+/// and still answers a question that names it.
 #[test]
 fn an_edition_in_force_answers_although_it_is_not_found() {
     let server = TestServer::start();
-    let titled = |id: &str, title: &str, content: &str| json!({"file_id": id, "document_metadata": {"title": title}, "content": content});
+    let titled = |id: &str, title: &str, content: &str| {
+        let metadata = json!({"title": title});
+        json!({"file_id": id, "document_metadata": metadata, "content": content})
+    };
     let items = [
         titled("hire-2021", "Boat hire rules 2021", "Rowing boats are hired for 3 hours at most."),
         titled("hire-2024", "Boat hire rules 2024", "Who takes a skiff brings it back by dusk."),

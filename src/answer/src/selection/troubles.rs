@@ -1,5 +1,5 @@
-//! Troubles: what to do, from the list below a heading that states the trouble a question states, or
-//! from the numbered steps for a situation that it states.
+//! Troubles: what to do, from the list below a heading that states the trouble a question states,
+//! or from the numbered steps for a situation that it states.
 
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::Shape;
