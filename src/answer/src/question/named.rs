@@ -189,9 +189,25 @@ pub(crate) fn written(question: &str, names: &BTreeMap<String, Named>) -> Vec<St
     question.unicode_words().filter(is_name).map(bare).collect()
 }
 
+/// Whether a word is the singular or plural of an acronym among the names `written` in lower case:
+/// "DVDs" for "dvd"; but "Martens" is another name than "Marten".
+pub(crate) fn is_acronym_of(word: &str, written: &[String]) -> bool {
+    let is_acronym = |word: &str| word.len() > 1 && word.chars().all(char::is_uppercase);
+    let one = word.strip_suffix('s').filter(|one| is_acronym(one));
+    one.is_some_and(|one| written.contains(&one.to_lowercase()))
+        || is_acronym(word) && written.contains(&format!("{}s", word.to_lowercase()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn acronyms_have_plurals() {
+        let of = |word, written: &str| is_acronym_of(word, &[written.to_owned()]);
+        assert!(of("DVDs", "dvd") && of("DVD", "dvds") && !of("DVD", "cd"));
+        assert!(!of("Martens", "marten") && !of("Marten", "martens") && !of("A", "as"));
+    }
 
     fn named(question: &str) -> Vec<String> {
         names(question).into_keys().collect()

@@ -12,7 +12,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::{Cell, Kind};
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::condition::unbound;
-use crate::question::named::{CODE_MALUS, Named, names, written};
+use crate::question::named::{CODE_MALUS, Named, is_acronym_of, names, written};
 use crate::question::openers::asking;
 use crate::question::phrases::COUNTS;
 use crate::question::wish::{Question, last_of};
@@ -156,15 +156,9 @@ impl Demands {
             return true;
         }
         let bare = |word: &str| word.split(['\'', '\u{2019}']).next().map(str::to_lowercase);
-        // "DVDs" is a plural, "Martens" another name.
-        let is_short = |word: &str| word.len() > 1 && word.chars().all(char::is_uppercase);
-        let is_plural = |word: &str| {
-            let one = word.strip_suffix('s').filter(|one| is_short(one));
-            one.is_some_and(|one| self.written.contains(&one.to_lowercase()))
-                || is_short(word) && self.written.contains(&format!("{}s", word.to_lowercase()))
-        };
         let is_one = |word: &str| {
-            bare(word).is_some_and(|word| self.written.contains(&word)) || is_plural(word)
+            bare(word).is_some_and(|word| self.written.contains(&word))
+                || is_acronym_of(word, &self.written)
         };
         let mut names = text.unicode_words().filter(|word| word.starts_with(char::is_uppercase));
         let files = text.split_whitespace().filter(|token| is_file(token));
