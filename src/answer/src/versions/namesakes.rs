@@ -79,3 +79,49 @@ fn notice_of(chunk: &RetrievedChunk) -> Notice {
     let text = if chunk.index == 0 { &chunk.text } else { &source.description };
     Notice::of(source, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::chunk;
+
+    /// 23 November 2026.
+    const NOW: Timestamp = Timestamp(1_795_392_000_000);
+
+    fn titled(id: &str, title: &str) -> RetrievedChunk {
+        let mut one = chunk(id, 0, "Text.", 0.5);
+        Arc::make_mut(&mut one.source).title = title.to_owned();
+        one
+    }
+
+    /// Goal: only documents that state an edition are searched for, by names without its marks.
+    #[test]
+    fn editions_are_sought_by_their_names() {
+        let chunks = [
+            titled("rules-2021", "Boat rules 2021"),
+            titled("boats", "Boats"),
+            titled("report-2021", "Annual report 2021"),
+            titled("minutes-2021", "Minutes 2021"),
+        ];
+        assert_eq!(names_of_editions(&chunks, 4), ["boat rules rules"]);
+    }
+
+    /// Goal: the newer edition takes the place of the older one, unless the question names that one
+    /// or compares both.
+    #[test]
+    fn a_newer_edition_is_in_force() {
+        let (old, new) = (titled("a-2021", "Boat rules 2021"), titled("a-2024", "Boat rules 2024"));
+        let later = titled("a-2099", "Boat rules 2099");
+        let of = |question, known: &RetrievedChunk, found: &[RetrievedChunk]| {
+            let pairs = editions_in_force(question, std::slice::from_ref(known), found, NOW);
+            pairs.iter().map(|one| one.in_force.to_string()).collect::<Vec<_>>()
+        };
+        let found = [old.clone(), new.clone(), later, titled("cars-2025", "Car rules 2025")];
+        assert_eq!(of("How long is a boat hired?", &old, &found), ["a-2024"]);
+        assert!(of("How long is a boat hired?", &new, &found).is_empty());
+        assert!(of("How long was a boat hired in 2021?", &old, &found).is_empty());
+        assert!(of("How did boat hire change?", &old, &found).is_empty());
+    }
+}

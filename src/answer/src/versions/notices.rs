@@ -39,6 +39,13 @@ const SERIES: &str = "\
     minutes|meeting|chat|mail|email|re|fwd|aw|wg|newsletter|incident|log|diary|invoice|ticket|\
     protokoll|rechnung|réunion|facture|acta|factura";
 
+/// Kinds of documents about one time, of which a newer one takes no place: each still holds for its
+/// own. If both are found, the newer one answers.
+const YEARLY: &str = "\
+    report|reports|accounts|figures|results|statistics|survey|review|budget|programme|program|\
+    calendar|roster|rota|season|bericht|jahresbericht|geschäftsbericht|haushalt|dienstplan|\
+    rapport|bilan|calendrier|informe|memoria|balance|calendario";
+
 /// State of a document by its own words or metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -178,11 +185,15 @@ impl Notice {
         (of_names && !is_series) || self.is_replacing(other) || other.is_replacing(self)
     }
 
-    /// Whether its names or its first lines state which edition of a document it is.
+    /// Whether its names or its first lines state which edition of a document it is, and it is no
+    /// report or plan of one time.
     pub(crate) fn is_edition(&self) -> bool {
         let is_named = self.file.date.is_some() || self.title.date.is_some();
         let is_stated = !self.version.is_empty() || self.state != State::Plain;
-        !self.is_of_series() && (is_named || is_stated || !self.replaces.trim().is_empty())
+        let names = spaced(&format!("{} {}", self.file.stem, self.title.stem));
+        !self.is_of_series()
+            && !contains_any(&names, YEARLY)
+            && (is_named || is_stated || !self.replaces.trim().is_empty())
     }
 
     /// Whether it is a notice that ends the other, which it names by its code.
