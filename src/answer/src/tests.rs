@@ -284,6 +284,7 @@ fn the_edition_in_force_is_quoted() {
     check(&answer, &chunks);
     assert!(answer.text.starts_with("Staff receive 28 days of annual leave. [1]"), "{answer:?}");
     assert!(!answer.text.contains("25 days") && !answer.has_conflict, "{answer:?}");
+    assert!(!answer.text.contains("Version"), "{answer:?}");
     // If nothing else answers, a document that is not yet in force is better than none.
     let answer = extracted(question, &chunks[2..]);
     assert!(answer.text.starts_with("Staff receive 30 days of annual leave. [1]"), "{answer:?}");

@@ -13,6 +13,7 @@ use crate::relevance::score::{Matches, Score, dot};
 use crate::text::terms::terms;
 use crate::text::words::{Asked, enumerates, has_full_name, holds};
 use crate::versions::editions::Editions;
+use crate::versions::head::is_remark_on_edition;
 
 /// Maximum number of terms in a heading that merely names a kind of things: "Courses in spring".
 const HEADING_TERMS_MAX: usize = 2;
@@ -303,6 +304,8 @@ impl Choice<'_> {
                         || self.question.wants_of_before(&candidate.shown()))
                     && (self.question.is_of_mail || !is_of_mail_head(candidate))
                     && !self.is_left_by_bounds(at)
+                    && !(self.matches.own[at].is_empty()
+                        && is_remark_on_edition(&candidate.shown()))
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.overtakes(first, at)
                     || self.put_right(at).is_some_and(|right| chosen.contains(&right));

@@ -1,8 +1,10 @@
 //! The first sentences of a text, in which documents state what they are and from when they apply.
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::text::dates::{self, Dated};
 use crate::text::sentences::pieces;
-use crate::text::words::{begins_with, contains_any, entries, spaced};
+use crate::text::words::{EDITIONS, begins_with, contains_any, entries, is_entry, spaced};
 use crate::versions::notices::{OF_DOCUMENT, numbers};
 use crate::versions::withdrawals::{Ended, is_ending};
 
@@ -10,6 +12,8 @@ use crate::versions::withdrawals::{Ended, is_ending};
 const HEAD_CHARS: usize = 400;
 /// Maximum number of sentences taken from them.
 const HEAD_SENTENCES: usize = 6;
+/// Maximum number of words in a remark on the edition.
+const REMARK_WORDS_MAX: usize = 8;
 
 /// Words of sentences about earlier editions, and words by which a document refers to itself.
 const OLDER: &str = "\
@@ -119,5 +123,29 @@ impl Head {
             places.min().map(|at| sentence[at..].to_owned())
         });
         behind.collect()
+    }
+}
+
+/// Whether a text only says which edition it belongs to: "Edition 2025, valid until withdrawn."
+pub(crate) fn is_remark_on_edition(text: &str) -> bool {
+    let is_short = text.unicode_words().nth(REMARK_WORDS_MAX).is_none();
+    let mut words = text.unicode_words().map(str::to_lowercase);
+    let is_named = words.next().is_some_and(|word| is_entry(EDITIONS, &word));
+    let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+    is_short && is_named && words.next().as_ref().is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_on_editions_are_seen() {
+        for text in ["Edition 2025, valid until withdrawn.", "Version 2.1, for all staff"] {
+            assert!(is_remark_on_edition(text), "{text}");
+        }
+        for text in ["Edition of 4 May", "Version 2 of the pump is louder than 3 others of it"] {
+            assert!(!is_remark_on_edition(text), "{text}");
+        }
     }
 }

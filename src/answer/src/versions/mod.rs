@@ -13,7 +13,7 @@ pub(crate) mod amendments;
 mod asked;
 pub(crate) mod dated;
 pub(crate) mod editions;
-mod head;
+pub(crate) mod head;
 pub(crate) mod namesakes;
 pub(crate) mod notices;
 mod withdrawals;
