@@ -3,6 +3,7 @@
 mod verdicts;
 mod withdrawn;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::compose::{Answer, SourceOrder, compose};
@@ -335,13 +336,17 @@ impl Answerer {
 fn without_changed(reading: &mut Reading, editions: &Editions) {
     let Reading { candidates, blocks, .. } = reading;
     let section = |one: &Candidate| section_told(&one.parts[0].shown);
-    let told = candidates.iter().filter_map(|one| section(one).map(|told| (one.hit, told)));
-    let told: Vec<(usize, String)> = told.collect();
+    let told = candidates.iter().filter_map(|one| Some((section(one)?, one.hit)));
+    // Each section once per chunk, however often a long document names it.
+    let told: BTreeSet<(String, usize)> = told.collect();
+    let is_again = |one: &Candidate| {
+        section(one).is_some_and(|section| {
+            let mut others = told.iter().filter(|(other, _)| *other == section);
+            others.any(|(_, hit)| editions.is_amended_later(*hit, one.hit))
+        })
+    };
     candidates.retain(|one| {
         let headings = &blocks[one.stretch].sections[one.section];
-        let is_again = |(hit, other): &(usize, String)| {
-            editions.is_amended_later(*hit, one.hit) && section(one).as_ref() == Some(other)
-        };
-        !editions.is_changed(one.hit, headings, &one.parts[0].shown) && !told.iter().any(is_again)
+        !editions.is_changed(one.hit, headings, &one.parts[0].shown) && !is_again(one)
     });
 }
