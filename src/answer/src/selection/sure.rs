@@ -78,17 +78,14 @@ impl Choice<'_> {
         let judged = |at: usize| self.scores[at].judged(self.question);
         self.best(|at| {
             let score = &self.scores[at];
+            let is_close = judged(first) - judged(at) <= SAME_DROP_MAX;
+            let words_min = if is_close { 1 } else { MEASURED_WORDS_MIN };
             let is_one = matches!(self.candidate(at).shape, Shape::Unit(_))
                 && score.lacks_measure.is_none()
                 && score.missing == 0.0
                 && score.confidence(&self.evidence) >= 1.0
                 && self.relevance(at) >= self.relevance(first) - MEASURED_DROP_MAX
-                && matter.intersection(&self.matches.own[at]).count()
-                    >= if judged(first) - judged(at) <= SAME_DROP_MAX {
-                        1
-                    } else {
-                        MEASURED_WORDS_MIN
-                    };
+                && matter.intersection(&self.matches.own[at]).count() >= words_min;
             is_one.then(|| score.judged(self.question))
         })
     }
