@@ -14,6 +14,7 @@
 //!   refer to; `proforms`: "the last one"; `ellipsis`: questions without a predicate; `subject`:
 //!   questions that repeat the previous one for another subject
 //! - `troubles`: statements that something does not work
+//! - `values`: days and numbers
 //! - `wish`: all of this together
 
 pub(crate) mod bounds;
@@ -40,4 +41,5 @@ pub(crate) mod several;
 pub(crate) mod sides;
 pub(crate) mod subject;
 pub(crate) mod troubles;
+pub(crate) mod values;
 pub(crate) mod wish;

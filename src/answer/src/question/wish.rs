@@ -19,8 +19,9 @@ use crate::question::phrases::{
 use crate::question::qualities::Quality;
 use crate::question::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::question::sides::{named_sides, sides};
+use crate::question::values::values_in;
 use crate::text::terms::terms;
-use crate::text::values::{Day, Quantity, days, quantities};
+use crate::text::values::{Day, Quantity};
 use crate::text::words::{self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced};
 
 const STEPS: &str = "\
@@ -79,8 +80,6 @@ const ALLS: &str = "\
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Phrases in which a total is a count rather than a sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
-/// Maximum number of days, and of other numbers, taken from a question.
-const VALUES_MAX: usize = 16;
 const AMOUNTS: &str = "\
     how much|what does|what do|what did|what is the|what's the|what are the|wie viel|was kostet|\
     was kosten|wie hoch|combien|quel est le|cuánto|cuál es el";
@@ -257,18 +256,6 @@ impl Question {
 /// Whether a question ends in a word of a list.
 fn ends_in(spaced: &str, list: &str) -> bool {
     list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
-}
-
-/// The days of a question, and the numbers outside them.
-fn values_in(text: &str) -> (Vec<Day>, Vec<Quantity>) {
-    let (found, mut quantities) = (days(text), quantities(text));
-    let is_in_day = |one: &Quantity| {
-        let (start, end) = (one.bytes.start, one.bytes.end);
-        found.iter().any(|(bytes, _)| bytes.start < end && start < bytes.end)
-    };
-    quantities.retain(|one| !is_in_day(one));
-    quantities.truncate(VALUES_MAX);
-    (found.into_iter().take(VALUES_MAX).map(|(_, day)| day).collect(), quantities)
 }
 
 /// The figure that a question wants of several values: "in total", but not "the total number of".

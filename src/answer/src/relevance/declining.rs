@@ -20,7 +20,7 @@ use crate::relevance::absences::{Absences, Holds};
 use crate::relevance::stocks::tells_stock;
 use crate::rows::keys::Keys;
 use crate::text::terms::{is_common, terms};
-use crate::text::values::{days, year};
+use crate::text::values::{days, has_day_of_month, year};
 use crate::text::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
@@ -217,6 +217,7 @@ impl Demands {
         let is_held = |term: &String| match (&row, self.names.get(term)) {
             (Some(_), Some(Named::Name)) => is_named && is_held(term),
             (Some(row), Some(Named::Year)) => row.contains(term.as_str()),
+            (Some(row), Some(Named::Ordinal)) => is_held(term) || has_day_of_month(row, term),
             _ => is_held(term),
         };
         let names = self.names.iter().filter(|(name, _)| wanted.contains(*name));

@@ -171,3 +171,34 @@ fn a_name_with_a_comma_is_the_name_of_a_column() {
     assert!(answer.starts_with("Cabin: Teal; Beds: 4; Rent a night, summer: 120;"), "{answer}");
     assert!(!answer.contains("84") && !answer.contains("66"), "{answer}");
 }
+
+/// Goal: a number written as a word finds the row whose range holds it, a day of the month the row
+/// with its date.
+#[test]
+fn numbers_in_words_and_days_of_the_month_choose_rows() {
+    let notice = table(
+        "Group,Years,Clerk,Driver",
+        &[
+            "1,trial,one day,two days", "2,1-4,20 days,25 days", "3,5-11,40 days,50 days",
+            "4,12-19,60 days,70 days", "5,20 and more,80 days,90 days",
+        ],
+    );
+    let notice = format!("# Periods of notice\n\n{notice}");
+    let answer = told(
+        "I've been a driver here for seven years. What is my period of notice?",
+        &[("notice.md", &notice)],
+    );
+    assert!(answer.contains("50 days") && !answer.contains("25 days"), "{answer}");
+    let tours = records(
+        "date,tour,guide,helpers,first aid",
+        &[
+            "2026-05-02,Mill walk,Ada Brook,2,Ines Holm",
+            "2026-05-09,Harbour walk,Ben Lowe,3,Olaf Reed",
+            "2026-05-16,Mill walk,Ada Brook,2,Ines Holm",
+            "2026-05-23,Tower walk,Cleo Hart,4,Olaf Reed",
+        ],
+    );
+    let asked = "I'm helping at the tower walk on the 23rd, who does first aid that day?";
+    let answer = told(asked, &[("tours.csv", &tours)]);
+    assert!(answer.contains("Olaf Reed") && !answer.contains("Ben Lowe"), "{answer}");
+}

@@ -389,6 +389,12 @@ pub(crate) fn words_of(name: &str) -> impl Iterator<Item = String> {
     name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase)
 }
 
+/// Whether a text has a day with that number in its month: "2025-11-23" for "23rd".
+pub(crate) fn has_day_of_month(text: &str, ordinal: &str) -> bool {
+    let is_one = |number: u32| days(text).iter().any(|(_, day)| day.day == Some(number));
+    ordinal_number(ordinal).is_some_and(is_one)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
