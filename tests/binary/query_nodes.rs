@@ -2,14 +2,16 @@
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 
 use crate::backups::another;
 use crate::exposition::Scrape;
@@ -87,19 +89,28 @@ fn node_with_saffron(writer: &Node, store: &Store, installation: Installation, p
     node
 }
 
-/// Returns a port that is currently free, for a process that starts later or restarts at the same
-/// address. The ports are outside the system's ephemeral range, and each test process starts at a
-/// different one.
+/// Reserves a port for a process that starts later or restarts at the same address. The ports are
+/// outside the system's ephemeral range, and each test process starts at a different one.
+///
+/// A bound socket that does not listen keeps the port until the test process ends. It shares the
+/// address only with sockets that ask for sharing, as servers do; this function does not, so no
+/// other test gets the port, not even while its server is down.
 pub fn free_port() -> u16 {
     const PORTS: Range<u32> = 20_000..32_000;
     static CALLS: AtomicU32 = AtomicU32::new(0);
+    static RESERVED: Mutex<Vec<TcpSocket>> = Mutex::new(Vec::new());
     let first = std::process::id() * 37;
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    let candidates = std::iter::repeat_with(|| {
+    for _ in PORTS {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        (PORTS.start + first.wrapping_add(call) % (PORTS.end - PORTS.start)) as u16
-    });
-    candidates.take(PORTS.len()).find(is_free).expect("a port")
+        let port = (PORTS.start + first.wrapping_add(call) % (PORTS.end - PORTS.start)) as u16;
+        let socket = TcpSocket::new_v4().expect("a socket");
+        if socket.bind((Ipv4Addr::LOCALHOST, port).into()).is_ok() {
+            socket.set_reuseaddr(true).expect("an option");
+            RESERVED.lock().expect("no panic").push(socket);
+            return port;
+        }
+    }
+    panic!("no port is free")
 }
 
 fn search(client: &Client, word: &str) -> Reply {

@@ -60,15 +60,16 @@ impl Place {
         !self.health()["writer"].is_null()
     }
 
-    /// Waits until its `/healthz` contains `key`.
-    fn until(&self, key: &str) {
+    /// Waits until `/healthz` of its `server` contains `key`.
+    fn until(&self, server: &mut Server, key: &str) {
         let mut patience = Patience::new();
         loop {
             let state = self.health();
             if !state[key].is_null() {
                 return;
             }
-            assert!(!patience.is_over(state), "no {key}");
+            let is_over = patience.is_over(state.clone());
+            assert!(!is_over, "no {key} in {state} of:\n{}", server.output());
         }
     }
 }
@@ -125,7 +126,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     first.ready();
     upload(&a.client, "granite", "The granite quarry closed in 1988.");
     assert_eq!(settled(&a.client, "granite"), "success");
-    b.until("standby");
+    b.until(&mut second, "standby");
     let reply = b.client.call("GET", "/readyz", &Value::Null).expect("an answer");
     assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("standby")));
     assert!(reply.json()["request_id"].as_str().is_some_and(|id| id.starts_with("req_")));
@@ -146,7 +147,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     put(&node.client, "two", "copper");
     second.ready();
     let mut first = a.start(&store);
-    a.until("standby");
+    a.until(&mut first, "standby");
 
     // Stopped: the standby takes over without a waiting period.
     second.terminate();
@@ -156,13 +157,13 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
 
     // A signal ends a standby process.
     let mut second = b.start(&store);
-    b.until("standby");
+    b.until(&mut second, "standby");
     second.terminate();
     assert!(second.ended().expect("it ends").success(), "{}", second.output());
 
     // Frozen: it is succeeded, and exits when it resumes.
     let mut second = b.start(&store);
-    b.until("standby");
+    b.until(&mut second, "standby");
     signal(&first, Signal::STOP);
     put(&node.client, "four", "marble");
     second.ready();
@@ -239,7 +240,7 @@ fn one_that_is_cut_off_answers_nothing_that_is_old() {
     upload(&a.client, "granite", "The granite quarry closed in 1988.");
     assert_eq!(settled(&a.client, "granite"), "success");
     let mut second = b.start(&store);
-    b.until("standby");
+    b.until(&mut second, "standby");
     link.is_cut.store(true, Ordering::Relaxed);
     second.ready();
     delete(&b.client, "granite");
