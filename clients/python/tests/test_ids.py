@@ -22,8 +22,8 @@ from lodestone_client.llama_index import LodestoneVectorStore as NodeStore
 GIVEN, STORED = "cafe\u0301", "caf\u00e9"
 
 
-def accepted() -> httpx.Response:
-    return httpx.Response(200, json={"failed": []})
+def accepted(*ids: str) -> httpx.Response:
+    return httpx.Response(200, json={"uploaded": [{"file_id": id_} for id_ in ids], "failed": []})
 
 
 def body(request: httpx.Request) -> Any:
@@ -86,7 +86,23 @@ def test_files_with_any_name_are_uploaded_and_reported(tmp_path: Path) -> None:
     for name in (f"{GIVEN}.txt".encode(), b"\xff.txt"):
         (folder / os.fsdecode(name)).write_text("text")
     ids = ["notes:cafe%CC%81.txt", "notes:%FF.txt"]
-    script = Script(accepted(), looked_up(*((id_, "success") for id_ in ids)))
+    script = Script(accepted(*ids), looked_up(*((id_, "success") for id_ in ids)))
     outcomes = script.client().upload_folder(folder, "t")
     assert [(outcome.file_id, outcome.status) for outcome in outcomes] == [(id_, "success") for id_ in ids]
     assert 'filename="\ufffd.txt"'.encode() in script.requests[0].content
+
+
+def test_a_folder_is_waited_for_by_the_ids_of_the_server(tmp_path: Path) -> None:
+    # The server knows a newer version of Unicode, in which one of the names is not in NFC.
+    for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
+        (tmp_path / name).write_text("text")
+    refused = {"index": 0, "filename": "a.txt", "error_code": "INVALID_PARAMETERS", "message": "no"}
+    ids = ("other:b.txt", "notes:c.txt", "notes:d.txt")
+    answer = {"uploaded": [{"file_id": id_} for id_ in ids], "failed": [refused]}
+    script = Script(
+        httpx.Response(200, json=answer), looked_up(*((id_, "success") for id_ in ids[:2]), not_found=ids[2:])
+    )
+    outcomes = script.client().upload_folder(tmp_path, "t")
+    assert [outcome.status for outcome in outcomes] == ["refused", "success", "success", "refused"]
+    assert tuple(outcome.file_id for outcome in outcomes[1:]) == ids
+    assert body(script.requests[1])["source_ids"] == list(ids)

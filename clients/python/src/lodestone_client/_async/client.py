@@ -187,14 +187,12 @@ class AsyncClient(AsyncOperations):
         and stops nothing.
         """
         outcomes = [FileOutcome(path, file_id, "waiting") for path, file_id in folder_files(Path(folder), pattern)]
-        known = {outcome.file_id: outcome for outcome in outcomes}
-        through: set[str] = set()
+        through: set[Path] = set()
 
-        def report(file_id: str, status: str, error_code: str, message: str) -> None:
-            outcome = known[file_id]
+        def report(outcome: FileOutcome, status: str, error_code: str, message: str) -> None:
             outcome.status, outcome.error_code, outcome.message = status, error_code, message
             if status != "queued":
-                through.add(file_id)
+                through.add(outcome.path)
             if on_progress:
                 on_progress(outcome, len(through), len(outcomes))
 
@@ -215,33 +213,38 @@ class AsyncClient(AsyncOperations):
                 if failed["error_code"] in PASSING_CODES and attempt < self._transport.settings.retries:
                     again.append(outcome)
                     continue
-                report(outcome.file_id, "refused", failed["error_code"], failed["message"])
+                report(outcome, "refused", failed["error_code"], failed["message"])
             for outcome in batch:
                 if outcome.status == "waiting" and outcome not in again:
-                    report(outcome.file_id, "queued", "", "")
+                    report(outcome, "queued", "", "")
             rest = again + rest
             attempt = attempt + 1 if again else 0
             if again:
                 await self._transport.pause(1.0 + random.uniform(0, 2.0**attempt))
         if wait:
-            queued = [outcome.file_id for outcome in outcomes if outcome.status == "queued"]
+            queued: dict[str, list[FileOutcome]] = {}
+            for outcome in outcomes:
+                if outcome.status == "queued":
+                    queued.setdefault(outcome.file_id, []).append(outcome)
+
+            def on_source(source: Source) -> None:
+                for outcome in queued[source["id"]]:
+                    report(outcome, source["status"], source["error_code"], source["error_message"])
+
             try:
-                await self.wait(
-                    tenant_id,
-                    queued,
-                    sub_tenant_id=sub_tenant_id,
-                    timeout=timeout,
-                    on_source=lambda source: report(
-                        source["id"], source["status"], source["error_code"], source["error_message"]
-                    ),
-                )
-            except ProcessingFailed as error:
-                for file_id in error.missing:
-                    report(file_id, "refused", "NOT_FOUND", "deleted before it was processed")
+                await self.wait(tenant_id, queued, sub_tenant_id=sub_tenant_id, timeout=timeout, on_source=on_source)
+            except ProcessingFailed:
+                for outcome in outcomes:
+                    if outcome.status == "queued":
+                        report(outcome, "refused", "NOT_FOUND", "deleted before it was processed")
         return outcomes
 
     async def _upload_batch(self, batch: list[FileOutcome], scope: Mapping[str, Any]) -> list[FailedItem]:
-        """Uploads a batch; returns the refused items. If all are refused, the error answer lists them."""
+        """Uploads a batch; returns the refused items. If all are refused, the error answer lists them.
+
+        The accepted files get the ids that the server gave them: it may know a newer version of Unicode than
+        Python, and then normalizes other characters too.
+        """
         files: Any = [(outcome.path.name, outcome.path.read_bytes()) for outcome in batch]
         try:
             answer = await self.upload.batch_upload(
@@ -252,6 +255,10 @@ class AsyncClient(AsyncOperations):
                 raise
             failed: list[FailedItem] = error.body["failed"]
             return failed
+        refused = {item["index"] for item in answer["failed"]}
+        accepted = [outcome for index, outcome in enumerate(batch) if index not in refused]
+        for outcome, item in zip(accepted, answer["uploaded"], strict=True):
+            outcome.file_id = item["file_id"]
         return answer["failed"]
 
 
