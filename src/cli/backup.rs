@@ -330,6 +330,12 @@ fn verify(backups: &dyn BackupStore, at: Option<&str>) -> Result<(), Box<dyn Err
         let lacking = lacking(*tenants, *originals).unwrap_or_default();
         println!("{id} lacks {lacking}, which were lost or damaged when it was made");
     }
+    for id in &checked.uncounted {
+        println!(
+            "{id} was made by an earlier release, which did not count missing originals: restoring \
+             it counts them"
+        );
+    }
     let (backups, files) = (counted(checked.backups, "backup"), counted(checked.files, "file"));
     match checked.problems.len() as u64 {
         0 => {

@@ -73,9 +73,10 @@ pub struct TenantEntry {
     /// List of its files: name, hash, length.
     pub files: Vec<Object>,
     /// Number of originals of visible sources, unfinished jobs and files that neither the server
-    /// nor an earlier backup had; not counted by older releases.
+    /// nor an earlier backup had; `None` if an older release made the backup, which did not count
+    /// them.
     #[serde(default)]
-    pub missing_originals: u64,
+    pub missing_originals: Option<u64>,
 }
 
 /// A tenant that could not be backed up.
@@ -102,10 +103,16 @@ impl BackupManifest {
         self.left_out.is_empty() && self.missing_originals().next().is_none()
     }
 
-    /// The tenants whose originals are not all in the backup, with the number of missing ones.
+    /// The tenants whose originals are not all in the backup, with the number of missing ones, as
+    /// far as they were counted.
     pub fn missing_originals(&self) -> impl Iterator<Item = (&str, u64)> {
-        let tenants = self.tenants.iter().filter(|tenant| tenant.missing_originals > 0);
-        tenants.map(|tenant| (&*tenant.name, tenant.missing_originals))
+        let missing = |tenant: &TenantEntry| tenant.missing_originals.filter(|count| *count > 0);
+        self.tenants.iter().filter_map(move |tenant| Some((&*tenant.name, missing(tenant)?)))
+    }
+
+    /// Whether missing originals were counted for every tenant.
+    pub fn counts_originals(&self) -> bool {
+        self.tenants.iter().all(|tenant| tenant.missing_originals.is_some())
     }
 
     /// The objects that hold the lists.

@@ -52,6 +52,8 @@ pub struct Checked {
     /// Ids of the backups that never held everything, with the numbers of tenants and of originals
     /// that they lack.
     pub lacking: Vec<(String, u64, u64)>,
+    /// Ids of the backups by earlier releases, which did not count the originals that they lack.
+    pub uncounted: Vec<String>,
 }
 
 /// Reads every file of the backups, or only of the backup `at`, and compares it with its hash. A
@@ -74,6 +76,9 @@ pub fn check(backups: &dyn BackupStore, at: Option<&str>) -> Result<Checked, Bac
             }
         };
         checked.backups += 1;
+        if !manifest.counts_originals() {
+            checked.uncounted.push(id.clone());
+        }
         if !manifest.lacks_nothing() {
             let originals = manifest.missing_originals().map(|(_, count)| count).sum();
             checked.lacking.push((id, manifest.left_out.len() as u64, originals));

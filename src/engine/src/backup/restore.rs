@@ -70,7 +70,7 @@ pub fn restore(
     };
     for tenant in &mut manifest.tenants {
         if let Some(missing) = missing.get(&tenant.collection) {
-            tenant.missing_originals = *missing;
+            tenant.missing_originals = Some(*missing);
         }
     }
     Ok((manifest, names))

@@ -173,7 +173,7 @@ impl Run<'_> {
             bytes,
             rows,
             files,
-            missing_originals,
+            missing_originals: Some(missing_originals),
         }))
     }
 

@@ -42,7 +42,7 @@ fn manifest(id: &str, files: Vec<Object>) -> BackupManifest {
         bytes: 1,
         rows: Vec::new(),
         files,
-        missing_originals: 0,
+        missing_originals: Some(0),
     };
     BackupManifest {
         id: id.into(),
@@ -218,7 +218,7 @@ fn the_schedule_goes_by_backups_of_all_tenants() {
     };
     let left_out = vec![LeftOut { tenant: "other".into(), reason: "damage".into() }];
     let mut lacking = made(20);
-    lacking.tenants[0].missing_originals = 1;
+    lacking.tenants[0].missing_originals = Some(1);
     let all = [
         lacking,
         BackupManifest { left_out, ..made(3) },

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::*;
 use crate::backup::{
     BackupManifest, BackupStore, Folder, Object, RestoreOptions, TakeOptions, TakeParts, Unpaced,
-    prune, restore, take,
+    check, prune, restore, take,
 };
 use lodestone_catalog::Tenant;
 use lodestone_io::sealed;
@@ -149,18 +149,23 @@ fn an_original_that_is_lost_stays_in_backups() {
 
     let mut older = serde_json::to_value(&first).unwrap();
     older["tenants"][0].as_object_mut().unwrap().remove("missing_originals").unwrap();
-    assert_eq!(serde_json::from_value::<BackupManifest>(older).unwrap(), first);
+    let older = serde_json::from_value::<BackupManifest>(older).unwrap();
+    assert_eq!((older.counts_originals(), older.is_complete()), (false, true));
+    assert!(first.counts_originals());
 }
 
-/// Goal: what the newest backup lacks is sought in those before it, also by a full backup, and a
-/// restore counts what is missing, although earlier releases did not.
+/// Goal: what the newest backup lacks is sought in those before it, also by a full backup; a
+/// restore counts what is missing, and a check says that earlier releases did not.
 #[test]
 fn a_backup_without_an_original_hides_none_of_an_earlier_one() {
     let (rig, place, to, first, raw_key) = backed_up();
     std::fs::remove_file(rig.engine.data.root().join(&raw_key)).unwrap();
     // As an earlier release wrote it, which neither took over the original nor counted it.
     let mut second = back_up(&rig, &to);
+    second.tenants[0].missing_originals = None;
     rewrite(&to, &mut second, |name, object| (name != raw_key).then_some(object));
+    let checked = check(&to, None).unwrap();
+    assert_eq!((checked.uncounted, checked.problems), (vec![second.id], Vec::new()));
     let data = place.path().join("without");
     let (restored, _) = restore(&to, &RestoreOptions::default(), &data).unwrap();
     assert_eq!(restored.missing_originals().collect::<Vec<_>>(), [("acme", 1)]);
