@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::ingest::{Ingest, IngestError, app};
-use lodestone_catalog::job::{MetadataChange, NewJob};
+use lodestone_catalog::job::{ClaimedJob, MetadataChange, NewJob};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_io::store::Key;
 use lodestone_storage::collection::Collection;
@@ -203,6 +203,28 @@ impl Ingest {
         let unused: Vec<String> = raw_keys.iter().filter(is_unused).cloned().collect();
         self.delete_originals(&unused);
         self.recount(collection, &job.sub_tenant, &job.source, visible.as_ref());
+    }
+
+    /// Deletes originals that the end of `jobs` released, except those of visible versions: a job
+    /// whose end could not be recorded after its commit runs again, and if its metadata is changed
+    /// meanwhile, it gives way to a newer upload although its version is still visible.
+    pub(super) fn delete_released(
+        &self,
+        collection: &Collection,
+        jobs: &[ClaimedJob],
+        mut raw_keys: Vec<String>,
+    ) {
+        if raw_keys.is_empty() {
+            return;
+        }
+        let snapshot = collection.snapshot();
+        for job in jobs {
+            // What stays because of damage is found by the next sweep.
+            let Ok(visible) = snapshot.record(&job.sub_tenant, &job.source) else { return };
+            let Some(visible) = visible else { continue };
+            raw_keys.retain(|key| *key != visible.raw_key);
+        }
+        self.delete_originals(&raw_keys);
     }
 
     /// Stops counting originals of a source that were released. After an error they count until an

@@ -313,7 +313,7 @@ impl Ingest {
         writer.forget_applied(&live);
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
-        self.delete_originals(&settled.obsolete_raw_keys);
+        self.delete_released(collection, &jobs, settled.obsolete_raw_keys);
         tracing::debug!(collection = %tenant.collection, sources = jobs.len(), "published");
         self.look_after(collection);
         self.end(tenant, collection, without_room(jobs, refused))

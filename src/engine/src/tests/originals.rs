@@ -2,9 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::json;
+
+use super::restore::lose_catalog;
 use super::sweep::{make_tenant, process_with};
 use super::*;
 use crate::backup::{Folder, TakeOptions, TakeParts, Unpaced, take};
+use crate::ingest::Amendment;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{ClaimLimits, Duty, Outcome, Settlement};
 use lodestone_embed::HashEmbedder;
@@ -150,6 +154,58 @@ fn the_original_of_a_visible_version_is_kept_when_its_job_is_superseded() {
         assert_eq!(kept.len(), 2, "{end:?}: the visible one and the one that waits");
         assert!(kept.iter().any(|key| key.as_str() == job.raw_key), "{end:?}");
     }
+}
+
+/// Goal: the original of a visible version is kept although its job, whose end was not recorded,
+/// runs again, has its metadata changed meanwhile, and gives way to a newer upload.
+/// Method: the catalog is put back to before the commit, and the worker is stopped at the gate.
+#[test]
+fn the_original_of_a_visible_version_is_kept_when_its_job_gives_way() {
+    let (gate, clock) = (GatedEmbedder::with_passes(0), ManualClock::new(START));
+    let rig = Rig::on(tempfile::tempdir().unwrap(), Arc::new(gate), Arc::new(clock));
+    for name in ["doc", "other"] {
+        submit(&rig.engine, name, &format!("a text about {name}"), &Metadata::new());
+    }
+    let mut catalog = [None, None];
+    let files =
+        |data: &Path| ["", "-wal"].map(|suffix| data.join(format!("catalog.sqlite{suffix}")));
+    let rig = rig.restart(GatedEmbedder::default(), |data| {
+        catalog = files(data).map(|file| std::fs::read(file).ok());
+    });
+    for name in ["doc", "other"] {
+        assert_eq!(settled(&rig.engine, name).status, JobStatus::Success);
+    }
+    // Chunks of a visible version would not be embedded again.
+    let other = rig.engine.original(&access(&rig.engine), &id("other")).unwrap().record;
+    let other_file = std::fs::read(rig.engine.data.root().join(&other.raw_key)).unwrap();
+    rig.engine.delete_sources(&access(&rig.engine), &[id("other")]).unwrap();
+    let rig = rig.restart(GatedEmbedder::with_passes(0), |data| {
+        lose_catalog(data);
+        for (file, content) in files(data).iter().zip(&catalog) {
+            content.iter().for_each(|content| std::fs::write(file, content).unwrap());
+        }
+        std::fs::write(data.join(&other.raw_key), &other_file).unwrap();
+    });
+    let engine = &rig.engine;
+    let arrives = || wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    arrives();
+    let view = engine.source(&access(engine), &id("doc")).unwrap().unwrap();
+    assert_eq!(view.status, JobStatus::InProgress);
+    let document_metadata = Some(map(json!({"year": 1889})));
+    let amendment = Amendment { document_metadata, ..Amendment::default() };
+    engine.amend(&access(engine), &id("doc"), amendment).unwrap();
+    submit(engine, "doc", "a newer text", &Metadata::new());
+    rig.gate.let_pass(1);
+    assert_eq!(settled(engine, "other").status, JobStatus::Success);
+    arrives();
+    let workers = || engine.ingest.workers_at(access(engine).collection.id());
+    wait_for("the end of the first claim", || (workers() == 1).then_some(()));
+    let mut original = engine.original(&access(engine), &id("doc")).unwrap();
+    assert_eq!(&content_of(engine, &mut original)[..], b"a text about doc");
+    let key = original.record.raw_key.clone();
+    rig.gate.open();
+    assert_eq!(settled(engine, "doc").status, JobStatus::Success);
+    wait_for("the end of the old file", || (!engine.data.root().join(&key).exists()).then_some(()));
 }
 
 /// Goal: a large upload that failed before another one, or was superseded, no longer counts against
