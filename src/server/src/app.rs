@@ -19,8 +19,9 @@ use crate::routes::off_thread;
 use crate::watch::Watch;
 use lodestone_catalog::{AuthError, CatalogError};
 use lodestone_engine::{Engine, EngineError, TenantAccess};
-use lodestone_types::{CollectionId, Grant, RequestContext};
-use tokio::sync::watch;
+use lodestone_types::{CollectionId, Grant, RequestContext, Stopped};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
 
 /// Time for which a reading of the readiness is given out again.
 const READINESS_AGE_MAX: Duration = Duration::from_secs(1);
@@ -131,6 +132,31 @@ impl App {
     ) -> Result<RunPermit<CollectionId>, ApiError> {
         call.give_back();
         self.answers.enter(context, access.tenant.collection).await
+    }
+
+    /// Blocks until the tenant may extract an answer that a generator failed to write, or the
+    /// request of `context` ends. Must be called on a thread of the runtime's blocking pool.
+    ///
+    /// The caller keeps its permit of [`Self::answer_permit`], which bounds the number of blocked
+    /// threads. Nothing that holds the permit returned here waits for one of those, so the two
+    /// never wait for each other.
+    ///
+    /// # Errors
+    /// As [`FairQueue::enter`], and if the client disconnects.
+    pub fn extraction_permit(
+        &self,
+        context: &RequestContext,
+        access: &TenantAccess,
+    ) -> Result<RunPermit<CollectionId>, ApiError> {
+        let (leaving, left) = oneshot::channel::<()>();
+        context.cancel().on_cancel(move || drop(leaving));
+        Handle::current().block_on(async {
+            tokio::select! {
+                biased;
+                _ = left => Err(Stopped::ClientGone.into()),
+                permit = self.expensive.enter(context, access.tenant.collection) => permit,
+            }
+        })
     }
 
     /// Waits for a permit to render a page, after releasing the admission slot that the call holds.

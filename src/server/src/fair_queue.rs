@@ -2,10 +2,10 @@
 //! served round-robin. However many requests one owner has queued, at most one of them goes before
 //! the next request of another owner.
 //!
-//! An owner is a tenant's collection or an API key. Expensive requests (answers without a
-//! generator, searches with a reranker, page rendering) have queues of their own, apart from the
-//! slots of `admission`: each keeps a CPU core busy for about a third of a second, whereas a search
-//! takes milliseconds, so only as many run as there are cores.
+//! An owner is a tenant's collection or an API key. Expensive requests (answers without a generator
+//! or in its place, searches with a reranker, page rendering) have queues of their own, apart from
+//! the slots of `admission`: each keeps a CPU core busy for about a third of a second, whereas a
+//! search takes milliseconds, so only as many run as there are cores.
 //!
 //! A queue may keep places free: an owner then gets a place only while it holds fewer than are
 //! free. One owner alone gets half of the places, the next half of the rest, and so on. Requests

@@ -38,8 +38,8 @@ use lodestone_answer::generate::{
 use lodestone_answer::translation::Language;
 use lodestone_answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use lodestone_embed::Embedder;
-use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
+use lodestone_types::{RequestContext, RetrievedChunk};
 
 /// Model name reported for answers written without a generator.
 const EXTRACTIVE: &str = "extractive";
@@ -93,6 +93,11 @@ pub enum AnswerEvent<'a> {
 /// Receives the events of an answer; returning `Break` cancels the work.
 pub type AnswerSink<'a> = &'a mut dyn FnMut(AnswerEvent<'_>) -> ControlFlow<()>;
 
+/// Blocks until an answer may be extracted in place of one that the generator failed to write;
+/// returning `Break` cancels the work. Extraction keeps a core busy, unlike a remote generator. The
+/// context has the time limit that holds from here on.
+pub type ExtractionTurn<'a> = &'a mut dyn FnMut(&RequestContext) -> ControlFlow<()>;
+
 /// A finished answer.
 #[derive(Debug)]
 pub struct QnaAnswer {
@@ -144,17 +149,18 @@ type Draft = (String, Vec<AnswerSource>, Vec<Quote>, Generation);
 impl Engine {
     /// Answers a question and passes each event to `sink`, if there is one. In a session, the
     /// preceding turns help to understand the question; the search filters are those of the
-    /// request.
+    /// request. `turn` is called if the generator fails and sentences are extracted instead.
     ///
     /// # Errors
     /// See [`Self::retrieve`], before `Start`. Errors of the model. Errors of the generator, if the
     /// settings allow no fallback or some of its text was already sent; its time is not part of the
-    /// request's. [`GenerateError::Cancelled`] if the sink breaks off.
+    /// request's. [`GenerateError::Cancelled`] if the sink or `turn` breaks off.
     pub fn qna(
         &self,
         access: &TenantAccess,
         request: &QnaRequest,
         sink: Option<AnswerSink<'_>>,
+        turn: ExtractionTurn<'_>,
     ) -> Result<QnaAnswer, EngineError> {
         let begun = Instant::now();
         let mut grounds = self.grounds(access, request)?;
@@ -175,7 +181,14 @@ impl Engine {
         told(sink(AnswerEvent::Start(model)))?;
         let answering = stage!("answer");
         let (text, sources, quotes, generation) = match writer {
-            Some(writer) => self.generate(writer, access, request, &mut grounds, delivery, sink)?,
+            Some(writer) => {
+                match self.generate(writer, access, request, &mut grounds, delivery, sink)? {
+                    Ok(draft) => draft,
+                    Err(error) => {
+                        self.fall_back(access, request, &mut grounds, error, sink, turn)?
+                    }
+                }
+            }
             None => {
                 let draft = self.extract(access, request, &mut grounds)?;
                 told(sink(AnswerEvent::Sources(&grounds, &draft.1)))?;
@@ -193,7 +206,8 @@ impl Engine {
         Ok(QnaAnswer { text, sources, quotes, grounds, generation, answer_ms, total_ms })
     }
 
-    /// Lets the generator answer; if it fails before its first token, extracts sentences instead.
+    /// Lets the generator answer. Returns its error if sentences may be extracted instead: it
+    /// failed before its first token.
     fn generate(
         &self,
         writer: &Writer,
@@ -202,7 +216,7 @@ impl Engine {
         grounds: &mut Grounds,
         delivery: Delivery,
         sink: AnswerSink<'_>,
-    ) -> Result<Draft, EngineError> {
+    ) -> Result<Result<Draft, GenerateError>, EngineError> {
         let chunks = grounds.retrieved.chunks.as_slice();
         let sources = sources_only(&grounds.question, chunks);
         told(sink(AnswerEvent::Sources(grounds, &sources)))?;
@@ -237,7 +251,7 @@ impl Engine {
                     ..Generation::default()
                 };
                 let quotes = quotes::generated(&text, &sources, chunks);
-                return Ok((text, sources, quotes, generation));
+                return Ok(Ok((text, sources, quotes, generation)));
             }
             Err(error) => error,
         };
@@ -249,8 +263,22 @@ impl Engine {
         if has_told || context.cancel().is_cancelled() || !may_extract {
             return Err(error.into());
         }
-        let (text, sources, quotes, generation) =
-            self.extract(&access.restarted(), request, grounds)?;
+        Ok(Err(error))
+    }
+
+    /// Extracts an answer in place of one that the generator failed to write.
+    fn fall_back(
+        &self,
+        access: &TenantAccess,
+        request: &QnaRequest,
+        grounds: &mut Grounds,
+        error: GenerateError,
+        sink: AnswerSink<'_>,
+        turn: ExtractionTurn<'_>,
+    ) -> Result<Draft, EngineError> {
+        let access = access.restarted();
+        told(turn(&access.context))?;
+        let (text, sources, quotes, generation) = self.extract(&access, request, grounds)?;
         tell_text(sink, &text)?;
         let generation = Generation { is_fallback: true, error: Some(error), ..generation };
         Ok((text, sources, quotes, generation))

@@ -9,8 +9,9 @@
 //! Errors before `start` become plain HTTP statuses, later ones an `error` event. The turn is not
 //! remembered if the client disconnects.
 //!
-//! - `stream`: the event stream of an answer
+//! - `stream`: the event stream of an answer; `fallback`: answers in place of the generator's
 
+mod fallback;
 mod stream;
 
 use std::ops::ControlFlow;
@@ -102,7 +103,7 @@ pub(super) async fn answered(
     }
     let asking = Arc::clone(&asked);
     let (access, mut response) = off_thread(move || {
-        let answer = asking.app.engine.qna(&access, &asking.request(), None)?;
+        let answer = fallback::answer(&asking.app, &access, &asking.request(), None)?;
         drop(permit);
         let sources = asking.sources(&answer.grounds, &answer.sources);
         Ok((access, asking.response(answer, sources)))
@@ -223,16 +224,15 @@ impl Asked {
             sources: None,
         };
         let mut send = |event: AnswerEvent<'_>| sink.send(event);
-        let answer = self.app.engine.qna(&access, &self.request(), Some(&mut send));
+        let answer = fallback::answer(&self.app, &access, &self.request(), Some(&mut send));
         let EventSink { starting, stream, sources, .. } = sink;
         match answer {
             Ok(answer) => {
                 let sources = sources.expect("an answer has told its sources");
                 Ok(Some((access, stream, self.response(answer, sources))))
             }
-            Err(error) if starting.is_some() => Err(error.into()),
+            Err(error) if starting.is_some() => Err(error),
             Err(error) => {
-                let error = ApiError::from(error);
                 if !self.context.cancel().is_cancelled() {
                     let (request_id, cause) = (&self.call.request_id, error.cause());
                     tracing::error!(%request_id, cause, "a streamed answer failed");

@@ -1,6 +1,7 @@
 //! Searches, answers and client vectors over a real engine whose model counts words.
 
 use crate::listen::never_stops;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::Router;
@@ -24,7 +25,8 @@ use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_types::id::SessionId;
 use lodestone_types::{
-    Filter, JobStatus, RandomIds, Scope, SourceId, SubTenantId, SystemClock, TenantId,
+    Filter, JobStatus, RandomIds, RequestContext, Scope, SourceId, SubTenantId, SystemClock,
+    TenantId,
 };
 
 const KEY: &str = "a-key-of-the-operator-for-the-tests-01";
@@ -177,7 +179,8 @@ impl Rig {
             sampling: Sampling::default(),
             tools: None,
         };
-        let answer = self.engine.qna(&access, &request, None);
+        let mut turn = |_: &RequestContext| ControlFlow::Continue(());
+        let answer = self.engine.qna(&access, &request, None, &mut turn);
         answer.unwrap().grounds.question
     }
 

@@ -2,13 +2,22 @@
 
 use futures_util::future::join_all;
 use parking_lot::{Condvar, Mutex};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::*;
+use crate::error::ApiError;
+use crate::fair_queue::RunPermit;
 use lodestone_answer::generate::{Ended, GenerateError, Prompt, Tell};
-use lodestone_types::CancellationToken;
+use lodestone_engine::TenantAccess;
+use lodestone_types::{
+    CancellationToken, CollectionId, RequestContext, Scope, SubTenantId, TenantId,
+};
 
 /// Word of a question that the generator answers only once its gate is open.
 const SLOW: &str = "slowly";
+/// Word of a question that the generator refuses.
+const REFUSED: &str = "really";
 
 /// A generator with a gate.
 #[derive(Debug, Default)]
@@ -56,6 +65,9 @@ impl Generator for Gated {
             while !state.is_open && !self.opened.wait_until(&mut state, deadline).timed_out() {}
             state.waiting -= 1;
         }
+        if prompt.messages.iter().any(|message| message.text.contains(REFUSED)) {
+            return Err(GenerateError::Refused { status: 400, message: "no".to_owned() });
+        }
         match tell("Of granite [1].").is_break() {
             true => Err(GenerateError::Cancelled),
             false => Ok(Ended::default()),
@@ -99,4 +111,74 @@ async fn hanging_answers_leave_the_generator_to_other_tenants() {
         assert_eq!(answer["metadata"]["generation"]["fallback"], false, "{answer}");
         assert_eq!(answer["model_used"], "gated");
     }
+}
+
+/// Access to a tenant that has a document.
+async fn opened(server: &Server, tenant: &str) -> TenantAccess {
+    server.text(&format!("tenant_id={tenant}"), "wall", "The wall is built of granite.").await;
+    let (tenant, sub_tenant) = (TenantId::parse(tenant).unwrap(), SubTenantId::default_name());
+    let grant = server.app.engine.authenticate(&server.key).unwrap();
+    server.app.engine.open(&grant, &Scope { tenant, sub_tenant }, None).unwrap()
+}
+
+/// Waits for a permit to extract an answer, on a thread of its own.
+async fn core(
+    server: &Server,
+    access: &TenantAccess,
+    context: RequestContext,
+) -> Result<RunPermit<CollectionId>, ApiError> {
+    let (app, access) = (server.app.clone(), access.clone());
+    spawn_blocking(move || app.extraction_permit(&context, &access)).await.unwrap()
+}
+
+/// Takes the permits of all cores.
+async fn cores(server: &Server, access: &TenantAccess) -> Vec<RunPermit<CollectionId>> {
+    let count = server.app.engine.settings().embed_threads.max(1);
+    let taken = (0..count).map(|_| core(server, access, RequestContext::default()));
+    join_all(taken).await.into_iter().map(Result::unwrap).collect()
+}
+
+/// Goal: answers in place of the generator's, whole and streamed, wait for a core as those without
+/// a generator do.
+#[tokio::test]
+async fn answers_in_place_of_the_generator_wait_for_a_core() {
+    let generator = Arc::<Gated>::default() as Arc<dyn Generator>;
+    let server = Server::made_with(Some(generator), None, HttpSettings::default());
+    let access = opened(&server, "a").await;
+    let taken = cores(&server, &access).await;
+    let ask = |is_streamed: bool| {
+        let question = format!("What is the wall {REFUSED} built of?");
+        let body = json!({"tenant_id": "a", "question": question, "stream": is_streamed});
+        Box::pin(server.post("/search/qna", body))
+    };
+    let [mut whole, mut streamed, mut leaving] = [false, true, false].map(ask);
+    for waiting in [&mut whole, &mut streamed, &mut leaving] {
+        assert!(timeout(Duration::from_millis(200), waiting).await.is_err(), "no core is free");
+    }
+    drop((leaving, taken));
+    let whole = whole.await.ok();
+    assert_eq!(whole["metadata"]["generation"]["fallback_reason"], "refused", "{whole}");
+    let streamed = String::from_utf8(streamed.await.body.to_vec()).unwrap();
+    assert!(streamed.contains("event: done") && streamed.contains("granite"), "{streamed}");
+    drop(cores(&server, &access).await);
+}
+
+/// Goal: a request that waits for a core in place of the generator gives up its turn when its
+/// client disconnects or its time is over.
+#[tokio::test]
+async fn a_wait_for_a_core_ends_with_its_request() {
+    let server = Server::start();
+    let access = opened(&server, "a").await;
+    let taken = cores(&server, &access).await;
+    let late = RequestContext::with_limit(Duration::from_millis(5));
+    let late = core(&server, &access, late).await.unwrap_err();
+    assert_eq!(late.reason(), "deadline_exceeded");
+    let context = RequestContext::default();
+    let mut leaving = Box::pin(core(&server, &access, context.clone()));
+    assert!(timeout(Duration::from_millis(50), &mut leaving).await.is_err(), "no core is free");
+    drop(context.cancel().on_drop());
+    assert!(leaving.await.is_err());
+    assert!(core(&server, &access, context).await.is_err(), "it had left before");
+    drop(taken);
+    drop(cores(&server, &access).await);
 }

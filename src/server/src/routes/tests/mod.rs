@@ -31,6 +31,7 @@ const START: Timestamp = Timestamp(1_757_402_409_727);
 
 /// A server without a socket.
 struct Server {
+    app: App,
     router: Router,
     /// The router of the writer: the server itself, unless it is a query node.
     writer: Router,
@@ -184,7 +185,7 @@ impl Server {
             Some(forwarder) => made(Some(forwarder)),
             None => writer.clone(),
         };
-        Self { router, writer, clock, key, _directory: directory }
+        Self { app, router, writer, clock, key, _directory: directory }
     }
 
     fn send(&self, method: &'static str, path: impl Into<String>) -> Sent<'_> {
