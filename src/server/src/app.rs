@@ -18,6 +18,7 @@ use crate::request::Call;
 use crate::routes::off_thread;
 use crate::watch::Watch;
 use lodestone_catalog::{AuthError, CatalogError};
+use lodestone_engine::query::Mode;
 use lodestone_engine::{Engine, EngineError, TenantAccess};
 use lodestone_types::{CollectionId, Grant, RequestContext, Stopped};
 use tokio::runtime::Handle;
@@ -90,6 +91,11 @@ impl App {
             .with_memory(Arc::clone(&call.results) as _)
     }
 
+    /// Whether a search in this mode uses a reranker, which keeps a core busy.
+    pub fn reranks(&self, mode: Mode) -> bool {
+        mode == Mode::Accurate && self.engine.reranker().is_some()
+    }
+
     /// Waits for a permit to run an expensive request on behalf of the tenant, after releasing the
     /// admission slot that the call holds.
     ///
@@ -134,16 +140,16 @@ impl App {
         self.answers.enter(context, access.tenant.collection).await
     }
 
-    /// Blocks until the tenant may extract an answer that a generator failed to write, or the
-    /// request of `context` ends. Must be called on a thread of the runtime's blocking pool.
+    /// Blocks until the tenant may keep a core busy beside a generator, or the request of `context`
+    /// ends. Must be called on a thread of the runtime's blocking pool.
     ///
-    /// The caller keeps its permit of [`Self::answer_permit`], which bounds the number of blocked
-    /// threads. Nothing that holds the permit returned here waits for one of those, so the two
-    /// never wait for each other.
+    /// The caller may hold a permit of [`Self::answer_permit`] of a server with a generator. Nothing
+    /// that holds the permit returned here waits for one of those, so the two never wait for each
+    /// other.
     ///
     /// # Errors
     /// As [`FairQueue::enter`], and if the client disconnects.
-    pub fn extraction_permit(
+    pub fn core_permit(
         &self,
         context: &RequestContext,
         access: &TenantAccess,

@@ -20,6 +20,7 @@ mod foreign;
 mod grounds;
 mod quotes;
 
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -93,10 +94,10 @@ pub enum AnswerEvent<'a> {
 /// Receives the events of an answer; returning `Break` cancels the work.
 pub type AnswerSink<'a> = &'a mut dyn FnMut(AnswerEvent<'_>) -> ControlFlow<()>;
 
-/// Blocks until an answer may be extracted in place of one that the generator failed to write;
-/// returning `Break` cancels the work. Extraction keeps a core busy, unlike a remote generator. The
-/// context has the time limit that holds from here on.
-pub type ExtractionTurn<'a> = &'a mut dyn FnMut(&RequestContext) -> ControlFlow<()>;
+/// Blocks until work beside the generator may keep a core busy: reranking, or extracting an answer
+/// that the generator failed to write. The core is given back when the returned value is dropped;
+/// `Break` cancels the work. The context has the time limit that holds from here on.
+pub type CoreTurn<'a> = &'a mut dyn FnMut(&RequestContext) -> ControlFlow<(), Box<dyn Any>>;
 
 /// A finished answer.
 #[derive(Debug)]
@@ -149,7 +150,8 @@ type Draft = (String, Vec<AnswerSource>, Vec<Quote>, Generation);
 impl Engine {
     /// Answers a question and passes each event to `sink`, if there is one. In a session, the
     /// preceding turns help to understand the question; the search filters are those of the
-    /// request. `turn` is called if the generator fails and sentences are extracted instead.
+    /// request. An answer without a generator, and a reranked search without an answer, keep a core
+    /// busy, which the caller provides; `turn` is called for a core beside a generator.
     ///
     /// # Errors
     /// See [`Self::retrieve`], before `Start`. Errors of the model. Errors of the generator, if the
@@ -160,10 +162,15 @@ impl Engine {
         access: &TenantAccess,
         request: &QnaRequest,
         sink: Option<AnswerSink<'_>>,
-        turn: ExtractionTurn<'_>,
+        turn: CoreTurn<'_>,
     ) -> Result<QnaAnswer, EngineError> {
         let begun = Instant::now();
+        let core = match self.reranks_without_core(request) {
+            true => Some(told(turn(&access.context))?),
+            false => None,
+        };
         let mut grounds = self.grounds(access, request)?;
+        drop(core);
         let searched = Instant::now();
         let mut silent = |_: AnswerEvent<'_>| ControlFlow::Continue(());
         let (delivery, sink): (Delivery, AnswerSink<'_>) = match sink {
@@ -204,6 +211,12 @@ impl Engine {
         }
         self.tell_slow_answer(access, &grounds, answer_ms, total_ms);
         Ok(QnaAnswer { text, sources, quotes, grounds, generation, answer_ms, total_ms })
+    }
+
+    /// Whether the search reranks beside a generator, so that the caller holds no core.
+    fn reranks_without_core(&self, request: &QnaRequest) -> bool {
+        let reranks = request.search.mode == Mode::Accurate && self.reranker.is_some();
+        reranks && request.ai_generation && self.writer.is_some()
     }
 
     /// Lets the generator answer. Returns its error if sentences may be extracted instead: it
@@ -274,10 +287,10 @@ impl Engine {
         grounds: &mut Grounds,
         error: GenerateError,
         sink: AnswerSink<'_>,
-        turn: ExtractionTurn<'_>,
+        turn: CoreTurn<'_>,
     ) -> Result<Draft, EngineError> {
         let access = access.restarted();
-        told(turn(&access.context))?;
+        let _core = told(turn(&access.context))?;
         let (text, sources, quotes, generation) = self.extract(&access, request, grounds)?;
         tell_text(sink, &text)?;
         let generation = Generation { is_fallback: true, error: Some(error), ..generation };
@@ -390,10 +403,10 @@ fn tell_text(sink: AnswerSink<'_>, text: &str) -> Result<(), EngineError> {
     deltas(text).iter().try_for_each(|piece| told(sink(AnswerEvent::Token(piece))))
 }
 
-/// Converts a break of the sink to an error.
-fn told(flow: ControlFlow<()>) -> Result<(), EngineError> {
+/// Converts a break of the sink or of a turn to an error.
+fn told<T>(flow: ControlFlow<(), T>) -> Result<T, EngineError> {
     match flow {
-        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Continue(value) => Ok(value),
         ControlFlow::Break(()) => Err(GenerateError::Cancelled.into()),
     }
 }

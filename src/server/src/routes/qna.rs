@@ -9,9 +9,9 @@
 //! Errors before `start` become plain HTTP statuses, later ones an `error` event. The turn is not
 //! remembered if the client disconnects.
 //!
-//! - `stream`: the event stream of an answer; `fallback`: answers in place of the generator's
+//! - `stream`: the event stream of an answer; `cores`: cores for the parts that keep one busy
 
-mod fallback;
+mod cores;
 mod stream;
 
 use std::ops::ControlFlow;
@@ -96,6 +96,9 @@ pub(super) async fn answered(
     let access = off_thread(move || opening.open()).await?;
     let permit = match asked.input.ai_generation {
         true => Some(asked.app.answer_permit(&asked.call, &asked.context, &access).await?),
+        false if asked.app.reranks(asked.input.request.mode) => {
+            Some(asked.app.run_permit(&asked.call, &asked.context, &access).await?)
+        }
         false => None,
     };
     if asked.input.stream {
@@ -103,7 +106,7 @@ pub(super) async fn answered(
     }
     let asking = Arc::clone(&asked);
     let (access, mut response) = off_thread(move || {
-        let answer = fallback::answer(&asking.app, &access, &asking.request(), None)?;
+        let answer = cores::answer(&asking.app, &access, &asking.request(), None)?;
         drop(permit);
         let sources = asking.sources(&answer.grounds, &answer.sources);
         Ok((access, asking.response(answer, sources)))
@@ -224,7 +227,7 @@ impl Asked {
             sources: None,
         };
         let mut send = |event: AnswerEvent<'_>| sink.send(event);
-        let answer = fallback::answer(&self.app, &access, &self.request(), Some(&mut send));
+        let answer = cores::answer(&self.app, &access, &self.request(), Some(&mut send));
         let EventSink { starting, stream, sources, .. } = sink;
         match answer {
             Ok(answer) => {

@@ -66,8 +66,7 @@ pub(super) async fn searched<T: Send + 'static>(
     let context = app.search_context(&call);
     // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
-    let is_reranked = mode == Mode::Accurate && app.engine.reranker().is_some();
-    if !is_reranked {
+    if !app.reranks(mode) {
         return off_thread(move || {
             let access = opened(&app, &call, &context, &scope)?;
             work(&app, &call, &access)

@@ -1,6 +1,7 @@
 //! Searches, answers and client vectors over a real engine whose model counts words.
 
 use crate::listen::never_stops;
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -179,7 +180,7 @@ impl Rig {
             sampling: Sampling::default(),
             tools: None,
         };
-        let mut turn = |_: &RequestContext| ControlFlow::Continue(());
+        let mut turn = |_: &RequestContext| ControlFlow::Continue(Box::new(()) as Box<dyn Any>);
         let answer = self.engine.qna(&access, &request, None, &mut turn);
         answer.unwrap().grounds.question
     }

@@ -10,6 +10,7 @@ use crate::error::ApiError;
 use crate::fair_queue::RunPermit;
 use lodestone_answer::generate::{Ended, GenerateError, Prompt, Tell};
 use lodestone_engine::TenantAccess;
+use lodestone_rank::{RerankError, Reranker, Verdicts};
 use lodestone_types::{
     CancellationToken, CollectionId, RequestContext, Scope, SubTenantId, TenantId,
 };
@@ -85,7 +86,7 @@ impl Generator for Gated {
 async fn hanging_answers_leave_the_generator_to_other_tenants() {
     let gate = Arc::new(Gated::default());
     let generator = Arc::clone(&gate) as Arc<dyn Generator>;
-    let server = Server::made_with(Some(generator), None, HttpSettings::default());
+    let server = Server::made_with((Some(generator), None), None, HttpSettings::default());
     for tenant in ["a", "b"] {
         let scope = format!("tenant_id={tenant}");
         server.text(&scope, "wall", "The wall is built of granite.").await;
@@ -121,14 +122,14 @@ async fn opened(server: &Server, tenant: &str) -> TenantAccess {
     server.app.engine.open(&grant, &Scope { tenant, sub_tenant }, None).unwrap()
 }
 
-/// Waits for a permit to extract an answer, on a thread of its own.
+/// Waits for a permit to keep a core busy, on a thread of its own.
 async fn core(
     server: &Server,
     access: &TenantAccess,
     context: RequestContext,
 ) -> Result<RunPermit<CollectionId>, ApiError> {
     let (app, access) = (server.app.clone(), access.clone());
-    spawn_blocking(move || app.extraction_permit(&context, &access)).await.unwrap()
+    spawn_blocking(move || app.core_permit(&context, &access)).await.unwrap()
 }
 
 /// Takes the permits of all cores.
@@ -143,7 +144,7 @@ async fn cores(server: &Server, access: &TenantAccess) -> Vec<RunPermit<Collecti
 #[tokio::test]
 async fn answers_in_place_of_the_generator_wait_for_a_core() {
     let generator = Arc::<Gated>::default() as Arc<dyn Generator>;
-    let server = Server::made_with(Some(generator), None, HttpSettings::default());
+    let server = Server::made_with((Some(generator), None), None, HttpSettings::default());
     let access = opened(&server, "a").await;
     let taken = cores(&server, &access).await;
     let ask = |is_streamed: bool| {
@@ -160,6 +161,52 @@ async fn answers_in_place_of_the_generator_wait_for_a_core() {
     assert_eq!(whole["metadata"]["generation"]["fallback_reason"], "refused", "{whole}");
     let streamed = String::from_utf8(streamed.await.body.to_vec()).unwrap();
     assert!(streamed.contains("event: done") && streamed.contains("granite"), "{streamed}");
+    drop(cores(&server, &access).await);
+}
+
+/// A reranker to which all passages are alike.
+#[derive(Debug)]
+struct Alike;
+
+impl Reranker for Alike {
+    fn name(&self) -> &str {
+        "alike"
+    }
+
+    fn score(
+        &self,
+        _: &RequestContext,
+        _: Option<Instant>,
+        _: &str,
+        passages: &[&str],
+    ) -> Result<Verdicts, RerankError> {
+        Ok(Verdicts { scores: vec![0.5; passages.len()], is_cut_short: false })
+    }
+}
+
+/// Goal: questions wait for a core to rerank what was found, beside a generator and without an
+/// answer.
+#[tokio::test]
+async fn reranking_for_questions_waits_for_a_core() {
+    let generator = Arc::<Gated>::default() as Arc<dyn Generator>;
+    let models = (Some(generator), Some(Arc::new(Alike) as Arc<dyn Reranker>));
+    let server = Server::made_with(models, None, HttpSettings::default());
+    let access = opened(&server, "a").await;
+    let taken = cores(&server, &access).await;
+    let ask = |ai_generation: bool| {
+        let question = "What is the wall built of?";
+        let mut body = json!({"tenant_id": "a", "question": question, "mode": "accurate"});
+        body["ai_generation"] = json!(ai_generation);
+        Box::pin(server.post("/search/qna", body))
+    };
+    let mut asked = [true, false].map(ask);
+    for waiting in &mut asked {
+        assert!(timeout(Duration::from_millis(200), waiting).await.is_err(), "no core is free");
+    }
+    drop(taken);
+    for answer in asked {
+        assert_eq!(answer.await.ok()["metadata"]["reranker"], "alike");
+    }
     drop(cores(&server, &access).await);
 }
 

@@ -25,6 +25,7 @@ use lodestone_embed::HashEmbedder;
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_fetch::Forwarder;
+use lodestone_rank::Reranker;
 use lodestone_types::{Clock, ManualClock, Timestamp};
 
 const START: Timestamp = Timestamp(1_757_402_409_727);
@@ -142,12 +143,13 @@ impl Server {
 
     /// Creates a server; with a forwarder, a query node beside the writer.
     fn made(forwarder: Option<Arc<Forwarder>>, http: HttpSettings) -> Self {
-        Self::made_with(None, forwarder, http)
+        Self::made_with((None, None), forwarder, http)
     }
 
-    /// Creates a server whose answers a generator writes, if there is one.
+    /// Creates a server whose answers a generator writes, and whose accurate searches a reranker
+    /// orders, if there are any.
     fn made_with(
-        generator: Option<Arc<dyn Generator>>,
+        (generator, reranker): (Option<Arc<dyn Generator>>, Option<Arc<dyn Reranker>>),
         forwarder: Option<Arc<Forwarder>>,
         http: HttpSettings,
     ) -> Self {
@@ -158,6 +160,7 @@ impl Server {
         let components = Components {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             generator,
+            reranker,
             ..Components::real(Arc::new(HashEmbedder))
         };
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));

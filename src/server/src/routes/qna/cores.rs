@@ -1,5 +1,6 @@
-//! Answers that are extracted because the generator failed to write them.
+//! Cores for the parts of an answer by a generator that keep one busy.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 
 use crate::app::App;
@@ -8,26 +9,22 @@ use lodestone_engine::TenantAccess;
 use lodestone_engine::qna::{AnswerSink, QnaAnswer, QnaRequest};
 use lodestone_types::RequestContext;
 
-/// Lets the engine answer a question. If the generator fails, the engine extracts the answer with
-/// the permit that answers without a generator take.
+/// Lets the engine answer a question. Beside a generator, it reranks, and extracts an answer that
+/// the generator failed to write, with the permit that answers without a generator take.
 pub(super) fn answer(
     app: &App,
     access: &TenantAccess,
     request: &QnaRequest,
     sink: Option<AnswerSink<'_>>,
 ) -> Result<QnaAnswer, ApiError> {
-    let (mut permit, mut refused) = (None, None);
-    let mut turn = |context: &RequestContext| match app.extraction_permit(context, access) {
-        Ok(given) => {
-            permit = Some(given);
-            ControlFlow::Continue(())
-        }
+    let mut refused = None;
+    let mut turn = |context: &RequestContext| match app.core_permit(context, access) {
+        Ok(permit) => ControlFlow::Continue(Box::new(permit) as Box<dyn Any>),
         Err(error) => {
             refused = Some(error);
             ControlFlow::Break(())
         }
     };
     let answer = app.engine.qna(access, request, sink, &mut turn);
-    drop(permit);
     answer.map_err(|error| refused.unwrap_or_else(|| error.into()))
 }
