@@ -70,11 +70,11 @@ const PAYS: &str = "\
     salary|salaries|wage|wages|earn|earns|earned|gehalt|lohn|verdient|verdienen|salaire|gagne|\
     sueldo|salario|gana";
 const HOURS: &str = "\
-    opening hours|opening times|business hours|öffnungszeiten|heures d'ouverture|\
-    horaires d'ouverture|horario de apertura";
+    opening hours|opening times|opening time|closing times|closing time|business hours|\
+    öffnungszeiten|heures d'ouverture|horaires d'ouverture|horario de apertura";
 const OPENS: &str = "\
-    open|opens|opening|close|closes|closing|shut|shuts|öffnet|geöffnet|schließt|ouvre|ouvert|\
-    ouverte|ferme|abre|abierto|abierta|cierra";
+    open|opens|close|closes|shut|shuts|öffnet|geöffnet|schließt|ouvre|ouvert|ouverte|ferme|abre|\
+    abierto|abierta|cierra";
 /// Words in a text that states when something is open.
 const TELLS_OPEN: &str = "\
     open|opens|opened|opening|hours|closed|close|closes|closing|shut|shuts|offen|öffnet|geöffnet|\
@@ -281,6 +281,8 @@ mod tests {
         assert_eq!(Measure::of("How high is the tower?", false), Some(Measure::Length));
         assert_eq!(Measure::of("What is the longest film I can send by e-mail?", false), None);
         assert_eq!(Measure::of("How far along is the new pier?", false), None);
+        assert_eq!(Measure::of("When is the opening round of the cup?", false), None);
+        assert_eq!(Measure::of("When is closing time?", false), Some(Measure::Hours));
         assert_eq!(Measure::of("How far is the new pier?", false), Some(Measure::Length));
     }
 
