@@ -41,6 +41,9 @@ struct Server {
     _directory: TempDir,
 }
 
+/// A generator and a reranker, if there are any.
+type Models = (Option<Arc<dyn Generator>>, Option<Arc<dyn Reranker>>);
+
 /// A response that was read completely.
 struct Answer {
     status: u16,
@@ -149,7 +152,7 @@ impl Server {
     /// Creates a server whose answers a generator writes, and whose accurate searches a reranker
     /// orders, if there are any.
     fn made_with(
-        (generator, reranker): (Option<Arc<dyn Generator>>, Option<Arc<dyn Reranker>>),
+        (generator, reranker): Models,
         forwarder: Option<Arc<Forwarder>>,
         http: HttpSettings,
     ) -> Self {
