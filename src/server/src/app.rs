@@ -143,9 +143,9 @@ impl App {
     /// Blocks until the tenant may keep a core busy beside a generator, or the request of `context`
     /// ends. Must be called on a thread of the runtime's blocking pool.
     ///
-    /// The caller may hold a permit of [`Self::answer_permit`] of a server with a generator. Nothing
-    /// that holds the permit returned here waits for one of those, so the two never wait for each
-    /// other.
+    /// The caller may hold a permit of [`Self::answer_permit`] of a server with a generator.
+    /// Nothing that holds the permit returned here waits for one of those, so the two never wait
+    /// for each other.
     ///
     /// # Errors
     /// As [`FairQueue::enter`], and if the client disconnects.

@@ -11,23 +11,26 @@
 //! a generator, sources are numbered by relevance even if the answer is not streamed, because a
 //! stream announces them before the first token.
 //!
+//! - `events`: events of an answer for its caller, and the cores it asks for
 //! - `grounds`: the search behind a question; `quotes`: the passages behind an answer
 //! - `editions`: the editions in force of documents found; `foreign`: answers from texts in other
 //!   languages
 
 mod editions;
+mod events;
 mod foreign;
 mod grounds;
 mod quotes;
 
-use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use events::{AnswerEvent, AnswerSink, CoreTurn};
 pub use grounds::Grounds;
 pub use quotes::Quote;
 
+use self::events::{tell_text, told};
 use crate::meters::Leg;
 use crate::query::{Mode, QueryError, RetrieveRequest};
 use crate::stage::stage;
@@ -37,10 +40,10 @@ use lodestone_answer::generate::{
     Written,
 };
 use lodestone_answer::translation::Language;
-use lodestone_answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
+use lodestone_answer::{AnswerSource, SourceOrder, contextualise, sources_only};
 use lodestone_embed::Embedder;
+use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
-use lodestone_types::{RequestContext, RetrievedChunk};
 
 /// Model name reported for answers written without a generator.
 const EXTRACTIVE: &str = "extractive";
@@ -77,27 +80,6 @@ pub struct QnaRequest {
     /// Functions that the client offers to the generator; ignored without one.
     pub tools: Option<Tools>,
 }
-
-/// An event while an answer is being made: one `Start`, then one `Sources`, then any number of
-/// `Token`.
-#[derive(Debug)]
-pub enum AnswerEvent<'a> {
-    /// The search is done. Contains the model that will write the answer, if one is wanted.
-    Start(Option<&'a str>),
-    /// The sources of the answer, in the order of their numbers.
-    Sources(&'a Grounds, &'a [AnswerSource]),
-    /// The next piece of the text. At most [`lodestone_answer::DELTAS_MAX`] pieces, unless a
-    /// generator writes.
-    Token(&'a str),
-}
-
-/// Receives the events of an answer; returning `Break` cancels the work.
-pub type AnswerSink<'a> = &'a mut dyn FnMut(AnswerEvent<'_>) -> ControlFlow<()>;
-
-/// Blocks until work beside the generator may keep a core busy: reranking, or extracting an answer
-/// that the generator failed to write. The core is given back when the returned value is dropped;
-/// `Break` cancels the work. The context has the time limit that holds from here on.
-pub type CoreTurn<'a> = &'a mut dyn FnMut(&RequestContext) -> ControlFlow<(), Box<dyn Any>>;
 
 /// A finished answer.
 #[derive(Debug)]
@@ -395,18 +377,5 @@ impl Engine {
         self.ingest.require_room_for_content()?;
         let (question, answer) = (question.to_owned(), answer.to_owned());
         Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
-    }
-}
-
-/// Sends a complete text in pieces.
-fn tell_text(sink: AnswerSink<'_>, text: &str) -> Result<(), EngineError> {
-    deltas(text).iter().try_for_each(|piece| told(sink(AnswerEvent::Token(piece))))
-}
-
-/// Converts a break of the sink or of a turn to an error.
-fn told<T>(flow: ControlFlow<(), T>) -> Result<T, EngineError> {
-    match flow {
-        ControlFlow::Continue(value) => Ok(value),
-        ControlFlow::Break(()) => Err(GenerateError::Cancelled.into()),
     }
 }

@@ -94,13 +94,7 @@ pub(super) async fn answered(
     let asked = Arc::new(Asked { app, call, input, context });
     let opening = Arc::clone(&asked);
     let access = off_thread(move || opening.open()).await?;
-    let permit = match asked.input.ai_generation {
-        true => Some(asked.app.answer_permit(&asked.call, &asked.context, &access).await?),
-        false if asked.app.reranks(asked.input.request.mode) => {
-            Some(asked.app.run_permit(&asked.call, &asked.context, &access).await?)
-        }
-        false => None,
-    };
+    let permit = cores::permit(&asked, &access).await?;
     if asked.input.stream {
         return begin_stream(asked, access, permit, voice, listening).await;
     }
