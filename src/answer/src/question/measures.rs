@@ -55,8 +55,16 @@ const WEIGHTS: &str = "\
 const SHARES: &str = "\
     percentage|what percent|how many percent|per cent|prozent|prozentsatz|pourcentage|porcentaje";
 const PHONES: &str = "\
-    phone number|telephone number|mobile number|phone|telephone|extension|telefonnummer|telefon|\
-    téléphone|teléfono";
+    phone number|telephone number|mobile number|phone|telephone|extension|number to call|\
+    number to ring|number to dial|number do i call|number do i ring|number do i dial|\
+    number do we call|number do we ring|number should i call|number should i ring|\
+    number can i call|number can i ring|number must i call|telefonnummer|telefon|téléphone|\
+    teléfono";
+/// Final phrases of questions for a telephone number, and openings that ask to be given it.
+const PHONES_LAST: [&str; 3] = [" what number ", " which number ", " number please "];
+const GIVING: &str = "\
+    can you give me|could you give me|can i have|could i have|may i have|give me|i need|\
+    can someone give me|please give me";
 const MAILS: &str =
     "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
 const AGES: &str = "how old|what age|wie alt|quel âge|qué edad|cuántos años tiene";
@@ -114,11 +122,13 @@ impl Measure {
         let has = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
         let begins = begins_with(&words, ASKING);
         // Bare keywords ask for what they name.
-        let asks =
-            begins || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));
+        let asks = begins
+            || begins_with(&words, GIVING)
+            || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));
         match () {
             () if asks_amount => Some(Self::Money),
             () if has(HOURS) || (asked(question) == Asked::Date && has(OPENS)) => Some(Self::Hours),
+            () if PHONES_LAST.iter().any(|last| words.ends_with(last)) => Some(Self::Phone),
             () if !asks => None,
             () if has(PAYS) && asked(question) != Asked::Date => Some(Self::Pay),
             () if has(AGES) => Some(Self::Age),

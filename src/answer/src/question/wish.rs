@@ -47,12 +47,24 @@ const STEPS_NAMED: &str = "\
     steps for|steps of|steps when|steps if|steps after|first steps|two steps|three steps|\
     four steps";
 const STEPS_LAST: &str = "how|steps|procedure|wie|schritte|pasos|étapes";
+/// Final phrases that ask for what has to be done.
+const TO_DO: [&str; 2] = [" what do i have to do ", " what do we have to do "];
+/// Phrases for a wish, and final phrases that then ask for the steps to what is wished.
+const WISHES: &str = "\
+    i would like to|i'd like to|we would like to|we'd like to|i want to|we want to|i wish to|\
+    i need to|we need to|ich möchte|wir möchten|je voudrais|nous voudrions|quiero|queremos";
+const HOW_IT_WORKS: [&str; 6] = [
+    " how does that work ", " how does it work ", " how does this work ", " wie geht das ",
+    " comment ça marche ", " cómo funciona ",
+];
 /// Openings that ask what was done about something, and the noun they stand for.
 const DONE: &str = "\
     what was to be done|what was done|what has been done|what have we done|what did we do|\
-    what did we change|what did we learn|what was changed|what have we changed|\
-    what was introduced";
+    what did we change|what was changed|what have we changed|what was introduced";
 const DEEDS_DONE: &str = "measures";
+/// Openings that ask for what was learnt, and the noun they stand for.
+const LEARNT: &str = "what did we learn|what have we learnt|what have we learned|what was learnt";
+const LESSONS: &str = "lessons";
 /// Openings that ask how to do something.
 const DEEDS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -77,6 +89,11 @@ const ALLS: &str = "\
     what should|what must|what do i need|what do we need|what was decided|what was agreed|\
     what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
     que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
+/// Openings that ask for all that is forbidden, unless a number selects one of it.
+const FORBIDDEN: &str = "\
+    what is forbidden|what is not allowed|what isn't allowed|what is prohibited|what is banned|\
+    what is not permitted|was ist verboten|was ist nicht erlaubt|qu'est ce qui est interdit|\
+    qué está prohibido";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Phrases in which a total is a count rather than a sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
@@ -217,7 +234,9 @@ impl Question {
             asked: kind,
             measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
                 .filter(|_| wanted != Wanted::Cause && !asks_meaning),
-            noun: noun(&opening).or(begins(DONE).then(|| DEEDS_DONE.to_owned())),
+            noun: noun(&opening)
+                .or(begins(DONE).then(|| DEEDS_DONE.to_owned()))
+                .or(begins(LEARNT).then(|| LESSONS.to_owned())),
             extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
             rank: rank(&unbound, superlative.map(|(quality, _)| quality)),
             counts: has(COUNTS),
@@ -284,17 +303,24 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     };
     if asks_cause(spaced, opening) {
         Wanted::Cause
-    } else if begins(LISTS) || begins(DONE) || wants_several(spaced) || is_of_pairs(spaced) {
+    } else if begins(LISTS)
+        || begins(DONE)
+        || begins(LEARNT)
+        || wants_several(spaced)
+        || is_of_pairs(spaced)
+    {
         Wanted::List
     } else if has(STEPS)
         || names_steps()
+        || TO_DO.iter().any(|end| spaced.ends_with(end))
+        || (has(WISHES) && HOW_IT_WORKS.iter().any(|end| spaced.ends_with(end)))
         || begins(INDIRECT_STEPS)
         || is_order(opening)
         || asks_how(opening)
         || asks_deeds(opening)
     {
         Wanted::Steps
-    } else if begins(ALLS) {
+    } else if begins(ALLS) || (begins(FORBIDDEN) && !spaced.contains(char::is_numeric)) {
         Wanted::List
     } else {
         Wanted::Fact

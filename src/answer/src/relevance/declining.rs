@@ -143,7 +143,10 @@ impl Demands {
     /// people sit at tables".
     fn names_number(&self, row: &[Cell]) -> bool {
         let is_one = |cell: &Cell| {
-            let name = terms(&cell.name.replace('_', " "));
+            let name = cell.name.replace('_', " ");
+            // "Members on 30 Sep 2025": the day says when they were counted.
+            let end = days(&name).first().map_or(name.len(), |(bytes, _)| bytes.start);
+            let name = terms(&name[..end]);
             cell.value.parse::<f64>().is_ok() && !name.is_empty() && name.is_subset(&self.asked)
         };
         row.len() > 1 && row.iter().any(is_one)

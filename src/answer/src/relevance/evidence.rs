@@ -25,6 +25,7 @@ impl Score {
             let lacks = self.missing > 0.0 || self.lacks_kind || self.lacks_measure.is_some();
             let doubt = if self.has_values { DOUBT_OF_OTHERS } else { evidence.doubt };
             found += match self.opinion() - doubt {
+                less if less < 0.0 && self.lacks_person => NO_WEIGHT * less - MISSING_KIND_MALUS,
                 less if less < 0.0 => NO_WEIGHT * less,
                 _ if lacks => 0.0,
                 more => YES_WEIGHT * more,
@@ -92,7 +93,8 @@ const DOUBT: f32 = -0.4;
 /// and none of those answered correctly; applied to sentences and questions that ask for a thing,
 /// it would also decline seven answered correctly.
 const DOUBT_OF_OTHERS: f32 = -0.3;
-/// Loss of confidence if a number or a time is asked for and the passage has none.
+/// Loss of confidence if a number or a time is asked for and the passage has none, or somebody, and
+/// the reader denies that a passage that names nobody answers.
 const MISSING_KIND_MALUS: f32 = 0.15;
 /// Loss of confidence if a measure is asked for and the passage has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
@@ -140,6 +142,7 @@ mod tests {
             missing: 0.0,
             is_counted: false,
             lacks_kind: false,
+            lacks_person: false,
             lacks_measure: None,
             has_values: false,
             // Gives an opinion of -0.35.

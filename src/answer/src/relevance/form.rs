@@ -32,7 +32,7 @@ const QUOTED_MALUS: f32 = 0.3;
 const DENIED_MALUS: f32 = 0.4;
 /// A register entry ended by another one should only answer if nothing else does.
 const ENDED_ENTRY_MALUS: f32 = 0.8;
-/// The header of a mail only answers questions about the mail itself.
+/// The header of a mail or of a document only answers questions about the mail or document.
 const MAIL_HEAD_MALUS: f32 = 0.4;
 /// A record of something that is over should answer a question about the present only as a last
 /// resort.
@@ -73,6 +73,14 @@ const MAIL_HEAD: &str = "\
     asunto|fecha|enviado";
 const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
 const MAIL_SENT: &str = "sent|gesendet|envoyé|enviado";
+/// Names of fields at the top of a document, which describe the document.
+const FRONT_FIELDS: &str = "\
+    date|date of incident|date of report|date of meeting|incident date|report date|author|authors|\
+    written by|report by|reported by|prepared by|checked by|reviewed by|approved by|compiled by|\
+    recorded by|minutes by|minutes taken by|edition|version|revision|last edited|last changed|\
+    last updated|updated|corrected on|printed|document|document no|report no|page|pages|\
+    distribution|copies to|datum|verfasser|autor|verfasst von|erstellt von|geprüft von|stand|\
+    fassung|auteur|rédigé par|version du|fecha|redactado por|versión";
 
 /// Characters that begin a line of JSON.
 const JSON: [char; 3] = ['"', '{', '['];
@@ -110,6 +118,11 @@ const DEED_HEADINGS: &str = "\
     consequences|lessons|lessons learned|next steps|improvements|to do|maßnahmen|mesures|medidas|\
     acciones";
 
+/// The headings that remain if lessons are asked for, because these are not yet deeds.
+const LESSON_HEADINGS: &str = "\
+    lessons|lessons learned|lessons learnt|what we learned|what we learnt|conclusions|takeaways|\
+    what we change|what changes|what we will do|what follows|improvements|lehren|leçons|lecciones";
+
 /// Phrases for a former state.
 const ONCE: &str = "\
     last year's|of last year|used to be|used to cost|letztes jahr noch|\
@@ -133,7 +146,8 @@ pub(crate) fn form(
 ) -> f32 {
     let shown = candidate.shown();
     let mut form = -value_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
-    form -= value_if(is_poor_head(question, candidate), MAIL_HEAD_MALUS);
+    let is_head = is_poor_head(question, candidate) || is_front_matter(question, candidate);
+    form -= value_if(is_head, MAIL_HEAD_MALUS);
     let holds_kind = match question.asked {
         Asked::Person if candidate.has_values() => {
             candidate.cells.iter().any(|cell| tells_somebody(cell, &question.lower))
@@ -233,7 +247,11 @@ fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
 pub(crate) fn is_of_deeds(question: &Question, candidate: &Candidate) -> bool {
     let asks = || question.noun.as_deref().is_some_and(|noun| is_entry(DEED_NOUNS, noun));
     let heading = spaced(&candidate.heading);
-    asks() && entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase))
+    let headings = match question.noun.as_deref() {
+        Some("lessons") => LESSON_HEADINGS,
+        _ => DEED_HEADINGS,
+    };
+    asks() && entries(headings).any(|phrase| contains(&heading, phrase))
 }
 
 /// Whether a value says that its record has ended: "ended 2025-04-30".
@@ -283,6 +301,17 @@ fn is_poor_head(question: &Question, candidate: &Candidate) -> bool {
     !question.is_of_mail
         && is_of_mail_head(candidate)
         && (!asks_of_head || names.any(|name| is_entry(MAIL_SUBJECT, &name)))
+}
+
+/// Whether a passage consists only of fields that describe its document, none of which the question
+/// may ask for.
+fn is_front_matter(question: &Question, candidate: &Candidate) -> bool {
+    let names = || candidate.cells.iter().map(|cell| spaced(&cell.name.replace('_', " ")));
+    let asks_of_it = matches!(question.asked, Asked::Person | Asked::Date);
+    !asks_of_it
+        && candidate.cells.len() > 1
+        && names().all(|name| is_entry(FRONT_FIELDS, name.trim()))
+        && !names().any(|name| contains(&spaced(question.last()), name.trim()))
 }
 
 /// Whether a passage consists only of mail header lines.

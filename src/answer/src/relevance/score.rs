@@ -28,7 +28,7 @@ use crate::rows::states::tells_state;
 use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::text::terms::terms;
 use crate::text::values::{has_money, measure};
-use crate::text::words::{holds, is_entry};
+use crate::text::words::{Asked, holds, is_entry};
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
@@ -59,6 +59,8 @@ pub(crate) struct Score {
     pub(crate) is_counted: bool,
     /// Whether the question asks for a number or a time and the passage has none.
     pub(crate) lacks_kind: bool,
+    /// Whether the question asks for somebody and the passage names nobody.
+    pub(crate) lacks_person: bool,
     /// The measure that the question asks for, if the passage has no value of it.
     pub(crate) lacks_measure: Option<Measure>,
     /// Whether it is a row or record that was compared by vectors.
@@ -164,8 +166,19 @@ fn said_by(
         .iter()
         .map(|bound| terms(&question.last()[bound.bytes.clone()]))
         .collect();
+    let mut names: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    for one in candidates.iter().filter(|one| matches!(one.shape, Shape::Unit(_))) {
+        for cell in &one.cells {
+            *names.entry(name_of(one, cell)).or_default() += 1;
+        }
+    }
     let said = candidates.iter().map(|candidate| {
         let mut said = lens.in_text(&values_of(candidate));
+        // Rows share the names of their columns; a name that occurs once says what its value is.
+        let own_names = candidate.cells.iter().filter(|cell| {
+            cell.name.contains(['_', ' ']) && names.get(&name_of(candidate, cell)) == Some(&1)
+        });
+        said.extend(own_names.flat_map(|cell| lens.in_text(&cell.name.replace('_', " "))));
         said.extend(terms_of_ranges(question, candidate));
         // An amount of money implies that something costs that much.
         let pays = |cell: &Cell| {
@@ -191,6 +204,11 @@ fn said_by(
         said
     });
     said.collect()
+}
+
+/// The name of a value in a text.
+fn name_of<'c>(candidate: &Candidate, cell: &'c Cell) -> (usize, &'c str) {
+    (candidate.stretch, cell.name.as_str())
 }
 
 /// Identifies the table or the records that a row belongs to.
@@ -331,6 +349,7 @@ pub(crate) fn by_words(
             missing: missing.max(wrong).max(sibling),
             is_counted,
             lacks_kind: !is_counted && lacks_kind(question, holds_kind, &candidate.shown()),
+            lacks_person: question.asked == Asked::Person && !candidate.has_values() && !holds_kind,
             lacks_measure,
             has_values: false,
             verdict: None,
@@ -351,11 +370,12 @@ fn wrong_kind(
         return CODE_MALUS;
     }
     let shown = candidate.shown();
-    let is_opposite = match candidate.cells.first() {
-        // The first value of a row says what the row is about.
-        Some(key) => opposites.are_in_key(&key.value),
-        None => opposites.are_in(&shown),
-    };
+    let is_opposite = opposites.are_qualifiers_in(&shown)
+        || match candidate.cells.first() {
+            // The first value of a row says what the row is about.
+            Some(key) => opposites.are_in_key(&key.value),
+            None => opposites.are_in(&shown),
+        };
     let is_amountless =
         question.asks_amount && lacks_measure.is_some_and(|one| !one.may_be_told_by(&shown));
     value_if(is_opposite, OPPOSITE_MALUS).max(value_if(is_amountless, AMOUNTLESS_MALUS))

@@ -43,6 +43,10 @@ const SAMENESS_WEIGHT: f32 = 0.2;
 /// Weight of the question's terms that a passage must add to those already covered in order to be
 /// needed.
 pub(crate) const GAIN_MIN: f32 = 0.15;
+/// Maximum drop in relevance of a row that is as likely meant as another, and the maximum number of
+/// such rows of which the question identifies one.
+const LIKE_DROP_MAX: f32 = 0.02;
+const LIKE_MAX: usize = 3;
 /// Weights that differ by less are considered equal.
 pub(crate) const SAME: f32 = 1e-3;
 
@@ -144,7 +148,12 @@ impl Choice<'_> {
             |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged(self.question));
         let judged = self.best(judged)?;
         let is_meant = |at: usize| self.scores[at].keyed > 0.0 && self.candidate(at).has_values();
-        Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })
+        // A value that many rows share identifies none: "shed B", in which ten boats lie.
+        let is_like = |at: &&usize| {
+            is_meant(**at) && self.relevance(**at) >= self.relevance(by_words) - LIKE_DROP_MAX
+        };
+        let is_one = || self.compared.iter().filter(is_like).count() <= LIKE_MAX;
+        Some(if is_meant(by_words) && !is_meant(judged) && is_one() { by_words } else { judged })
     }
 
     /// The compared candidate with the greatest value; the first one among equals.

@@ -11,7 +11,7 @@ use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{Day, days, quantities};
 use crate::text::words::{contains, denies, entries, is_entry, number_of, spaced};
-use crate::versions::amendments::{PARTS, part_number};
+use crate::versions::amendments::{PARTS, is_addendum, part_number};
 
 /// Number of words after a number among which its unit is sought: "five working days".
 const UNIT_WORDS: usize = 2;
@@ -75,6 +75,28 @@ const NEW: &str = "\
     décidé|hasta ahora|en lugar de|ya no|decidido";
 
 impl Choice<'_> {
+    /// The passage below an addendum at the end of a document that gives a number for what the
+    /// first passage, above the addendum, gives another one for.
+    fn of_addendum(&self, first: usize) -> Option<usize> {
+        let has_number = |at: usize| self.candidate(at).shown().contains(char::is_numeric);
+        let one = self.candidate(first);
+        let is_added = |at: usize| {
+            let other = self.candidate(at);
+            let sections = &self.reading.blocks[other.stretch].sections;
+            sections[other.section].iter().any(|heading| is_addendum(heading))
+        };
+        let is_meant = |at: usize| {
+            self.candidate(at).stretch == one.stretch
+                && matches!(self.candidate(at).shape, Shape::Unit(_))
+                && !self.matches.own[at].is_empty()
+                && self.scores[at].cosine >= self.scores[first].cosine - REPLACING_DROP_MAX
+        };
+        if self.question.is_of_past || !has_number(first) || is_added(first) {
+            return None;
+        }
+        self.best(|at| (is_added(at) && has_number(at) && is_meant(at)).then(|| self.relevance(at)))
+    }
+
     /// A passage of a later document that is about as close to the question and contradicts the
     /// first one.
     pub(crate) fn later(&self, first: usize) -> Option<usize> {
@@ -82,7 +104,7 @@ impl Choice<'_> {
         if self.question.compares {
             return None;
         }
-        if let Some(right) = self.put_right(first) {
+        if let Some(right) = self.put_right(first).or_else(|| self.of_addendum(first)) {
             return Some(right);
         }
         let of_first = &self.matches.own[first];

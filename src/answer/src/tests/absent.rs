@@ -223,3 +223,30 @@ fn a_row_may_leave_out_the_noun_of_its_table() {
     let answer = told("Which cheese can I get for a price of 40 euros?", &[("dairy.md", cheeses)]);
     assert!(answer.contains("Blue"), "{answer}");
 }
+
+/// Goal: a thing of another colour is another thing.
+#[test]
+fn a_row_of_another_colour_is_no_answer() {
+    let stock = "| Code | Article | Shelf |\n|---|---|---|\n| G-4 | Pink glaze | D5 |\n\
+        | G-7 | Wire cutter | A2 |\n";
+    let asked = |colour: &str| {
+        told(&format!("Which shelf is the {colour} glaze on?"), &[("stock.md", stock)])
+    };
+    assert_eq!(asked("blue"), ABSTENTION);
+    assert!(asked("pink").contains("D5"));
+}
+
+/// Goal: a question for a telephone number is only answered by one, however it is put.
+#[test]
+fn a_record_without_a_number_to_call_is_no_answer() {
+    let boats = "| boat | owner | berth |\n|---|---|---|\n| Kestrel | Maud Holm | 4 |\n";
+    for question in [
+        "Can you give me the phone number of Maud Holm, she owns the Kestrel?",
+        "Maud Holm of the Kestrel, what number?",
+    ] {
+        assert_eq!(told(question, &[("boats.md", boats)]), ABSTENTION, "{question}");
+    }
+    let boats = boats.replace("| 4 |", "| 0555 771 204 |").replace("berth", "phone");
+    let answer = told("Can you give me the phone number of Maud Holm?", &[("boats.md", &boats)]);
+    assert!(answer.contains("0555 771 204"), "{answer}");
+}

@@ -300,3 +300,16 @@ fn what_is_moved_later_holds() {
     let answer = told("What is the book fund for 2026?", &texts);
     assert!(answer.starts_with("1. Book fund: raised from 1,900 to 2,100 EUR."), "{answer}");
 }
+
+/// Goal: an addendum at the end of a document outweighs what stands above it, but only on what it
+/// gives a number for.
+#[test]
+fn an_addendum_is_told_before_what_it_changes() {
+    let text = "# Lease of the kiln\n\n## Rent\n\nThe rent is 310 francs a month.\n\n\
+        ## Deposit\n\nThe deposit is 900 francs.\n\n\
+        ## Addendum of 2 May 2025\n\nThe rent is 345 francs from this date.\n";
+    let answer = told("How much is the rent of the kiln?", &[("lease.md", text)]);
+    assert!(answer.starts_with("The rent is 345 francs"), "{answer}");
+    let answer = told("How much is the deposit for the kiln?", &[("lease.md", text)]);
+    assert!(answer.starts_with("The deposit is 900 francs"), "{answer}");
+}

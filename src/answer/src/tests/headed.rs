@@ -1,6 +1,7 @@
 //! Answers found by the headings above them, and the marks of quoted mails.
 
 use super::*;
+use crate::passages::blocks::blocks;
 
 const KENNEL: &str = "# Kennel questions\n\n\
     **Where do I leave the lead?**\nOn the hook beside the blue door.\n\n\
@@ -215,4 +216,17 @@ fn a_setting_is_told_with_its_comment() {
     assert!(!answer.contains("[ink]"), "{answer}");
     let answer = told("What is the gap_mm of vent3?", &[("heating.ini", text)]);
     assert!(answer.contains("because of the draught on the ink rollers: vent3 = shut"), "{answer}");
+}
+
+/// Goal: a line in columns right above an indented list is the heading of that list, not a row, so
+/// that the list before it does not swallow the next one.
+#[test]
+fn a_line_in_columns_above_an_indented_list_heads_it() {
+    let text = "FROST PLAN\n\nLEVEL 1  below 0 degrees forecast\n  - sand the steps\n\
+        \x20 - lamps on at four\n\nLEVEL 2     below -10 degrees forecast   (new)\n\
+        \x20 - drain the pumps\n  - two guards stay overnight\n";
+    let found = blocks(text, None);
+    let unit = found.units.iter().find(|unit| text[unit.bytes.clone()].contains("drain")).unwrap();
+    let heading = found.sections[unit.section].last().unwrap();
+    assert!(heading.starts_with("LEVEL 2"), "{heading}");
 }

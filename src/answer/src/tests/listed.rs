@@ -187,3 +187,20 @@ fn what_happened_is_told_with_its_cause() {
     let answer = super::told("Why were labels printed twice?", &[("report.md", text)]);
     assert!(answer.contains("side by side"), "{answer}");
 }
+
+/// Goal: what was learnt is told by the lessons, not by what was done first; all that is forbidden
+/// by the whole list.
+#[test]
+fn lessons_and_prohibitions_are_told_whole() {
+    let report = "# Report: oil in the pond\n\n## What was done\n\n- The pond was fenced off.\n\
+        - The oil was skimmed from the pond.\n\n## Lessons\n\n1. Two people fill the tank.\n\
+        2. The lid is tried first.\n";
+    let answer = told("What did we learn from the oil in the pond?", &[("report.md", report)]);
+    assert!(answer.contains("Two people") && answer.contains("lid"), "{answer}");
+    assert!(!answer.contains("fenced"), "{answer}");
+    let terms = "# Hire of the barn\n\n## Not allowed\n\n- candles and torches\n- confetti\n\
+        - drones over the barn\n\n## Cleaning\n\nThe barn is swept by the guests.\n";
+    let question = "What is forbidden when we hire the barn?";
+    let answer = told(question, &[("hire.md", terms)]);
+    assert!(["candles", "confetti", "drones"].iter().all(|one| answer.contains(one)), "{answer}");
+}

@@ -82,6 +82,13 @@ impl Changes {
     }
 }
 
+/// Whether a heading begins with the name of an amendment: "Addendum of 1 October 2025".
+pub(crate) fn is_addendum(heading: &str) -> bool {
+    let mut words = heading.unicode_words().map(str::to_lowercase);
+    let first = words.find(|word| !word.chars().all(char::is_numeric) && !is_entry(ORDINALS, word));
+    first.is_some_and(|word| is_entry(AMENDMENTS, &word))
+}
+
 /// Whether the file names and titles of two documents are those of amendments of one document.
 pub(crate) fn are_of_one(one: [&str; 2], other: [&str; 2]) -> bool {
     let words = |names: [&str; 2]| names.join(" ").unicode_words().map(str::to_lowercase).collect();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::lines::{has_columns, heading, is_edition, is_fence, is_rule, is_stamped};
+use super::lines::{Line, has_columns, heading, is_edition, is_fence, is_rule, is_stamped};
 use super::{Form, Kind, Parser};
 use crate::text::sentences::{self, SENTENCE_CHARS_MAX};
 use crate::text::words::entries;
@@ -82,7 +82,10 @@ impl Parser<'_> {
         let is_last = self.lines[end..].iter().all(|line| line.content.is_empty());
         let is_underlined = self.lines.get(end).is_some_and(|line| is_rule(line.content));
         let has_digit = content.contains(|c: char| c.is_ascii_digit());
-        let is_row = has_columns(content) && has_digit && !is_underlined;
+        let is_row = has_columns(content)
+            && has_digit
+            && !is_underlined
+            && !(is_one_line && self.is_above_deeper_list(end));
         if is_row {
             self.push_bounded(Kind::Sentence, bytes);
             return;
@@ -104,10 +107,12 @@ impl Parser<'_> {
         if bold.is_some() || (is_open && !self.is_whole_answer(end)) {
             let heading = sentences::bold(content).unwrap_or(content).to_owned();
             // "[server]" names a part of settings and tells nothing.
+            // "LEVEL 2   below -10 degrees" also says what level 2 is.
+            let is_told = has_columns(content) && has_digit && self.is_above_deeper_list(end);
             if !is_bracketed(&heading)
                 && let Some(unit) = self.push(Kind::Sentence, bytes.clone())
             {
-                unit.is_lead = true;
+                unit.is_lead = !is_told;
             }
             if !is_last && !heading.ends_with([',', ';']) {
                 let announces = sentences::announces(&heading);
@@ -122,6 +127,13 @@ impl Parser<'_> {
             true => self.push_bounded(Kind::Sentence, bytes),
             false => self.push_sentences(Kind::Sentence, bytes),
         }
+    }
+
+    /// Whether an indented list begins at `end`, right below a line that is less indented.
+    fn is_above_deeper_list(&self, end: usize) -> bool {
+        let is_item = |line: &Line<'_>| sentences::item_mark(line.content).is_some();
+        let next = self.lines.get(end).filter(|line| is_item(line));
+        next.is_some_and(|next| next.indent > self.lines[end - 1].indent)
     }
 
     /// Whether a long line that no sentence ends in, right above records or a table, names what
