@@ -294,10 +294,8 @@ pub(crate) fn by_words(
     let mut unmet = wanted.clone();
     unmet.retain(|term| !met.contains(term));
     lens.keep_for(&unmet);
-    let known = |all: Vec<BTreeSet<String>>| -> Vec<BTreeSet<String>> {
-        all.iter().map(|told| lens.known(told)).collect()
-    };
-    let (said, above) = (known(said), known(above));
+    let known = |all: &[BTreeSet<String>]| all.iter().map(|told| lens.known(told)).collect();
+    let (said, above): (Vec<_>, Vec<_>) = (known(&said), known(&above));
     let own = own_terms(&lens, candidates, &said, &above);
     let single = candidates.iter().zip(&own).filter(|(one, _)| matches!(one.shape, Shape::Unit(_)));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);

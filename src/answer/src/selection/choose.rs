@@ -66,6 +66,11 @@ pub(crate) struct Choice<'a> {
 impl Choice<'_> {
     /// Returns the candidates of the answer, in order; none if no candidate is good enough.
     pub(crate) fn chosen(&self) -> Vec<usize> {
+        self.with_second_opinion(self.by_first())
+    }
+
+    /// The candidates that answer together with the first passage.
+    fn by_first(&self) -> Vec<usize> {
         let Some(first) = self.first() else {
             return Vec::new();
         };

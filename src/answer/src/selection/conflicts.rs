@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::blocks::Kind;
-use crate::passages::candidates::{Candidate, Shape, said_in};
+use crate::passages::candidates::{Candidate, Shape};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{Day, days, quantities};
-use crate::text::words::{contains, denies, entries, is_entry, number_of, spaced};
-use crate::versions::amendments::{PARTS, is_addendum, part_number};
+use crate::text::words::{contains, entries, is_entry, number_of, spaced};
 
 /// Number of words after a number among which its unit is sought: "five working days".
 const UNIT_WORDS: usize = 2;
@@ -29,9 +28,11 @@ const LATER_CONFIDENCE_MIN: f32 = 0.8;
 const SAME_WORDS_DROP_MAX: f32 = 0.3;
 /// Minimum share of the question's terms that these words make up.
 const SAME_SHARE_MIN: f32 = 0.5;
+/// Minimum share of the question's terms in a passage that one which contradicts it has too.
+const CONTRADICTED_SHARE_MIN: f32 = 0.5;
 /// Maximum drop in similarity of a sentence that marks the number of the first passage as
 /// superseded.
-const REPLACING_DROP_MAX: f32 = 0.4;
+pub(super) const REPLACING_DROP_MAX: f32 = 0.4;
 /// Words before a number that no longer holds, and the minimum number of its digits.
 const OLD: &str = "\
     so far|until now|up to now|previously|instead of|formerly|up from|down from|still say|\
@@ -61,11 +62,6 @@ const BEFORE_DENYING: &[&str] = &[", ", "(", " and "];
 const BEHIND_DENIED: &str = "as|like|because|but|which|that|any|wie|weil|comme|parce|como|porque";
 const DENIED_WORDS_MAX: usize = 5;
 const NAME_CHARS_MIN: usize = 4;
-/// Words that announce corrections in minutes.
-const CORRECTIONS: &str = "\
-    correction|corrections|corrected|amendment|amendments|to the minutes|to the last minutes|\
-    berichtigung|berichtigungen|korrektur|korrekturen|zum protokoll|rectification|rectifications|\
-    au procès verbal|corrección|correcciones|rectificación|al acta";
 /// Words that mark a statement as new or changed.
 const NEW: &str = "\
     from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
@@ -75,28 +71,6 @@ const NEW: &str = "\
     décidé|hasta ahora|en lugar de|ya no|decidido";
 
 impl Choice<'_> {
-    /// The passage below an addendum at the end of a document that gives a number for what the
-    /// first passage, above the addendum, gives another one for.
-    fn of_addendum(&self, first: usize) -> Option<usize> {
-        let has_number = |at: usize| self.candidate(at).shown().contains(char::is_numeric);
-        let one = self.candidate(first);
-        let is_added = |at: usize| {
-            let other = self.candidate(at);
-            let sections = &self.reading.blocks[other.stretch].sections;
-            sections[other.section].iter().any(|heading| is_addendum(heading))
-        };
-        let is_meant = |at: usize| {
-            self.candidate(at).stretch == one.stretch
-                && matches!(self.candidate(at).shape, Shape::Unit(_))
-                && !self.matches.own[at].is_empty()
-                && self.scores[at].cosine >= self.scores[first].cosine - REPLACING_DROP_MAX
-        };
-        if self.question.is_of_past || !has_number(first) || is_added(first) {
-            return None;
-        }
-        self.best(|at| (is_added(at) && has_number(at) && is_meant(at)).then(|| self.relevance(at)))
-    }
-
     /// A passage of a later document that is about as close to the question and contradicts the
     /// first one.
     pub(crate) fn later(&self, first: usize) -> Option<usize> {
@@ -138,48 +112,6 @@ impl Choice<'_> {
                 && self.scores[at].confidence(&self.evidence) >= LATER_CONFIDENCE_MIN;
             is_later.then(|| self.relevance(at))
         })
-    }
-
-    /// The passage that corrects the first one: the next message, a later message on the same
-    /// matter that retracts it, or the item of later minutes that corrects the item of the same
-    /// number.
-    pub(crate) fn put_right(&self, first: usize) -> Option<usize> {
-        let (one, of_first) = (self.candidate(first), &self.matches.own[first]);
-        let is_behind = |at: usize| {
-            let other = self.candidate(at);
-            let is_next = || one.is_put_right && other.unit == one.unit + 1;
-            let is_of_same = || {
-                one.shape == Shape::Unit(Kind::Line)
-                    && !of_first.is_empty()
-                    && of_first.is_subset(&self.matches.own[at])
-                    && denies(said_in(Kind::Line, &other.shown()))
-            };
-            other.is_beside(one)
-                && other.units == 1
-                && other.unit > one.unit
-                && (is_next() || is_of_same())
-        };
-        let number = part_number(&one.shown());
-        let is_right = |at: &usize| {
-            let other = self.candidate(*at);
-            is_behind(*at)
-                || (matches!(other.shape, Shape::Unit(_))
-                    && number.as_ref().is_some_and(|number| names_item(&other.shown(), number))
-                    && self.editions.is_later(other.hit, one.hit)
-                    && self.is_correction(*at))
-        };
-        (0..self.reading.candidates.len()).find(is_right)
-    }
-
-    /// Whether an item announces corrections or stands below words that do.
-    fn is_correction(&self, at: usize) -> bool {
-        let one = self.candidate(at);
-        let tells = |text: &str| entries(CORRECTIONS).any(|word| contains(&spaced(text), word));
-        let all = &self.reading.candidates;
-        let before = all.iter().take(at).rev().take_while(|other| other.stretch == one.stretch);
-        let mut before = before.skip_while(|other| item_number(&other.shown()).is_some());
-        [&one.lead, &one.heading, &one.shown()].into_iter().any(|text| tells(text))
-            || before.next().is_some_and(|other| tells(&other.shown()))
     }
 
     /// Whether a sentence of another text denies something that the other passage states: "1 May,
@@ -272,7 +204,12 @@ impl Choice<'_> {
     /// Whether sentences of two texts state different numbers on what the question asks.
     pub(crate) fn contradicts(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
-        let shares = || !self.matches.own[at].is_disjoint(&self.matches.own[other]);
+        // One word in common is no sign that both are about the same thing.
+        let shares = || {
+            let (weights, own) = (&self.matches.weights, &self.matches.own);
+            let both = weights.share(own[at].intersection(&own[other]));
+            both > 0.0 && both >= CONTRADICTED_SHARE_MIN * weights.share(own[other].iter())
+        };
         one.stretch != two.stretch
             && is_prose(one)
             && is_prose(two)
@@ -281,21 +218,8 @@ impl Choice<'_> {
     }
 }
 
-/// The number of the item that a correction names: "item 6: it costs 36 EUR".
-fn item_number(text: &str) -> Option<String> {
-    let first = text.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let is_named = first.starts_with(char::is_alphabetic);
-    part_number(first).filter(|_| is_named)
-}
-
-/// Whether a text mentions the item with a number: "correction to item 6: it costs 36 EUR".
-fn names_item(text: &str, number: &str) -> bool {
-    let words: Vec<String> = bare_words(text).map(str::to_lowercase).collect();
-    words.windows(2).any(|two| is_entry(PARTS, &two[0]) && two[1] == number)
-}
-
 /// The words that a text denies: "1 April" in "from 1 May, not 1 April".
-fn denied(text: &str) -> Vec<Vec<&str>> {
+pub(super) fn denied(text: &str) -> Vec<Vec<&str>> {
     let lower = text.to_ascii_lowercase();
     let behind = lower.match_indices(DENYING).filter_map(|(at, word)| {
         let rest = Some(&text[at + word.len()..])
@@ -347,7 +271,7 @@ fn tells_value(held: &str, value: &str) -> bool {
 
 /// Whether the words of a text state what another text denies: all significant words if these
 /// include numbers, else one of its names.
-fn tells_all(held: &[&str], denied: &[&str]) -> bool {
+pub(super) fn tells_all(held: &[&str], denied: &[&str]) -> bool {
     let is_number = |word: &&&str| number_of(&word.to_lowercase()).is_some();
     let is_name = |word: &&&str| {
         word.starts_with(char::is_uppercase) && word.chars().count() >= NAME_CHARS_MIN
@@ -372,7 +296,7 @@ fn is_new(spaced: &str) -> bool {
 
 /// The words of a text, split at white space and stripped of punctuation at their ends: "9:30",
 /// "14".
-fn bare_words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn bare_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 

@@ -10,6 +10,7 @@
 //! - `columns`: the columns in which a question means a name
 //! - `computed`: rows picked by computation
 //! - `conflicts`: passages that contradict each other
+//! - `corrections`: later messages, minutes and addenda that put a passage right
 //! - `decisions`: the decisions recorded in minutes
 //! - `deeds`: the measures of a report
 //! - `divided`: the part of a table that a question names
@@ -19,6 +20,7 @@
 //! - `kinds`: the table of the kind of things that is meant
 //! - `legends`: entries that say what a sign means
 //! - `occasions`: the part of a paragraph about the occasion that is asked about
+//! - `opinions`: a second passage if the reader and the words disagree
 //! - `payers`: the sentence that says who bears a cost
 //! - `placed`: the sentence that names the place meant by "there"
 //! - `reasons`: sentences that tell the cause of what another one says
@@ -45,6 +47,7 @@ pub(crate) mod choose;
 pub(crate) mod columns;
 pub(crate) mod computed;
 pub(crate) mod conflicts;
+pub(crate) mod corrections;
 pub(crate) mod decisions;
 pub(crate) mod deeds;
 pub(crate) mod divided;
@@ -54,6 +57,7 @@ pub(crate) mod identified;
 pub(crate) mod kinds;
 pub(crate) mod legends;
 pub(crate) mod occasions;
+pub(crate) mod opinions;
 pub(crate) mod payers;
 pub(crate) mod placed;
 pub(crate) mod reasons;

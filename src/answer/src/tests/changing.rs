@@ -313,3 +313,24 @@ fn an_addendum_is_told_before_what_it_changes() {
     let answer = told("How much is the deposit for the kiln?", &[("lease.md", text)]);
     assert!(answer.starts_with("The deposit is 900 francs"), "{answer}");
 }
+
+/// Goal: minutes that correct one value of an item leave the others of that item as they are.
+#[test]
+fn a_correction_holds_only_for_what_it_denies() {
+    let texts = [
+        (
+            "minutes-2025-02-12.md",
+            "# Minutes of 12 February 2025\n\n2 Outdoor pool. The season begins on 9 May.\n\n\
+             3 Sauna. The stove costs 940 francs.\n",
+        ),
+        (
+            "minutes-2025-03-12.md",
+            "# Minutes of 12 March 2025\n\n1 Corrections to the last minutes: in item 2 the ticket \
+             costs 89 francs, not 94 francs; in item 3 the stove costs 990 francs.\n",
+        ),
+    ];
+    let answer = told("When does the season of the outdoor pool begin?", &texts);
+    assert!(answer.contains("9 May"), "{answer}");
+    let answer = told("What does the stove of the sauna cost?", &texts);
+    assert!(answer.contains("990") && !answer.starts_with("3 Sauna"), "{answer}");
+}
