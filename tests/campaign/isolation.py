@@ -9,7 +9,7 @@ import threading
 from random import Random
 from urllib.parse import urlencode
 
-from server import KEY, Broken, Gone, Server, wait_for_jobs
+from server import Broken, Gone, Server, wait_for_jobs
 
 LETTERS = "bcdfghjklmnpqrtvwx"
 TENANTS, REQUESTS = ["amber", "basil", "cedar"], 400
@@ -74,7 +74,7 @@ def canaries(trial):
     _, _, metrics = admin.send("GET", "/metrics")
     server.stop()
     for what, text in (("the log", server.log()), ("the metrics", metrics.decode())):
-        for secret in [*codes.values(), *keys.values(), KEY]:
+        for secret in [*codes.values(), *keys.values(), server.key]:
             if secret.lower() in text.lower():
                 at = text.lower().index(secret.lower())
                 failures.append(f"{what}: {secret} in {text[max(0, at - 200) : at + 200]}")

@@ -7,7 +7,6 @@ import subprocess
 import time
 from urllib.parse import urlencode
 
-KEY = "operator-key-of-the-campaign-0000000001"
 # A start that takes longer has failed, even on a busy machine.
 START_SECONDS = 120
 
@@ -32,9 +31,10 @@ class Server:
     """`lodestone serve` over a data directory. `prefix` precedes the command, `extra` is added to its environment."""
 
     def __init__(self, trial, data, extra=None, prefix=(), arguments=(), port=0):
+        self.key = trial.key
         self.log_path = trial.folder / f"log-{trial.next_number()}"
         names = {k: v for k, v in os.environ.items() if not k.startswith("LODESTONE_")}
-        names |= {"LODESTONE_ADMIN_KEY": KEY, "LODESTONE_MODEL_DIR": str(trial.model), "RUST_LOG": "info"}
+        names |= {"LODESTONE_ADMIN_KEY": self.key, "LODESTONE_MODEL_DIR": str(trial.model), "RUST_LOG": "info"}
         names |= trial.embedder | (extra or {})
         command = [*prefix, str(trial.binary), "serve", "--data-dir", str(data), "--listen", f"127.0.0.1:{port}", *arguments]
         begun = time.monotonic()
@@ -74,9 +74,9 @@ class Server:
         """Whether the process is running."""
         return self.process.poll() is None
 
-    def client(self, key=KEY, is_kept=False):
-        """A client with its own connection."""
-        return Client(self.address, key, is_kept)
+    def client(self, key=None, is_kept=False):
+        """A client with its own connection, by default of the operator."""
+        return Client(self.address, key or self.key, is_kept)
 
 
 class Client:

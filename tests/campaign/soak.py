@@ -14,7 +14,7 @@ from random import Random
 
 from durability import finish, rows
 from oracle import EVERY, Journal
-from server import KEY, Broken, Server, wait_for_jobs
+from server import Broken, Server, wait_for_jobs
 
 PERIODS, WARMING = 8, 2
 # Rest before each sample: freed memory is returned within seconds, files without a reader are deleted within ten.
@@ -130,7 +130,7 @@ class Others:
         address = "http://{}:{}".format(*self.server.address)
         for arguments in (["backup", to, "--server", address], ["backup", "verify", to]):
             command = [self.trial.binary, *map(str, arguments)]
-            environment = os.environ | {"LODESTONE_API_KEY": KEY}
+            environment = os.environ | {"LODESTONE_API_KEY": self.server.key}
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
             if done.returncode != 0:
                 raise Broken(f"{arguments}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
