@@ -13,8 +13,9 @@ use crate::question::extremes::{Extreme, extreme, rank};
 use crate::question::measures::Measure;
 use crate::question::openers::{INDIRECT_STEPS, asking, asks_deeds, asks_how, is_order};
 use crate::question::phrases::{
-    BEFORE_NOUN, COMPARATIVES, COUNTS, DECISIONS, EITHER, ENDED, LISTINGS, LISTS, MEANS, MONEY,
-    OF_AMOUNTS, OPEN, SUMS, WHO_OR_WHERE, asks_cause,
+    BEFORE_NOUN, COMPARATIVES, COUNTS, DECISIONS, EITHER, ENDED, FORBIDDEN, HOW_IT_WORKS, LEARNT,
+    LESSONS, LISTINGS, LISTS, MEANS, MONEY, OF_AMOUNTS, OPEN, SUMS, TO_DO, WHO_OR_WHERE, WISHES,
+    asks_cause,
 };
 use crate::question::qualities::Quality;
 use crate::question::several::{is_of_pairs, is_plural, noun, wants_several};
@@ -47,24 +48,11 @@ const STEPS_NAMED: &str = "\
     steps for|steps of|steps when|steps if|steps after|first steps|two steps|three steps|\
     four steps";
 const STEPS_LAST: &str = "how|steps|procedure|wie|schritte|pasos|étapes";
-/// Final phrases that ask for what has to be done.
-const TO_DO: [&str; 2] = [" what do i have to do ", " what do we have to do "];
-/// Phrases for a wish, and final phrases that then ask for the steps to what is wished.
-const WISHES: &str = "\
-    i would like to|i'd like to|we would like to|we'd like to|i want to|we want to|i wish to|\
-    i need to|we need to|ich möchte|wir möchten|je voudrais|nous voudrions|quiero|queremos";
-const HOW_IT_WORKS: [&str; 6] = [
-    " how does that work ", " how does it work ", " how does this work ", " wie geht das ",
-    " comment ça marche ", " cómo funciona ",
-];
 /// Openings that ask what was done about something, and the noun they stand for.
 const DONE: &str = "\
     what was to be done|what was done|what has been done|what have we done|what did we do|\
     what did we change|what was changed|what have we changed|what was introduced";
 const DEEDS_DONE: &str = "measures";
-/// Openings that ask for what was learnt, and the noun they stand for.
-const LEARNT: &str = "what did we learn|what have we learnt|what have we learned|what was learnt";
-const LESSONS: &str = "lessons";
 /// Openings that ask how to do something.
 const DEEDS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -89,11 +77,6 @@ const ALLS: &str = "\
     what should|what must|what do i need|what do we need|what was decided|what was agreed|\
     what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
     que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
-/// Openings that ask for all that is forbidden, unless a number selects one of it.
-const FORBIDDEN: &str = "\
-    what is forbidden|what is not allowed|what isn't allowed|what is prohibited|what is banned|\
-    what is not permitted|was ist verboten|was ist nicht erlaubt|qu'est ce qui est interdit|\
-    qué está prohibido";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Phrases in which a total is a count rather than a sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";

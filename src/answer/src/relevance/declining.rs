@@ -390,17 +390,6 @@ fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
     }
 }
 
-/// Whether a question for a number or a time finds none in the passage. `holds_kind` tells whether
-/// the passage holds the kind of thing asked for.
-pub(crate) fn lacks_kind(question: &Question, holds_kind: bool, passage: &str) -> bool {
-    match question.asked {
-        Asked::Number => !holds_kind,
-        Asked::Date if words::wants_weekday(&question.lower) => !holds_kind,
-        Asked::Date => !holds_kind && !words::tells_time(passage),
-        Asked::Person | Asked::Other => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,19 +436,5 @@ mod tests {
         assert!(!counts(&noun, &[cell("key", "K-07"), cell("opens", "Locker flaps")], ""));
         assert!(counted("How much is it?").is_empty());
         assert!(counts(&counted("How many vacation days do I have?"), &[], "You have 28 days."));
-    }
-
-    #[test]
-    fn a_number_or_time_that_is_asked_for_must_be_there() {
-        let of = |question: &str, holds, text| lacks_kind(&Question::new(question), holds, text);
-        let (number, date) = ("How many halls are there?", "When does it open?");
-        assert!(of(number, false, ""));
-        assert!(!of(number, true, ""));
-        assert!(!of("Why?", false, ""));
-        assert!(of(date, false, "The hall is behind the chapel, ring 999."));
-        assert!(of("Which day of the week is it open?", false, "Every morning."));
-        for text in ["As soon as the bell rings.", "From 6.30 pm.", "Jeden Tag", "春天"] {
-            assert!(!of(date, false, text), "{text}");
-        }
     }
 }

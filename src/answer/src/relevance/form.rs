@@ -18,7 +18,7 @@ use crate::relevance::suppositions::supposes;
 use crate::rows::ranges::{is_out_of_range, span_holds};
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money};
-use crate::text::words::{Asked, contains, entries, holds, is_entry, spaced, tells_negation};
+use crate::text::words::{self, Asked, contains, entries, holds, is_entry, spaced, tells_negation};
 use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
@@ -212,6 +212,17 @@ pub(crate) fn form(
     form
 }
 
+/// Whether a question for a number or a time finds none in the passage. `holds_kind` tells whether
+/// the passage holds the kind of thing asked for.
+pub(crate) fn lacks_kind(question: &Question, holds_kind: bool, passage: &str) -> bool {
+    match question.asked {
+        Asked::Number => !holds_kind,
+        Asked::Date if words::wants_weekday(&question.lower) => !holds_kind,
+        Asked::Date => !holds_kind && !words::tells_time(passage),
+        Asked::Person | Asked::Other => false,
+    }
+}
+
 /// Whether a passage is the first one below a heading whose words are all in a question for steps.
 fn is_below_its_name(question: &Question, candidate: &Candidate) -> bool {
     let named = || {
@@ -334,5 +345,24 @@ fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
         let line = before.rsplit('\n').next().unwrap_or_default();
         let is_mark = |text: &str| text.trim_start().starts_with(['>', '|']);
         is_mark(&part.shown) || (part.chunk == candidate.hit && is_mark(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_or_time_that_is_asked_for_must_be_there() {
+        let of = |question: &str, holds, text| lacks_kind(&Question::new(question), holds, text);
+        let (number, date) = ("How many halls are there?", "When does it open?");
+        assert!(of(number, false, ""));
+        assert!(!of(number, true, ""));
+        assert!(!of("Why?", false, ""));
+        assert!(of(date, false, "The hall is behind the chapel, ring 999."));
+        assert!(of("Which day of the week is it open?", false, "Every morning."));
+        for text in ["As soon as the bell rings.", "From 6.30 pm.", "Jeden Tag", "春天"] {
+            assert!(!of(date, false, text), "{text}");
+        }
     }
 }

@@ -13,9 +13,9 @@ use crate::question::measures::Measure;
 use crate::question::named::{CODE_MALUS, tells_year};
 use crate::question::phrases::{MEANS, MONEY, OPEN, SUMS};
 use crate::question::wish::Question;
-use crate::relevance::declining::{Demands, lacks_kind};
+use crate::relevance::declining::Demands;
 use crate::relevance::form::{
-    END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, is_of_deeds, tells_end, value_if,
+    END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, is_of_deeds, lacks_kind, tells_end, value_if,
 };
 use crate::relevance::owners::{OTHER_OWNER_MALUS, Owners};
 use crate::relevance::siblings::{SIBLING_MALUS, Siblings};

@@ -16,7 +16,8 @@ const OF_ROUTINE: &str = "steps|duties|tasks|aufgaben|tâches|tareas";
 /// Words beside the measures in a question that tell nothing about the event.
 const BESIDE: &str = "\
     taken agreed decided adopted introduced planned ordered follow followed come came out after \
-    since because result resulted learn learned learnt ergriffen beschlossen prises décidées tomadas adoptadas";
+    since because result resulted learn learned learnt \
+    ergriffen beschlossen prises décidées tomadas adoptadas";
 /// Minimum share of the event that a report has to name.
 const SHARE_MIN: f32 = 0.5;
 

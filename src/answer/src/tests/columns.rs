@@ -206,7 +206,8 @@ fn numbers_in_words_and_days_of_the_month_choose_rows() {
 /// Goal: a column that says when its things were counted is still the number of them.
 #[test]
 fn a_dated_column_counts_its_things() {
-    let table = "# Rowing club: fees\n\n| Category | 2025 | Members on 30 Sep 2025 |\n|---|---|---|\n\
+    let table = "# Rowing club: fees\n\n\
+        | Category | 2025 | Members on 30 Sep 2025 |\n|---|---|---|\n\
         | Adult | 45 | 241 |\n| Couple | 68 | 86 |\n";
     let answer = told("How many couples are members of the rowing club?", &[("fees.md", table)]);
     assert!(answer.contains("Members on 30 Sep 2025: 86"), "{answer}");

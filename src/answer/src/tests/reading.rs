@@ -184,7 +184,8 @@ fn a_code_leaves_no_doubt_about_its_row() {
 #[test]
 fn a_second_opinion_of_the_reader_is_told() {
     let text = "## Gates\n\nThe north gate is locked by the guard in the evening.\n\n## Keys\n\n\
-        The south gate is shut by the clerk in the evening.\n\n## Bells\n\nThe bell rings at noon.\n";
+        The south gate is shut by the clerk in the evening.\n\n## Bells\n\nThe bell rings \
+        at noon.\n";
     for (of, has_second) in [("gate", true), ("guard", false)] {
         let reader = Arc::new(Sure { of, ..Sure::default() });
         let answer = read_of(&reader, QUESTION, "Locking rules", text).text;
