@@ -86,6 +86,12 @@ const SCALES: &[&[(&str, f64)]] = &[
     ],
 ];
 
+/// Whether two units are of one kind of quantity.
+pub(crate) fn is_like(one: &str, other: &str) -> bool {
+    let has = |scale: &[(&str, f64)], unit: &str| scale.iter().any(|(name, _)| *name == unit);
+    SCALES.iter().any(|scale| has(scale, one) && has(scale, other))
+}
+
 /// Whether a unit is one of time.
 pub(crate) fn is_of_time(unit: &str) -> bool {
     let kind = |unit| scaled(1.0, unit).map(|(kind, _)| kind);

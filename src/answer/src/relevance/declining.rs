@@ -15,12 +15,13 @@ use crate::question::condition::unbound;
 use crate::question::named::{CODE_MALUS, Named, is_acronym_of, names, written};
 use crate::question::openers::asking;
 use crate::question::phrases::COUNTS;
+use crate::question::scales::is_like;
 use crate::question::wish::{Question, last_of};
 use crate::relevance::absences::{Absences, Holds};
 use crate::relevance::stocks::tells_stock;
 use crate::rows::keys::Keys;
 use crate::text::terms::{is_common, terms};
-use crate::text::values::{days, has_day_of_month, year};
+use crate::text::values::{days, has_day_of_month, quantities, year};
 use crate::text::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
@@ -97,6 +98,8 @@ pub(crate) struct Demands {
     days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
+    /// The first word of the things counted, which may be a unit: "kilos".
+    unit: Option<String>,
     /// The words of the last question.
     words: String,
     /// The terms of the last question.
@@ -129,6 +132,7 @@ impl Demands {
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(last_of(text)),
             counted: counted_terms(&counted),
+            unit: counted.into_iter().next(),
             words: spaced(last_of(text)),
             asked: terms(last_of(text)),
             naming: entries(NAMINGS)
@@ -137,6 +141,12 @@ impl Demands {
             is_of_list: question.is_of_list,
             compares: question.compares,
         }
+    }
+
+    /// Whether a text has a quantity in a unit like the one counted: "60 kg" for "how many kilos".
+    fn has_unit(&self, text: &str) -> bool {
+        let is_one = |unit: &String| quantities(text).iter().any(|one| is_like(unit, &one.unit));
+        self.unit.as_ref().is_some_and(is_one)
     }
 
     /// Whether a row has a number in a column that the question names: "Tables: 32" for "how many
@@ -224,12 +234,18 @@ impl Demands {
             _ => is_held(term),
         };
         let names = self.names.iter().filter(|(name, _)| wanted.contains(*name));
+        let has_name = names.clone().any(|(name, named)| *named == Named::Name && is_held(name));
+        // Of two things that are compared, each row is about one.
+        let is_side = self.compares && is_row && has_name;
         let lost = names.clone().filter(|(name, named)| {
             // If the question names several years or codes, each passage may be about one.
             let is_other = |(name, other): (&String, &Named)| other == *named && is_held(name);
-            !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
+            let is_lost = match named {
+                Named::Name => !is_side,
+                _ => !names.clone().any(is_other),
+            };
+            !is_held(name) && is_lost
         });
-        let has_name = names.clone().any(|(name, named)| *named == Named::Name && is_held(name));
         let is_of_another = passage.has_values() && !has_name && !self.compares;
         let lost = lost.map(|(_, named)| match named {
             Named::Name if is_of_another => ROW_NAME_MALUS,
@@ -261,6 +277,7 @@ impl Demands {
         let is_counted = is_counted
             || self.counted.is_empty()
             || self.names_number(&passage.cells)
+            || self.has_unit(&passage.shown())
             || tells_stock(&passage.cells, &self.counted)
             || counts(&self.counted, self.without_number(&passage.cells), &passage.shown());
         missing

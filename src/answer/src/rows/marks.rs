@@ -107,14 +107,23 @@ fn marks(question: &str, rows: &[&[Cell]]) -> Option<Marks> {
         let lacks_value = denial
             .zip(places.last())
             .is_some_and(|(denial, last)| lacks_value(&words, denial, last + 1));
-        let is_asked = is_flag || (lacks_value && is_told && !is_of_days);
+        // "groomed: never" for "never groomed".
+        let is_denial = |value: &str| {
+            let first = value.unicode_words().next().map(str::to_lowercase);
+            denial.is_some_and(|at| first.as_ref() == Some(&words[at].lower))
+        };
+        let tells_denial = !is_flag && column.1.iter().any(|value| is_denial(value));
+        let is_asked = is_flag || tells_denial || (lacks_value && is_told && !is_of_days);
         if !is_asked {
             continue;
         }
         let holds = |row: &[Cell]| {
             let value = row.iter().find(|cell| cell.name == column.0).map(|cell| &*cell.value);
             let is_one = |value| if is_flag { says(YES, value) } else { !is_blank(value) };
-            value.is_some_and(is_one) != is_denied
+            match tells_denial {
+                true => value.is_some_and(is_denial),
+                false => value.is_some_and(is_one) != is_denied,
+            }
         };
         marks.met.retain(|at| holds(rows[*at]));
         marks.terms.extend(places.iter().flat_map(|at| words[*at].terms.iter().cloned()));

@@ -152,7 +152,11 @@ impl Choice<'_> {
         let judged =
             |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged(self.question));
         let judged = self.best(judged)?;
-        let is_meant = |at: usize| self.scores[at].keyed > 0.0 && self.candidate(at).has_values();
+        // "name: Tarn" tells nothing of the Tarn.
+        let is_meant = |at: usize| {
+            let one = self.candidate(at);
+            self.scores[at].keyed > 0.0 && one.has_values() && one.cells.len() > 1
+        };
         // A value that many rows share identifies none: "shed B", in which ten boats lie.
         let is_like = |at: &&usize| {
             is_meant(**at) && self.relevance(**at) >= self.relevance(by_words) - LIKE_DROP_MAX

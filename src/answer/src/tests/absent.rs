@@ -250,3 +250,11 @@ fn a_record_without_a_number_to_call_is_no_answer() {
     let answer = told("Can you give me the phone number of Maud Holm?", &[("boats.md", &boats)]);
     assert!(answer.contains("0555 771 204"), "{answer}");
 }
+
+/// Goal: kilos are counted in kg.
+#[test]
+fn things_are_counted_in_any_unit_of_their_kind() {
+    let rules = "# Blasting\n\nThe magazine for explosives holds 60 kg at most.\n";
+    let answer = told("How many kilos of explosives may we store at most?", &[("r.md", rules)]);
+    assert!(answer.contains("60 kg"), "{answer}");
+}

@@ -334,3 +334,23 @@ fn a_correction_holds_only_for_what_it_denies() {
     let answer = told("What does the stove of the sauna cost?", &texts);
     assert!(answer.contains("990") && !answer.starts_with("3 Sauna"), "{answer}");
 }
+
+/// Goal: the minutes of the next meeting correct a price that the last ones state in other words.
+#[test]
+fn a_price_that_the_next_minutes_deny_is_put_right() {
+    let texts = [
+        (
+            "ops-minutes-2026-01.md",
+            "# Operations meeting, 19 January 2026\n\n**7. Any other business.** Patrol gets two \
+             new sledges (toboggan \"Alk 3\"), 2,150 each. Staff party on 24 April.\n",
+        ),
+        (
+            "ops-minutes-2026-02.txt",
+            "OPERATIONS MEETING 16 FEBRUARY 2026\n\n1  Minutes of 19 January: correction by Signe \
+             - the toboggans cost 2,510 each, not 2,150. Otherwise agreed.\n",
+        ),
+    ];
+    let answer = told("What did one of the new patrol toboggans cost?", &texts);
+    let right = answer.find("2,510");
+    assert!(right.is_some() && right < answer.find("2,150"), "{answer}");
+}

@@ -194,3 +194,13 @@ fn a_second_opinion_of_the_reader_is_told() {
         assert!(!answer.contains("bell"), "{answer}");
     }
 }
+
+/// Goal: a field with nothing but the name asked about does not outweigh what the reader prefers.
+#[test]
+fn a_field_with_the_name_alone_tells_nothing() {
+    let settings = "site: north\nreservoir:\n  name: Tarn\n  volume_m3: 92000\n";
+    let reader = Arc::new(Sure { of: "volume", ..Sure::default() });
+    let question = "What is the volume of the Tarn reservoir?";
+    let answer = read_of(&reader, question, "settings.yaml", settings).text;
+    assert!(answer.contains("volume_m3: 92000"), "{answer}");
+}

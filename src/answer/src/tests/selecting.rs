@@ -658,3 +658,24 @@ fn the_object_of_fields_is_what_they_are_about() {
     let answer = super::told("price of weddings", &[("programme.json", text)]);
     assert!(answer.contains("140") && !answer.contains("125"), "{answer}");
 }
+
+const PISTES: &str = "| Piste | Colour | Length m | Groomed |\n|---|---|---|---|\n\
+    | Widow's Ladder | black | 1400 | on Saturdays |\n| Ox Wall | black | 1150 | never |\n\
+    | Long Meadow | blue | 2300 | every night |\n| North Gully | black | 1600 | never |\n";
+
+/// Goal: "never" is a value like any other where a column has it.
+#[test]
+fn what_is_never_done_is_selected_by_that_word() {
+    let answer = super::told("pistes that are never groomed", &[("pistes.md", PISTES)]);
+    assert!(answer.contains("Ox Wall") && answer.contains("North Gully"), "{answer}");
+    assert!(!answer.contains("Meadow") && !answer.contains("Ladder"), "{answer}");
+}
+
+/// Goal: of two things that are compared, each row has only one name.
+#[test]
+fn two_rows_are_compared_by_their_names() {
+    let question = "Which is longer, Widow's Ladder or the Ox Wall?";
+    let answer = super::told(question, &[("pistes.md", PISTES)]);
+    assert!(answer.contains("1400") && answer.contains("1150"), "{answer}");
+    assert!(!answer.contains("Meadow"), "{answer}");
+}
