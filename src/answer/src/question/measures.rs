@@ -11,8 +11,8 @@ use crate::question::scales::is_of_time;
 use crate::question::troubles::states_trouble;
 use crate::text::values::{Quantity, has_money, quantities};
 use crate::text::words::{
-    Asked, PROGRESS, asked, begins_with, contains, entries, is_entry, is_interrogative, is_number,
-    spaced, tells_negation,
+    Asked, PROGRESS, asked, begins_with, contains, ends_with, entries, is_entry, is_interrogative,
+    is_number, spaced, tells_negation,
 };
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -61,7 +61,7 @@ const PHONES: &str = "\
     number can i call|number can i ring|number must i call|telefonnummer|telefon|téléphone|\
     teléfono";
 /// Final phrases of questions for a telephone number, and openings that ask to be given it.
-const PHONES_LAST: [&str; 3] = [" what number ", " which number ", " number please "];
+const PHONES_LAST: &str = "what number|which number|number please";
 const GIVING: &str = "\
     can you give me|could you give me|can i have|could i have|may i have|give me|i need|\
     can someone give me|please give me";
@@ -128,7 +128,7 @@ impl Measure {
         match () {
             () if asks_amount => Some(Self::Money),
             () if has(HOURS) || (asked(question) == Asked::Date && has(OPENS)) => Some(Self::Hours),
-            () if PHONES_LAST.iter().any(|last| words.ends_with(last)) => Some(Self::Phone),
+            () if ends_with(&words, PHONES_LAST) => Some(Self::Phone),
             () if !asks => None,
             () if has(PAYS) && asked(question) != Asked::Date => Some(Self::Pay),
             () if has(AGES) => Some(Self::Age),

@@ -83,15 +83,14 @@ const HOW_DID: &str = "how did|how could|how can it";
 const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
 
 /// Final phrases that ask for what has to be done.
-pub(crate) const TO_DO: [&str; 2] = [" what do i have to do ", " what do we have to do "];
+pub(crate) const TO_DO: &str = "what do i have to do|what do we have to do";
 /// Phrases for a wish, and final phrases that then ask for the steps to what is wished.
 pub(crate) const WISHES: &str = "\
     i would like to|i'd like to|we would like to|we'd like to|i want to|we want to|i wish to|\
     i need to|we need to|ich möchte|wir möchten|je voudrais|nous voudrions|quiero|queremos";
-pub(crate) const HOW_IT_WORKS: [&str; 6] = [
-    " how does that work ", " how does it work ", " how does this work ", " wie geht das ",
-    " comment ça marche ", " cómo funciona ",
-];
+pub(crate) const HOW_IT_WORKS: &str = "\
+    how does that work|how does it work|how does this work|wie geht das|comment ça marche|\
+    cómo funciona";
 /// Openings that ask for what was learnt, and the noun they stand for.
 pub(crate) const LEARNT: &str =
     "what did we learn|what have we learnt|what have we learned|what was learnt";

@@ -88,8 +88,8 @@ const SCALES: &[&[(&str, f64)]] = &[
 
 /// Whether two units are of one kind of quantity.
 pub(crate) fn is_like(one: &str, other: &str) -> bool {
-    let has = |scale: &[(&str, f64)], unit: &str| scale.iter().any(|(name, _)| *name == unit);
-    SCALES.iter().any(|scale| has(scale, one) && has(scale, other))
+    let kind = |unit| scaled(1.0, unit).map(|(kind, _)| kind);
+    kind(one).is_some_and(|one| kind(other) == Some(one))
 }
 
 /// Whether a unit is one of time.

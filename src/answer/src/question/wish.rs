@@ -198,7 +198,7 @@ impl Question {
         let is_either = has(EITHER) && asks_which && excluded.is_empty();
         let is_comparing = entries(COMPARATIVES).any(compares) || is_either;
         let wanted = wanted_by(&spaced, &opening);
-        let ends = |list: &str| asks_which && ends_in(&spaced, list);
+        let ends = |list: &str| asks_which && words::ends_with(&spaced, list);
         let superlative = Quality::of_superlative(&unbound)
             .or_else(|| ends(LAST).then_some((Quality::time(), true)))
             .or_else(|| ends(FIRST).then_some((Quality::of_first(has(DUE)), false)));
@@ -255,11 +255,6 @@ impl Question {
     }
 }
 
-/// Whether a question ends in a word of a list.
-fn ends_in(spaced: &str, list: &str) -> bool {
-    list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
-}
-
 /// The figure that a question wants of several values: "in total", but not "the total number of".
 fn total(spaced: &str) -> Option<Total> {
     let has = |list: &str| words::contains_any(spaced, list);
@@ -279,9 +274,10 @@ fn tells_past(spaced: &str) -> bool {
 fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     let has = |list: &str| words::contains_any(spaced, list);
     let begins = |list: &str| words::begins_with(opening, list);
+    let ends = |list: &str| words::ends_with(spaced, list);
     let names_steps = || {
         let asks_else = has(WHERE) || asked(spaced) != Asked::Other;
-        let names_last = ends_in(spaced, STEPS_LAST) && !begins(WHICH);
+        let names_last = ends(STEPS_LAST) && !begins(WHICH);
         (has(STEPS_NAMED) || names_last) && !asks_else
     };
     if asks_cause(spaced, opening) {
@@ -295,8 +291,8 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
         Wanted::List
     } else if has(STEPS)
         || names_steps()
-        || TO_DO.iter().any(|end| spaced.ends_with(end))
-        || (has(WISHES) && HOW_IT_WORKS.iter().any(|end| spaced.ends_with(end)))
+        || ends(TO_DO)
+        || (has(WISHES) && ends(HOW_IT_WORKS))
         || begins(INDIRECT_STEPS)
         || is_order(opening)
         || asks_how(opening)
@@ -425,6 +421,9 @@ mod tests {
             ("Who sweeps the two steps at the door?", Wanted::Fact),
             ("Cheese is mouldy, what is the brining procedure?", Wanted::Steps),
             ("wash a rind, how?", Wanted::Steps),
+            ("I would like to borrow a boat, how does that work?", Wanted::Steps),
+            ("How does that work?", Wanted::Fact),
+            ("The mast is down. What do we have to do?", Wanted::Steps),
             ("My mast is bent, who mends that?", Wanted::Fact),
             ("What happens when the alarm rings?", Wanted::Steps),
             ("Opening the hall, what's the order of things to do?", Wanted::Steps),

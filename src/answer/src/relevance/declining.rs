@@ -98,7 +98,7 @@ pub(crate) struct Demands {
     days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
-    /// The first word of the things counted, which may be a unit: "kilos".
+    /// The unit that is counted, if it is one: "kilos".
     unit: Option<String>,
     /// The words of the last question.
     words: String,
@@ -132,7 +132,7 @@ impl Demands {
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(last_of(text)),
             counted: counted_terms(&counted),
-            unit: counted.into_iter().next(),
+            unit: counted.into_iter().next().filter(|word| is_like(word, word)),
             words: spaced(last_of(text)),
             asked: terms(last_of(text)),
             naming: entries(NAMINGS)

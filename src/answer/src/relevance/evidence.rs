@@ -157,6 +157,9 @@ mod tests {
         assert!(confidence(sentence, other) < 1.0);
         let unread = Score { verdict: None, ..row };
         assert!(confidence(unread, thing) > 1.0);
+        let denied = Score { verdict: Some(0.05), ..sentence };
+        let of_nobody = Score { lacks_person: true, ..denied };
+        assert!(confidence(of_nobody, thing) < confidence(denied, thing));
         let counted = Score { is_counted: true, ..row };
         assert!(confidence(counted, thing) > 1.0);
     }

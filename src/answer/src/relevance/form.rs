@@ -8,7 +8,7 @@ use crate::passages::blocks::{Cell, Form, Kind};
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::definitions::defines;
 use crate::question::phrases::ENDED;
-use crate::question::phrases::{MEANS, SUMS};
+use crate::question::phrases::{LESSONS, MEANS, SUMS};
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::agents::{AGENT_BONUS, has_agent};
 use crate::relevance::causes::{is_labelled_cause, tells_cause};
@@ -259,7 +259,7 @@ pub(crate) fn is_of_deeds(question: &Question, candidate: &Candidate) -> bool {
     let asks = || question.noun.as_deref().is_some_and(|noun| is_entry(DEED_NOUNS, noun));
     let heading = spaced(&candidate.heading);
     let headings = match question.noun.as_deref() {
-        Some("lessons") => LESSON_HEADINGS,
+        Some(LESSONS) => LESSON_HEADINGS,
         _ => DEED_HEADINGS,
     };
     asks() && entries(headings).any(|phrase| contains(&heading, phrase))

@@ -9,7 +9,8 @@ use crate::selection::choose::{Choice, PASSAGES_MAX};
 ///
 /// On 3,964 questions of 34 collections, 126 answers gain a passage: 25 that were wrong become
 /// right, two misleading, and none that was right becomes wrong. Without a minimum verdict 265 gain
-/// one for 35; whatever the verdict, 380 for 35.
+/// one for 35; whatever the verdict, from another section, 271 for 27
+/// (`benches/runs/2026-11-30-2core-xeon/answers.md`).
 const DROP_MAX: f32 = 0.3;
 const VERDICT_MIN: f32 = 0.5;
 /// Maximum number of characters in either passage.

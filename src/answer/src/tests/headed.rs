@@ -230,3 +230,15 @@ fn a_line_in_columns_above_an_indented_list_heads_it() {
     let heading = found.sections[unit.section].last().unwrap();
     assert!(heading.starts_with("LEVEL 2"), "{heading}");
 }
+
+/// Goal: fields that describe a report answer for its author and date, and nothing else.
+#[test]
+fn the_fields_of_a_report_tell_no_cause() {
+    let text = "# Report 7: gate left open in March\n\nDate of incident: night of 14 March 2025\n\
+        Written by: Goran Pell, 21 March 2025\n\n## Cause\n\nA nest on the rail jammed the \
+        wheel.\n";
+    let answer = told("Why was the gate left open that night in March?", &[("report.md", text)]);
+    assert!(answer.starts_with("A nest on the rail"), "{answer}");
+    let answer = told("Who wrote the report on the gate?", &[("report.md", text)]);
+    assert!(answer.contains("Goran Pell"), "{answer}");
+}

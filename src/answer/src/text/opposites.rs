@@ -83,8 +83,8 @@ impl Opposites {
         let text = spaced(passage);
         let told = qualified(passage);
         let is_other = |asked: &Qualified| {
-            let same = told.iter().filter(|one| one.of == asked.of && one.noun == asked.noun);
-            same.count() > 0 && !contains_any(&text, &asked.qualifier)
+            told.iter().any(|one| one.of == asked.of && one.noun == asked.noun)
+                && !contains_any(&text, &asked.qualifier)
         };
         self.qualified.iter().any(is_other)
     }

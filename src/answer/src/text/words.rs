@@ -392,6 +392,11 @@ pub(crate) fn begins_with(spaced: &str, list: &str) -> bool {
     entries(list).any(|phrase| spaced.starts_with(&format!(" {phrase} ")))
 }
 
+/// Whether text made by [`spaced`] ends with an entry of a list.
+pub(crate) fn ends_with(spaced: &str, list: &str) -> bool {
+    entries(list).any(|phrase| spaced.ends_with(&format!(" {phrase} ")))
+}
+
 /// Whether an entry of a list occurs in text made by [`spaced`].
 pub(crate) fn contains_any(spaced: &str, list: &str) -> bool {
     entries(list).any(|phrase| contains(spaced, phrase))
