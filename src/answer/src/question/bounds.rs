@@ -10,8 +10,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::condition::{Bound, Condition, Relation};
 use crate::text::clock::times;
+use crate::text::numbers::{is_number, number_of};
 use crate::text::values::{Day, Quantity, days, quantities, word_behind, year};
-use crate::text::words::{entries, is_entry, is_number, number_of};
+use crate::text::words::{entries, is_entry};
 
 /// Phrases directly before a number or day, by the relation they require. A phrase that ends in
 /// another one comes first.

@@ -9,10 +9,11 @@ use crate::question::phrases::MONEY;
 use crate::question::qualities::unit;
 use crate::question::scales::is_of_time;
 use crate::question::troubles::states_trouble;
+use crate::text::numbers::is_number;
 use crate::text::values::{Quantity, has_money, quantities};
 use crate::text::words::{
     Asked, PROGRESS, asked, begins_with, contains, ends_with, entries, is_entry, is_interrogative,
-    is_number, spaced, tells_negation,
+    spaced, tells_negation,
 };
 use unicode_segmentation::UnicodeSegmentation;
 

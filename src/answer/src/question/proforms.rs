@@ -14,7 +14,8 @@ use crate::question::phrase::{
 };
 use crate::question::pointers::language_of;
 use crate::question::several::is_plural;
-use crate::text::words::{is_entry, is_interrogative, is_number};
+use crate::text::numbers::is_number;
+use crate::text::words::{is_entry, is_interrogative};
 use crate::translation::Language;
 
 /// Maximum number of words in a question, and of those between the determiner and "one".

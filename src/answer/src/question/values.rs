@@ -2,9 +2,10 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::numbers::number_of;
 use crate::text::terms::is_common;
 use crate::text::values::{Day, Quantity, days, quantities, word_behind};
-use crate::text::words::{is_entry, number_of};
+use crate::text::words::is_entry;
 
 /// Words for small numbers that mean something else in another language.
 const NO_NUMBERS: &str = "once|sept|elf";

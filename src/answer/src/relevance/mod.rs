@@ -3,6 +3,7 @@
 //! - `absences`: things asked for that are mentioned nowhere
 //! - `agents`: columns named after a doer
 //! - `causes`: words that state a cause
+//! - `counts`: things counted, and their number
 //! - `declining`: reasons against an answer
 //! - `denials`: lists of what is not so or not allowed
 //! - `evidence`: whether the evidence for an answer suffices
@@ -22,6 +23,7 @@
 pub(crate) mod absences;
 mod agents;
 pub(crate) mod causes;
+mod counts;
 pub(crate) mod declining;
 pub(crate) mod denials;
 pub(crate) mod evidence;

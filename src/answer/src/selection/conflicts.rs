@@ -8,9 +8,10 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
 use crate::selection::choose::Choice;
+use crate::text::numbers::number_of;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{Day, days, quantities};
-use crate::text::words::{contains, entries, is_entry, number_of, spaced};
+use crate::text::words::{contains, entries, is_entry, spaced};
 
 /// Number of words after a number among which its unit is sought: "five working days".
 const UNIT_WORDS: usize = 2;

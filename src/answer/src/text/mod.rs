@@ -4,6 +4,7 @@
 //! - `amounts`: computed amounts in the style of a column; `currencies`: names of currencies
 //! - `clock`: times of day; `dates`: days with a year, and their precision; `values`: days and
 //!   numbers
+//! - `numbers`: numbers written as words
 //! - `opposites`: words with opposite meanings; `terms`: analysed words; `words`: words that give a
 //!   question its form
 //! - `places`: places taken from the sentence before
@@ -18,6 +19,7 @@ pub(crate) mod clock;
 pub(crate) mod currencies;
 pub(crate) mod dates;
 pub(crate) mod notes;
+pub(crate) mod numbers;
 pub(crate) mod opposites;
 pub(crate) mod places;
 pub(crate) mod quotes;

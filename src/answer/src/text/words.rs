@@ -5,6 +5,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::numbers::is_number;
 use crate::text::values::{is_calendar_word, weekdays};
 
 /// Question words and the auxiliaries beside them: they show what is asked for and do not occur in
@@ -67,13 +68,6 @@ const TIMES: &str = "\
 /// The first code point after the blocks of Latin letters.
 pub(crate) const LATIN_END: u32 = 0x250;
 
-/// Numbers written as words.
-const NUMBER_WORDS: &str = "\
-    one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|\
-    hundred|thousand|million|billion|half|twice|third|zwei|drei|vier|fünf|sechs|sieben|acht|neun|\
-    zehn|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|deux|trois|quatre|cinq|sept|huit|neuf|\
-    dix|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять";
-
 /// Words for an edition of a document or a version of a thing.
 pub(crate) const EDITIONS: &str = "\
     edition|editions|ed|version|versions|v|revision|rev|release|releases|issue|update|fassung|\
@@ -99,14 +93,6 @@ const DENIALS: &str = "\
 const DENIAL_CHARS: usize = 40;
 /// Minimum number of commas or semicolons in a sentence that enumerates.
 const COMMAS_MIN: usize = 2;
-/// Words for the numbers from 1 on.
-const SMALL_NUMBERS: [&str; 12] = [
-    "one", "two|zwei|dos|deux|два|две", "three|drei|tres|trois|три",
-    "four|vier|cuatro|quatre|четыре", "five|fünf|cinco|cinq|пять", "six|sechs|seis|шесть",
-    "seven|sieben|siete|sept|семь", "eight|acht|ocho|huit|восемь", "nine|neun|nueve|neuf|девять",
-    "ten|zehn|diez|dix|десять", "eleven|elf|once|onze", "twelve|zwölf|doce|douze",
-];
-
 /// First words that refer to the previous sentence. Lower case.
 const REFERENCES: &str = "\
     he|she|it|they|this|these|that|those|his|her|hers|its|their|theirs|him|them|such|er|sie|es|\
@@ -204,11 +190,6 @@ fn is_number_inside(question: &str) -> bool {
         && entries(NUMBER_QUESTIONS).any(is_inside)
 }
 
-/// Whether a word is a number written as a word.
-pub(crate) fn is_number(word: &str) -> bool {
-    is_entry(NUMBER_WORDS, word)
-}
-
 /// Whether a text says that something is not so or not allowed.
 pub(crate) fn tells_negation(text: &str) -> bool {
     text.unicode_words().any(|word| {
@@ -217,21 +198,13 @@ pub(crate) fn tells_negation(text: &str) -> bool {
     })
 }
 
-/// The value of a number in digits, or of a small number's word in lower case.
-pub(crate) fn number_of(word: &str) -> Option<f64> {
-    let told = || SMALL_NUMBERS.iter().position(|words| entries(words).any(|one| one == word));
-    match word.starts_with(|c: char| c.is_ascii_digit()) {
-        true => word.parse().ok(),
-        false => told().map(|at| (at + 1) as f64),
-    }
-}
-
 /// Whether a text holds something of the kind asked for. `question` is in lower case.
 pub(crate) fn holds(asked: Asked, text: &str, question: &str) -> bool {
-    let in_list = |list: &str| text.unicode_words().any(|word| is_entry(list, word));
     let is_new_number = |word: &str| word.contains(char::is_numeric) && !question.contains(word);
     match asked {
-        Asked::Number => text.unicode_words().any(is_new_number) || in_list(NUMBER_WORDS),
+        Asked::Number => {
+            text.unicode_words().any(is_new_number) || text.unicode_words().any(is_number)
+        }
         Asked::Date if wants_weekday(question) => !weekdays(text).is_empty(),
         Asked::Date => {
             let is_year =
