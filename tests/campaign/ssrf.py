@@ -88,6 +88,7 @@ def cases(random):
 def addresses(trial):
     """Runs all cases, in a process with its own network."""
     order = {"folder": str(trial.folder), "binary": str(trial.binary), "model": str(trial.model)}
+    order["key"] = trial.key
     order["seed"] = trial.random.random()
     command = ["unshare", "-n", "-m", sys.executable, "-B", __file__, json.dumps(order)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -170,7 +171,8 @@ def main(order):
     """Requests every case and prints one line of JSON."""
     folder, random, failures = Path(order["folder"]), Random(order["seed"]), []
     network, numbers = Network(folder), iter(range(99))
-    trial = SimpleNamespace(folder=folder, servers=[], binary=order["binary"], model=order["model"], embedder={})
+    given = {name: order[name] for name in ("binary", "model", "key")}
+    trial = SimpleNamespace(folder=folder, servers=[], embedder={}, **given)
     trial.next_number = lambda: next(numbers)
     names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     proxies = {name: "http://127.0.0.1:3128" for name in names}
