@@ -54,14 +54,17 @@ pub(crate) fn light_terms(question: &Question) -> BTreeSet<String> {
 }
 
 /// The terms of words that give a question its form in its language: function words, kinds of
-/// values, and words whose English translations are common, like "tener" for "have".
+/// values, and words at least half of whose English translations are common, like "tener" for "have".
 fn terms_of_form(question: &str) -> BTreeSet<String> {
     let lexicon = Lexicon::get();
     let language = lexicon.language_of(question);
     let is_light = |concept: &Concept| lexicon.words(*concept, Language::English).any(is_common);
     let foreign = language.filter(|language| *language != Language::English);
     let units = foreign.map_or_else(Vec::new, |language| lexicon.units(question, language));
-    let common = units.into_iter().filter(|unit| unit.concepts.iter().all(is_light));
+    let are_light = |concepts: &[Concept]| {
+        concepts.iter().filter(|concept| is_light(concept)).count() * 2 >= concepts.len()
+    };
+    let common = units.into_iter().filter(|unit| are_light(&unit.concepts));
     let common = common.map(|unit| question[unit.bytes].to_owned());
     let words: Vec<String> = question.unicode_words().map(str::to_lowercase).collect();
     let is_form = |at: &usize| {

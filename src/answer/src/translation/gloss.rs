@@ -107,6 +107,13 @@ impl Gloss {
         self.wanted.iter().filter(is_name).map(|word| word.text.as_str())
     }
 
+    /// Whether the question has this word, and the lexicon lacks it in the question's language: a
+    /// name, or a word that two languages share.
+    fn has_unknown(&self, word: &str) -> bool {
+        let lower = word.to_lowercase();
+        self.wanted.iter().any(|one| one.concepts.is_empty() && one.text.to_lowercase() == lower)
+    }
+
     /// Renders a text of another language in words of the question's language as far as they are
     /// known, preferring the question's own words over the usual ones. A text of the question's
     /// language is returned as it is.
@@ -119,7 +126,8 @@ impl Gloss {
         let mut at = 0;
         for Unit { bytes, concepts } in lexicon.units(text, language) {
             let word = &text[bytes.clone()];
-            if self.capitals.contains(word) || is_of_grammar(word, &concepts, language) {
+            let is_kept = self.capitals.contains(word) || self.has_unknown(word);
+            if is_kept || is_of_grammar(word, &concepts, language) {
                 continue;
             }
             let own = concepts.iter().find_map(|concept| self.by_concept.get(concept));
@@ -182,6 +190,8 @@ mod tests {
         for word in ["dog", "24", "hour", "kitchen", "stay"] {
             assert!(told.contains(word), "{word}: {told}");
         }
+        let flan = Gloss::of("How long does the flan keep?").unwrap();
+        assert!(flan.text("Le flan se garde deux jours.", Language::French).contains("flan"));
         let own = gloss.text("The dog sleeps.", Language::English);
         assert_eq!(own, "The dog sleeps.");
     }

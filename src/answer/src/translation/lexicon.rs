@@ -23,6 +23,9 @@ const COMPOUND_LETTERS: std::ops::RangeInclusive<usize> = 8..=80;
 const PART_LETTERS_MIN: usize = 3;
 /// Minimum number of letters in the last part of a compound whose first part is unknown.
 const LAST_PART_LETTERS_MIN: usize = 5;
+/// Number of letters by which a form may agree less with a word than the best form of the same stem:
+/// Spanish "tener" means what "tener" does, not "teñir".
+const AGREEMENT_LOST_MAX: usize = 1;
 /// Words of a text examined to recognise its language.
 const TOLD_WORDS_MAX: usize = 120;
 /// Lead in function words that is needed to decide the language by them alone.
@@ -114,9 +117,10 @@ impl Lexicon {
         let mut units = Vec::new();
         let mut at = 0;
         while at < words.len() {
-            let (count, concepts) = self.longest(&keys[at..], language);
+            let (count, mut concepts) = self.longest(&keys[at..], language);
             if count > 0 {
                 let bytes = words[at].0.start..words[at + count - 1].0.end;
+                self.keep_closest(&mut concepts, words[at].1, language);
                 units.push(Unit { bytes, concepts });
             } else if language == Language::German {
                 self.parts(words[at].1, words[at].0.start, &mut units);
@@ -145,6 +149,25 @@ impl Lexicon {
             }
         }
         found
+    }
+
+    /// Drops concepts of which each form agrees with the word by fewer letters than the best does.
+    fn keep_closest(&self, concepts: &mut Vec<Concept>, word: &str, language: Language) {
+        let key = language.key(word);
+        let word = word.to_lowercase();
+        let agreement = |concept: &Concept| {
+            let forms = self.concepts[*concept as usize][language as usize].iter();
+            let forms = forms.filter(|form| form.keys.first() == Some(&key));
+            let alike = |form: &Phrase| {
+                let letters = form.text.chars().flat_map(char::to_lowercase);
+                letters.zip(word.chars()).take_while(|(one, other)| one == other).count()
+            };
+            forms.map(alike).max().unwrap_or_default()
+        };
+        let agreements: Vec<usize> = concepts.iter().map(agreement).collect();
+        let best = agreements.iter().copied().max().unwrap_or_default();
+        let mut agreements = agreements.into_iter();
+        concepts.retain(|_| agreements.next().is_some_and(|one| one + AGREEMENT_LOST_MAX >= best));
     }
 
     /// Adds the parts of a German compound: two known ones, or only the last, which carries the
@@ -271,6 +294,9 @@ mod tests {
         assert_eq!(translated("Zzyzxwerkstatt", German, English), ["workshop"]);
         assert_eq!(translated("qwertz", German, English), [""; 0]);
         assert_eq!(translated(&"werkstatt".repeat(2000), German, English), [""; 0]);
+        assert_eq!(translated("teñir", Spanish, English), ["dye"]);
+        let tener = Lexicon::get().units("tener", Spanish).remove(0).concepts;
+        assert!(tener.iter().all(|one| !Lexicon::get().words(*one, English).any(|it| it == "dye")));
         let lexicon = Lexicon::get();
         assert!(lexicon.knows("kostet", German) && lexicon.knows("viel", German));
         assert!(!lexicon.knows("kostte", German) && !lexicon.knows("kostet", English));
