@@ -54,7 +54,8 @@ pub(crate) fn light_terms(question: &Question) -> BTreeSet<String> {
 }
 
 /// The terms of words that give a question its form in its language: function words, kinds of
-/// values, and words at least half of whose English translations are common, like "tener" for "have".
+/// values, and words at least half of whose English translations are common, like "tener" for
+/// "have".
 fn terms_of_form(question: &str) -> BTreeSet<String> {
     let lexicon = Lexicon::get();
     let language = lexicon.language_of(question);

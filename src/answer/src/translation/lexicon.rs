@@ -23,8 +23,8 @@ const COMPOUND_LETTERS: std::ops::RangeInclusive<usize> = 8..=80;
 const PART_LETTERS_MIN: usize = 3;
 /// Minimum number of letters in the last part of a compound whose first part is unknown.
 const LAST_PART_LETTERS_MIN: usize = 5;
-/// Number of letters by which a form may agree less with a word than the best form of the same stem:
-/// Spanish "tener" means what "tener" does, not "teñir".
+/// Number of letters by which a form may agree less with a word than the best form of the same
+/// stem: "sold" and "soldier" are not alike.
 const AGREEMENT_LOST_MAX: usize = 1;
 /// Words of a text examined to recognise its language.
 const TOLD_WORDS_MAX: usize = 120;
